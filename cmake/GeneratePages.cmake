@@ -1,0 +1,15 @@
+# Asks the command for its manual pages and completions, so that they and --help have one source.
+# cmake -DHAUL=<command> -DOUTPUT=<directory> -P GeneratePages.cmake
+function(run_haul)
+  execute_process(COMMAND "${HAUL}" ${ARGN} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${HAUL} fails with ${status}, so its pages cannot be made; run it by hand.")
+  endif()
+endfunction()
+file(REMOVE_RECURSE "${OUTPUT}")
+file(MAKE_DIRECTORY "${OUTPUT}/man" "${OUTPUT}/completion")
+run_haul(man --out "${OUTPUT}/man" OUTPUT_QUIET)
+run_haul(completion bash OUTPUT_FILE "${OUTPUT}/completion/haul")
+run_haul(completion zsh OUTPUT_FILE "${OUTPUT}/completion/_haul")
+run_haul(completion fish OUTPUT_FILE "${OUTPUT}/completion/haul.fish")
+file(TOUCH "${OUTPUT}/done")

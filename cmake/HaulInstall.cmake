@@ -1,0 +1,40 @@
+# What `make install` installs. haul.pc and the CMake package find their files from where they lie
+# themselves, so that PREFIX and DESTDIR need no new configuration.
+include(CMakePackageConfigHelpers)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/haul")
+set(pkgconfig_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(TARGETS haul EXPORT haul_targets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(DIRECTORY include/haul DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+install(EXPORT haul_targets NAMESPACE haul:: DESTINATION "${package_dir}" FILE haulTargets.cmake)
+configure_package_config_file(cmake/haulConfig.cmake.in haulConfig.cmake
+  INSTALL_DESTINATION "${package_dir}")
+# Before 1.0 a minor version may break programs.
+write_basic_package_version_file(haulConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/haulConfig.cmake" "${PROJECT_BINARY_DIR}/haulConfigVersion.cmake"
+  DESTINATION "${package_dir}")
+
+file(RELATIVE_PATH pkgconfig_to_prefix "/prefix/${pkgconfig_dir}" "/prefix")
+string(REGEX REPLACE "/$" "" pkgconfig_to_prefix "${pkgconfig_to_prefix}")
+configure_file(cmake/haul.pc.in haul.pc @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/haul.pc" DESTINATION "${pkgconfig_dir}")
+
+if(TARGET haul_cli)
+  install(TARGETS haul_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  if(HAUL_PAGES_DIR)
+    install(DIRECTORY "${HAUL_PAGES_DIR}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"
+      FILES_MATCHING PATTERN "*.1")
+    install(DIRECTORY "${HAUL_PAGES_DIR}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man7"
+      FILES_MATCHING PATTERN "*.7")
+    install(FILES "${HAUL_PAGES_DIR}/completion/haul"
+      DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+    install(FILES "${HAUL_PAGES_DIR}/completion/_haul"
+      DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+    install(FILES "${HAUL_PAGES_DIR}/completion/haul.fish"
+      DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+  endif()
+endif()

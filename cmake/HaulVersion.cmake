@@ -1,0 +1,13 @@
+# The version is written once, in include/haul/haul.h.
+function(haul_read_version header result)
+  file(STRINGS "${header}" lines REGEX "^#define HAUL_VERSION_(MAJOR|MINOR|PATCH) [0-9]+")
+  foreach(part MAJOR MINOR PATCH)
+    if(NOT "${lines}" MATCHES "HAUL_VERSION_${part} ([0-9]+)")
+      message(FATAL_ERROR "${header} lacks a line '#define HAUL_VERSION_${part} <number>'; add it.")
+    endif()
+    list(APPEND version ${CMAKE_MATCH_1})
+  endforeach()
+  list(JOIN version "." version)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
+  set(${result} ${version} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,37 @@
+// What this CPU can do. The only home of cpuid and xgetbv.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace haul {
+
+struct CpuFeatures {
+  // True only where the operating system also saves the registers involved.
+  bool avx2;
+  bool avx512;  // F, VL and BW
+  bool erms;
+  bool fsrm;
+  bool clflushopt;
+  bool clwb;
+  bool movdir64b;
+  // `rep movsb` pays: ERMS, and not an AMD core before family 1Ah, where a source that lies just
+  // ahead of the destination modulo the page size makes it several times slower (glibc bug 30994).
+  bool fast_rep_movsb;
+  std::uint32_t family;   // with the extended family added, as vendors quote it
+  std::size_t llc_bytes;  // the largest data cache that cpuid admits to; 0 where it does not say
+  char vendor[13];        // "GenuineIntel"; always terminated
+  char brand[49];         // leading blanks removed; empty where there is none; always terminated
+};
+
+// Asked once a process: some microseconds, tens in a virtual machine where cpuid traps. Any thread,
+// signal handlers included; never waits for another thread, so a fork or a signal in the middle of
+// somebody's first call harms nobody. No call into libc.
+const CpuFeatures& cpu_features() noexcept;
+
+// Tells the core that this is a spin loop.
+inline void cpu_relax() noexcept {
+  __builtin_ia32_pause();
+}
+
+}  // namespace haul

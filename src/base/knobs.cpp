@@ -1,0 +1,289 @@
+// The table of knobs, and their values from the environment.
+#include "base/knobs.hpp"
+
+#include <stdlib.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+#include "base/log.hpp"
+
+namespace haul {
+
+namespace {
+
+constexpr std::size_t knob_count = static_cast<std::size_t>(Knob::count_);
+constexpr std::uint64_t kib = 1024;
+constexpr std::uint64_t mib = kib * kib;
+constexpr std::uint64_t unbounded = ~std::uint64_t{0};
+
+constexpr KnobRow rows[] = {
+    {Knob::log_level, KnobKind::choice, "HAUL_LOG_LEVEL", "warning", "error|warning|info|debug", 0,
+     0, false,
+     "Diagnostics on standard error up to this level (default warning); info tells of each "
+     "fallback, debug of each decision."},
+    {Knob::copy_block_bytes, KnobKind::bytes, "HAUL_COPY_BLOCK_BYTES", "4K", "", 64, mib, true,
+     "The grain in bytes at which a ticket reports progress (a power of two from 64 to 1M, default "
+     "4K); a smaller one lets a reader start earlier and costs the mover more stores."},
+    {Knob::mover_cores, KnobKind::number, "HAUL_MOVER_CORES", "1", "", 0, 16, false,
+     "How many cores may move memory for this process (0 to 16, default 1); with 0 the caller's "
+     "thread copies."},
+    {Knob::mover_spin_us, KnobKind::number, "HAUL_MOVER_SPIN_US", "10000", "", 0, 100000, false,
+     "Microseconds for which an idle mover spins before it sleeps (0 to 100000, default 10000); "
+     "longer spares wake-ups and costs CPU time."},
+    {Knob::mover_cpu, KnobKind::text, "HAUL_MOVER_CPU", "auto", "auto", 0, 65535, false,
+     "The CPU number to which the mover is pinned, or auto (the default): the nearest allowed CPU "
+     "that shares no core with the caller."},
+    {Knob::mover_lease, KnobKind::choice, "HAUL_MOVER_LEASE", "on", "on|off", 0, 0, false,
+     "Whether processes take turns at the mover's core (on or off, default on); off lets each "
+     "process spin a core of its own."},
+    {Knob::plan_mover, KnobKind::choice, "HAUL_PLAN_MOVER", "auto", "auto|caller|thread", 0, 0,
+     false,
+     "Who moves the bytes: auto (the default) plans each request, caller is always the calling "
+     "thread, thread always the dedicated core."},
+    {Knob::plan_engine, KnobKind::choice, "HAUL_PLAN_ENGINE", "auto", "auto|cpu|cma|fault", 0, 0,
+     false,
+     "Which engine moves the bytes: auto (the default) plans each request, a name forces that "
+     "engine wherever it reaches."},
+    {Knob::plan_inline_bytes, KnobKind::text, "HAUL_PLAN_INLINE_BYTES", "auto", "auto", 0,
+     unbounded - 1, false,
+     "Requests of fewer bytes than this are copied by the caller at once; auto (the default) takes "
+     "the figure from the calibration."},
+    {Knob::engine_fault, KnobKind::text, "HAUL_ENGINE_FAULT", "", "", 0, 0, false,
+     "The schedule of faults that the engine fault injects (default empty: none); for tests."},
+    {Knob::tune_cache, KnobKind::text, "HAUL_TUNE_CACHE", "", "", 0, 0, false,
+     "Path of the calibration file (default empty: one file a machine in haul/ below the XDG cache "
+     "directory)."},
+    {Knob::tune_background, KnobKind::choice, "HAUL_TUNE_BACKGROUND", "on", "on|off", 0, 0, false,
+     "Whether a process without a calibration file measures one in the background, at most 0.5 s "
+     "of CPU time once a machine (on or off, default on)."},
+};
+static_assert(sizeof rows / sizeof rows[0] == knob_count);
+
+constexpr bool rows_are_in_order() {
+  for (std::size_t i = 0; i < knob_count; ++i) {
+    if (static_cast<std::size_t>(rows[i].knob) != i) return false;
+  }
+  return true;
+}
+static_assert(rows_are_in_order());
+
+// A path may have PATH_MAX bytes; of what is not free text no valid value is longer than the short
+// limit.
+constexpr std::size_t long_text_bytes = 4096;
+constexpr std::size_t short_text_bytes = 64;
+constexpr std::size_t arena_bytes = 4 * long_text_bytes + 8 * short_text_bytes;
+
+constexpr bool is_long(const KnobRow& row) {
+  return row.kind == KnobKind::text && row.choices[0] == '\0';
+}
+
+// "a number from 0 to 16", "error, warning, info or debug".
+void describe_values(const KnobRow& row, char* text, std::size_t size) noexcept {
+  switch (row.kind) {
+    case KnobKind::number:
+      snprintf(text, size, "a number from %llu to %llu",
+               static_cast<unsigned long long>(row.minimum),
+               static_cast<unsigned long long>(row.maximum));
+      return;
+    case KnobKind::bytes:
+      snprintf(text, size, "a %s from %llu to %llu bytes (suffixes K, M, G)",
+               row.power_of_two ? "power of two" : "number",
+               static_cast<unsigned long long>(row.minimum),
+               static_cast<unsigned long long>(row.maximum));
+      return;
+    case KnobKind::choice: snprintf(text, size, "one of %s", row.choices); return;
+    case KnobKind::text:
+      if (is_long(row)) {
+        snprintf(text, size, "a text of at most %zu bytes", long_text_bytes - 1);
+      } else if (row.maximum >= unbounded - 1) {
+        snprintf(text, size, "%s or a number of bytes (suffixes K, M, G)", row.choices);
+      } else {
+        snprintf(text, size, "%s or a number from %llu to %llu", row.choices,
+                 static_cast<unsigned long long>(row.minimum),
+                 static_cast<unsigned long long>(row.maximum));
+      }
+      return;
+  }
+}
+
+bool parse_digits(const char*& cursor, std::uint64_t& value) noexcept {
+  if (*cursor < '0' || *cursor > '9') return false;
+  value = 0;
+  for (; *cursor >= '0' && *cursor <= '9'; ++cursor) {
+    if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
+        __builtin_add_overflow(value, static_cast<std::uint64_t>(*cursor - '0'), &value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool parse_size(const char* text, std::uint64_t& value) noexcept {
+  const char* cursor = text;
+  if (!parse_digits(cursor, value)) return false;
+  std::uint64_t unit = 1;
+  switch (*cursor) {
+    case 'K':
+    case 'k': unit = kib; break;
+    case 'M':
+    case 'm': unit = mib; break;
+    case 'G':
+    case 'g': unit = kib * mib; break;
+    default: break;
+  }
+  if (unit != 1) ++cursor;
+  return *cursor == '\0' && !__builtin_mul_overflow(value, unit, &value);
+}
+
+bool parse_choice(const char* choices, const char* text, std::uint64_t& index) noexcept {
+  const std::size_t length = strlen(text);
+  if (length == 0 || strchr(text, '|') != nullptr) return false;
+  index = 0;
+  for (const char* choice = choices;; ++index) {
+    const char* end = strchrnul(choice, '|');
+    if (static_cast<std::size_t>(end - choice) == length && memcmp(choice, text, length) == 0) {
+      return true;
+    }
+    if (*end == '\0') return false;
+    choice = end + 1;
+  }
+}
+
+bool parse_value(const KnobRow& row, const char* text, std::uint64_t& value) noexcept {
+  value = 0;
+  if (strlen(text) >= (is_long(row) ? long_text_bytes : short_text_bytes)) return false;
+  const char* cursor = text;
+  switch (row.kind) {
+    case KnobKind::number:
+      if (!parse_digits(cursor, value) || *cursor != '\0') return false;
+      break;
+    case KnobKind::bytes:
+      if (!parse_size(text, value)) return false;
+      break;
+    case KnobKind::choice: return parse_choice(row.choices, text, value);
+    case KnobKind::text:
+      if (is_long(row)) return true;
+      if (strcmp(text, row.choices) == 0) {
+        value = knob_auto;
+        return true;
+      }
+      if (!parse_size(text, value)) return false;
+      break;
+  }
+  if (value < row.minimum || value > row.maximum) return false;
+  return !row.power_of_two || (value & (value - 1)) == 0;
+}
+
+// A knob's value as the environment has it now.
+struct Value {
+  std::uint64_t number;
+  const char* text;      // the environment's own string, or the default
+  const char* rejected;  // what was set and is of no use, else nullptr
+};
+
+Value read_value(const KnobRow& row) noexcept {
+  Value value = {0, nullptr, nullptr};
+  // secure_getenv: a set-user-id program must not take a path from whoever starts it.
+  const char* text = secure_getenv(row.variable);
+  if (text != nullptr && text[0] != '\0') {
+    if (parse_value(row, text, value.number)) {
+      value.text = text;
+      return value;
+    }
+    value.rejected = text;
+  }
+  value.text = row.default_text;
+  parse_value(row, value.text, value.number);
+  return value;
+}
+
+// One reader copies the environment into the table. Whoever comes in between, be it a signal
+// handler on top of the reader, reads the environment for itself and waits for nobody.
+enum class State : std::uint32_t { unread, reading, ready };
+
+struct Table {
+  std::uint64_t numbers[knob_count];
+  const char* texts[knob_count];
+  char arena[arena_bytes];
+};
+
+constinit std::atomic<State> state{State::unread};
+constinit Table table = {};
+
+// True once the table holds; only then may it be read.
+bool table_ready() noexcept {
+  // Pairs with the release store below.
+  State seen = state.load(std::memory_order_acquire);
+  if (seen == State::ready) return true;
+  if (seen == State::reading) return false;
+  if (!state.compare_exchange_strong(seen, State::reading, std::memory_order_acquire)) {
+    return seen == State::ready;
+  }
+  const char* rejected[knob_count];
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < knob_count; ++i) {
+    const Value value = read_value(rows[i]);
+    table.numbers[i] = value.number;
+    table.texts[i] = value.text;
+    rejected[i] = value.rejected;
+    if (value.text != rows[i].default_text) {
+      // A copy: the program may set or unset its environment at any time.
+      const std::size_t bytes = strlen(value.text) + 1;
+      table.texts[i] = static_cast<const char*>(memcpy(table.arena + used, value.text, bytes));
+      used += bytes;
+    }
+  }
+  // Pairs with the acquire load above.
+  state.store(State::ready, std::memory_order_release);
+  // Only now, since log() asks for the level.
+  for (std::size_t i = 0; i < knob_count; ++i) {
+    if (rejected[i] == nullptr) continue;
+    char values[96];
+    describe_values(rows[i], values, sizeof values);
+    log(LogLevel::warning, "%s='%.60s' is not %s; using default '%s'", rows[i].variable,
+        rejected[i], values, rows[i].default_text);
+  }
+  return true;
+}
+
+}  // namespace
+
+const KnobRow* knob_rows() noexcept {
+  return rows;
+}
+
+std::uint64_t knob_number(Knob knob) noexcept {
+  const auto index = static_cast<std::size_t>(knob);
+  return table_ready() ? table.numbers[index] : read_value(rows[index]).number;
+}
+
+const char* knob_text(Knob knob) noexcept {
+  const auto index = static_cast<std::size_t>(knob);
+  return table_ready() ? table.texts[index] : read_value(rows[index]).text;
+}
+
+Expected<std::uint64_t> parse_knob(const KnobRow& row, const char* text) noexcept {
+  std::uint64_t value = 0;
+  if (parse_value(row, text, value)) return value;
+  char values[96];
+  describe_values(row, values, sizeof values);
+  return make_error(Code::invalid, 0, "%s='%.40s' is not %s; set it so, or unset it for '%s'",
+                    row.variable, text, values, row.default_text);
+}
+
+Expected<std::uint64_t> parse_bytes(const char* text) noexcept {
+  std::uint64_t value = 0;
+  if (parse_size(text, value)) return value;
+  return make_error(Code::invalid, 0,
+                    "'%.40s' is not a number of bytes; give digits and at most one of the suffixes "
+                    "K, M, G, as in 64K",
+                    text);
+}
+
+void reread_knobs() noexcept {
+  state.store(State::unread, std::memory_order_release);
+}
+
+}  // namespace haul

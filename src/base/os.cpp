@@ -1,0 +1,59 @@
+// System calls for waiting, barriers and memory.
+#include "base/os.hpp"
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/keep_errno.hpp"
+
+namespace haul::os {
+
+int futex_wait(const std::atomic<std::uint32_t>* word, std::uint32_t expected,
+               std::uint64_t timeout_ns) noexcept {
+  const KeepErrno keep;
+  timespec timeout = {};
+  timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000u);
+  timeout.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000u);
+  const long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected,
+                              timeout_ns == 0 ? nullptr : &timeout, nullptr, 0);
+  return result < 0 ? -errno : 0;
+}
+
+int futex_wake(const std::atomic<std::uint32_t>* word, int count) noexcept {
+  const KeepErrno keep;
+  const long result = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+  return result < 0 ? -errno : static_cast<int>(result);
+}
+
+bool membarrier_register() noexcept {
+  const KeepErrno keep;
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+bool membarrier() noexcept {
+  const KeepErrno keep;
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+void* map_anonymous(std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return address == MAP_FAILED ? nullptr : address;
+}
+
+void unmap(void* address, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  if (address != nullptr) munmap(address, bytes);
+}
+
+bool wipe_on_fork(void* page, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  return madvise(page, bytes, MADV_WIPEONFORK) == 0;
+}
+
+}  // namespace haul::os

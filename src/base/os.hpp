@@ -1,0 +1,78 @@
+// The only home of system calls. Thin: each returns what the kernel says (negative errno on
+// failure); errno stays as it was.
+#pragma once
+
+#include <pthread.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace haul::os {
+
+// ---- futex (process-private) ----
+// Sleeps while *word == expected, at most timeout_ns (0: for ever). 0, -EAGAIN, -EINTR, -ETIMEDOUT.
+int futex_wait(const std::atomic<std::uint32_t>* word, std::uint32_t expected,
+               std::uint64_t timeout_ns) noexcept;
+// How many were woken, or -errno.
+int futex_wake(const std::atomic<std::uint32_t>* word, int count) noexcept;
+
+// ---- barriers ----
+// Registers for MEMBARRIER_CMD_PRIVATE_EXPEDITED; false where the kernel or a filter refuses it.
+bool membarrier_register() noexcept;
+bool membarrier() noexcept;
+
+// ---- memory ----
+void* map_anonymous(std::size_t bytes) noexcept;  // private, no reserve; NULL on failure
+void unmap(void* address, std::size_t bytes) noexcept;
+bool wipe_on_fork(void* page, std::size_t bytes) noexcept;  // MADV_WIPEONFORK
+
+// ---- threads and processes ----
+int current_cpu() noexcept;  // sched_getcpu(): about 2 ns with rseq; -1 if unknown
+pid_t thread_id() noexcept;
+unsigned allowed_cpus() noexcept;        // how many CPUs the calling thread's mask has (cpusets
+                                         // included); 1 if unknown
+bool pin_thread(unsigned cpu) noexcept;  // the calling thread
+bool unpin_thread() noexcept;            // back to the mask this thread had before it was pinned
+void lowest_priority() noexcept;  // the calling thread runs when nothing else does (SCHED_IDLE)
+void name_thread(const char* name) noexcept;  // 15 bytes
+unsigned user_id() noexcept;                  // the effective one
+// Starts a joinable thread on a small stack (256 KiB and what thread-local storage takes) with all
+// asynchronous signals blocked. 0 or -errno.
+int start_thread(pthread_t* thread, void* (*body)(void*), void* argument) noexcept;
+void sleep_ns(std::uint64_t ns) noexcept;
+void yield() noexcept;
+int pidfd_open(pid_t pid) noexcept;    // fd (close-on-exec) or -errno
+bool pidfd_alive(int pidfd) noexcept;  // poll with timeout 0
+void close_fd(int fd) noexcept;
+
+// ---- another process's memory ----
+// Bytes transferred (may be short) or -errno.
+ssize_t read_process(pid_t pid, const iovec* local, std::size_t local_count, const iovec* remote,
+                     std::size_t remote_count) noexcept;
+ssize_t write_process(pid_t pid, const iovec* local, std::size_t local_count, const iovec* remote,
+                      std::size_t remote_count) noexcept;
+
+// ---- descriptors ----
+int event_fd() noexcept;  // non-blocking, close-on-exec; fd or -errno
+void event_signal(int fd) noexcept;
+void event_clear(int fd) noexcept;
+// Binds an abstract Unix socket of this name (without the leading NUL): a lock without a file, gone
+// with the process. fd, -EADDRINUSE if another holds it, or -errno.
+int bind_abstract(const char* name) noexcept;
+// Whole file into buffer (NUL-terminated, truncated at size - 1; empty on failure); length or
+// -errno.
+ssize_t read_file(const char* path, char* buffer, std::size_t size) noexcept;
+// Writes path atomically (temporary file in the same directory, fsync, rename; mode 0600). 0 or
+// -errno. Creates the last two directories (mode 0700) if missing.
+int write_file(const char* path, const char* data, std::size_t size) noexcept;
+
+// ---- fences ----
+// Stops the compiler, not the CPU, from moving memory accesses across.
+inline void compiler_barrier() noexcept {
+  asm volatile("" ::: "memory");
+}
+
+}  // namespace haul::os

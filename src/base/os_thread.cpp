@@ -1,0 +1,168 @@
+// System calls about the calling thread, and the one way in which haul starts a thread.
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/keep_errno.hpp"
+#include "base/os.hpp"
+#include "base/topology.hpp"
+
+namespace haul::os {
+
+namespace {
+
+constexpr std::size_t word_bits = 8 * sizeof(unsigned long);
+
+// The kernel's largest mask is of 8192 CPUs; a shorter buffer than its own is refused.
+struct KernelMask {
+  unsigned long words[8192 / word_bits] = {};
+};
+
+// What a thread had before it was pinned. CPUs past max_cpus are not haul's, here neither.
+struct SavedMask {
+  unsigned long words[max_cpus / word_bits] = {};
+  bool saved = false;
+};
+constinit thread_local SavedMask saved_mask = {};
+
+int add_tls_bytes(dl_phdr_info* info, std::size_t, void* total) noexcept {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& header = info->dlpi_phdr[i];
+    if (header.p_type == PT_TLS)
+      *static_cast<std::size_t*>(total) += header.p_memsz + header.p_align;
+  }
+  return 0;
+}
+
+// What a thread of haul's needs, and the thread-local storage that glibc puts on every stack.
+std::size_t stack_bytes() noexcept {
+  constexpr std::size_t own_bytes = std::size_t{256} << 10;
+  constexpr std::size_t page_bytes = 4096;
+  std::size_t total = own_bytes;
+  dl_iterate_phdr(add_tls_bytes, &total);
+  const long minimum = sysconf(_SC_THREAD_STACK_MIN);
+  if (minimum > 0) total = std::max(total, own_bytes + static_cast<std::size_t>(minimum));
+  return (total + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+sigset_t asynchronous_signals() noexcept {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int synchronous : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS}) {
+    sigdelset(&set, synchronous);
+  }
+  return set;
+}
+
+}  // namespace
+
+int current_cpu() noexcept {
+  const KeepErrno keep;
+  return sched_getcpu();
+}
+
+pid_t thread_id() noexcept {
+  return gettid();
+}
+
+unsigned allowed_cpus() noexcept {
+  const KeepErrno keep;
+  KernelMask mask;
+  if (sched_getaffinity(0, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.words)) != 0) return 1;
+  unsigned count = 0;
+  for (const unsigned long word : mask.words) count += static_cast<unsigned>(std::popcount(word));
+  return count;
+}
+
+bool pin_thread(unsigned cpu) noexcept {
+  const KeepErrno keep;
+  if (cpu >= max_cpus) return false;
+  KernelMask mask;
+  if (!saved_mask.saved) {
+    if (sched_getaffinity(0, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.words)) != 0) {
+      return false;
+    }
+    memcpy(saved_mask.words, mask.words, sizeof saved_mask.words);
+  }
+  mask = {};
+  mask.words[cpu / word_bits] = 1ul << (cpu % word_bits);
+  if (sched_setaffinity(0, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.words)) != 0) {
+    return false;
+  }
+  saved_mask.saved = true;
+  return true;
+}
+
+bool unpin_thread() noexcept {
+  const KeepErrno keep;
+  if (!saved_mask.saved) return true;
+  if (sched_setaffinity(0, sizeof saved_mask.words,
+                        reinterpret_cast<cpu_set_t*>(saved_mask.words)) != 0) {
+    return false;
+  }
+  saved_mask.saved = false;
+  return true;
+}
+
+void lowest_priority() noexcept {
+  const KeepErrno keep;
+  sched_param parameters{};
+  sched_setscheduler(0, SCHED_IDLE, &parameters);
+}
+
+void name_thread(const char* name) noexcept {
+  const KeepErrno keep;
+  prctl(PR_SET_NAME, name, 0, 0, 0);  // the kernel cuts at 15 bytes
+}
+
+unsigned user_id() noexcept {
+  return geteuid();
+}
+
+int start_thread(pthread_t* thread, void* (*body)(void*), void* argument) noexcept {
+  const KeepErrno keep;
+  pthread_attr_t attributes;
+  int error = pthread_attr_init(&attributes);
+  if (error != 0) return -error;
+  error = pthread_attr_setstacksize(&attributes, stack_bytes());
+  if (error == 0) {
+    // The new thread inherits the mask: no instant passes in which it could take a signal.
+    const sigset_t blocked = asynchronous_signals();
+    sigset_t callers;
+    error = pthread_sigmask(SIG_BLOCK, &blocked, &callers);
+    if (error == 0) {
+      error = pthread_create(thread, &attributes, body, argument);
+      pthread_sigmask(SIG_SETMASK, &callers, nullptr);
+    }
+  }
+  pthread_attr_destroy(&attributes);
+  return -error;
+}
+
+void sleep_ns(std::uint64_t ns) noexcept {
+  // An absolute deadline: signals neither shorten nor lengthen the sleep.
+  const std::uint64_t end_ns = now_ns() + ns;
+  timespec end = {};
+  end.tv_sec = static_cast<time_t>(end_ns / 1'000'000'000u);
+  end.tv_nsec = static_cast<long>(end_ns % 1'000'000'000u);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr) == EINTR) {
+  }
+}
+
+void yield() noexcept {
+  const KeepErrno keep;
+  sched_yield();
+}
+
+}  // namespace haul::os

@@ -1,0 +1,20 @@
+// What haul asks of single cache lines: is it in the cache, and put it out of there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace haul::copy {
+
+// The cycles that tell a read of a cached line from one of memory: midway between the two extremes
+// that this machine shows. Found on first use, in some microseconds. Any thread; never waits.
+std::uint32_t residency_threshold_cycles() noexcept;
+
+// Times one read of the byte, which brings its line in if it was not.
+bool is_resident(const std::byte* address, std::uint32_t threshold_cycles) noexcept;
+
+// Writes back and drops the lines from first up to end, both line-aligned. Unfenced: sfence orders
+// it.
+void flush_lines(const std::byte* first, const std::byte* end) noexcept;
+
+}  // namespace haul::copy
