@@ -1,0 +1,33 @@
+// Between the C ABI's types and the library's own.
+#pragma once
+
+#include <haul/haul.h>
+
+#include "base/error.hpp"
+#include "completion/ticket.hpp"
+#include "request/request.hpp"
+
+namespace haul::api {
+
+inline haul_ticket to_c(Ticket ticket) noexcept {
+  return haul_ticket{ticket.where, ticket.tenancy};
+}
+inline Ticket from_c(haul_ticket ticket) noexcept {
+  return Ticket{ticket.where, ticket.tenancy};
+}
+inline int to_c(Code code) noexcept {
+  return static_cast<int>(code);
+}
+
+// Checks every field of a request and translates it. ok, or invalid with the sentence in *error.
+// Extents are not copied: the result points into `from`.
+Code convert(const haul_request& from, Request* to, Error* error) noexcept;
+
+// Checks the arguments of a plain copy or fill. `src` may be nullptr for a fill.
+Code check_plain(const void* dst, const void* src, std::size_t length, bool fill,
+                 Error* error) noexcept;
+
+// Remembers the sentence for haul_last_error() and gives back the code.
+int fail(const Error& error) noexcept;
+
+}  // namespace haul::api

@@ -1,0 +1,86 @@
+// The calling thread's completion queue.
+#include <haul/haul.h>
+
+#include <cstddef>
+
+#include "api/convert.hpp"
+#include "base/cpu.hpp"
+#include "base/os.hpp"
+#include "completion/ledger.hpp"
+#include "mover/submit.hpp"
+
+namespace haul::api {
+namespace {
+
+// The state of a request follows its entry by a few instructions; an entry that is handed out must
+// be done by every test.
+void await_state(const Ticket& ticket) noexcept {
+  if (ticket.cookie() == 0) return;
+  const Ring& ring = ring_table.ring(ticket.ring());
+  for (unsigned turn = 0;
+       State::seq(ring.state_word(ticket.tenancy).load(std::memory_order_acquire)) < ticket.tenancy;
+       ++turn) {
+    if (turn < 1000) {
+      cpu_relax();
+    } else {
+      os::yield();  // whoever writes it was preempted in between
+    }
+  }
+}
+
+Ring* ring_or_fail(int* result) noexcept {
+  Error error;
+  Ring* ring = ring_for_submit(&error);
+  if (ring == nullptr) *result = fail(error);
+  return ring;
+}
+
+}  // namespace
+
+extern "C" int haul_reap(haul_completion* entries, std::size_t max) {
+  if (entries == nullptr || max == 0) {
+    return fail(
+        make_error(Code::invalid, 0,
+                   "haul_reap() needs room for one entry or more; pass an array and its length."));
+  }
+  Ring* ring = own_ring();
+  if (ring == nullptr) return 0;
+  std::size_t count = 0;
+  while (count < max && count < CompletionQueue::capacity) {
+    const Completion* front = ring->completions.front();
+    if (front == nullptr) break;
+    const Completion completion = *front;
+    await_state(completion.ticket);
+    ring->completions.pop();
+    if (completion.code != Code::ok && completion.ticket.cookie() != 0) {
+      ledger_observe(completion.ticket.ring(), completion.ticket.tenancy);
+    }
+    haul_completion& entry = entries[count++];
+    entry = haul_completion{to_c(completion.ticket), completion.user_data, completion.good_bytes,
+                            to_c(completion.code), 0};
+    if (completion.callback != nullptr) {
+      reinterpret_cast<haul_callback>(completion.callback)(&entry, completion.context);
+    }
+  }
+  return static_cast<int>(count);
+}
+
+extern "C" int haul_reap_eventfd(void) {
+  int result = 0;
+  Ring* ring = ring_or_fail(&result);
+  if (ring == nullptr) return result;
+  const int fd = ring->completions.descriptor();
+  if (fd >= 0) return fd;
+  return fail(make_error(Code::no_memory, -fd,
+                         "No event descriptor: %s; raise the limit on open files (ulimit -n).",
+                         describe_errno(-fd)));
+}
+
+extern "C" int haul_reap_arm(void) {
+  int result = 0;
+  Ring* ring = ring_or_fail(&result);
+  if (ring == nullptr) return result;
+  return ring->completions.arm() ? 1 : 0;
+}
+
+}  // namespace haul::api

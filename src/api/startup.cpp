@@ -1,0 +1,13 @@
+// Tells the mover whom to call when it first starts.
+#include "api/startup.hpp"
+
+#include "mover/mover.hpp"
+#include "tune/background.hpp"
+
+namespace haul::api {
+
+void start_up() noexcept {
+  on_mover_started(tune::start_background);
+}
+
+}  // namespace haul::api

@@ -1,0 +1,190 @@
+// Errors in words, plans, engines, counters, spaces, and the life of the movers.
+#include <cstdio>
+#include <cstring>
+
+#include "api/convert.hpp"
+#include "api/startup.hpp"
+#include "completion/ledger.hpp"
+#include "engine/registry.hpp"
+#include "engine/spaces.hpp"
+#include "mover/counters.hpp"
+#include "mover/submit.hpp"
+#include "tune/background.hpp"
+
+namespace haul::api {
+namespace {
+
+#define HAUL_TEXT_(x) #x
+#define HAUL_TEXT(x) HAUL_TEXT_(x)
+constexpr char version[] = HAUL_TEXT(HAUL_VERSION_MAJOR) "." HAUL_TEXT(
+    HAUL_VERSION_MINOR) "." HAUL_TEXT(HAUL_VERSION_PATCH);
+
+template <std::size_t size>
+void put(char (&to)[size], const char* text) noexcept {
+  std::snprintf(to, size, "%s", text);
+}
+
+// A struct the caller sized: NULL, or one of an older header, is refused.
+template <class T>
+Code check_out(const T* out, const char* name, Error* error) noexcept {
+  if (out != nullptr && out->size >= sizeof(T)) return Code::ok;
+  *error =
+      make_error(Code::invalid, 0,
+                 "%s is NULL or its size is not set; pass one with size = sizeof(%s).", name, name);
+  return Code::invalid;
+}
+
+void describe_mover(plan::MoverState state, int cpu, haul_state* out) noexcept {
+  char text[sizeof out->mover_status];
+  switch (state) {
+    case plan::MoverState::none:
+      std::snprintf(text, sizeof text,
+                    "No mover yet; the first large copy, or haul_wake(), starts it.");
+      break;
+    case plan::MoverState::awake:
+      std::snprintf(text, sizeof text, "Awake on CPU %d, which this process leases.", cpu);
+      break;
+    case plan::MoverState::asleep:
+      std::snprintf(text, sizeof text, "Asleep; a large copy or haul_wake() wakes it.");
+      break;
+    case plan::MoverState::denied:
+      std::snprintf(text, sizeof text,
+                    "Another process leases the node's mover core; copies are inline until it is "
+                    "free (asked again every 50 ms).");
+      break;
+    case plan::MoverState::impossible:
+      std::snprintf(text, sizeof text,
+                    "No mover can run here (one CPU, HAUL_MOVER_CORES=0, or no thread to be had); "
+                    "copies are inline.");
+      break;
+  }
+  put(out->mover_status, text);
+}
+
+}  // namespace
+
+extern "C" const char* haul_strerror(int code) {
+  return describe(static_cast<Code>(code));
+}
+
+extern "C" const char* haul_last_error(void) {
+  return last_error_sentence();
+}
+
+extern "C" const char* haul_version(void) {
+  return version;
+}
+
+extern "C" int haul_space_open(int pid, haul_space* space) {
+  if (space == nullptr)
+    return fail(make_error(Code::invalid, 0, "space is NULL; pass a variable for the handle."));
+  auto opened = open_space(pid);
+  if (!opened) return fail(opened.error());
+  *space = *opened;
+  return 0;
+}
+
+extern "C" int haul_space_close(haul_space space) {
+  const Code code = space == self_space ? Code::invalid : close_space(space);
+  if (code == Code::ok) return 0;
+  return fail(make_error(Code::invalid, 0,
+                         "Space %u is not open (0 is this process and stays); close each once.",
+                         space));
+}
+
+extern "C" int haul_explain(const haul_request* request, haul_plan* plan) {
+  Error error;
+  if (request == nullptr)
+    return fail(make_error(Code::invalid, 0, "request is NULL; pass the request to be explained."));
+  if (check_out(plan, "haul_plan", &error) != Code::ok) return fail(error);
+  Request converted;
+  if (convert(*request, &converted, &error) != Code::ok) return fail(error);
+  Explanation explanation;
+  explain(converted, &explanation);
+  const plan::Plan& decided = explanation.plan;
+  *plan = haul_plan{};
+  plan->size = sizeof *plan;
+  plan->chunks = decided.chunks.count();
+  plan->chunk_bytes = decided.chunks.unit;
+  plan->inline_below_bytes = explanation.inputs.threshold;
+  put(plan->scheme, scheme_of(decided, explanation.inputs));
+  put(plan->mover, name_of(decided.mover));
+  put(plan->engine, decided.engine >= 0
+                        ? engine_at(static_cast<std::size_t>(decided.engine)).facts().name
+                        : "none");
+  plan->reason_count = explanation.reasons.count;
+  for (unsigned i = 0; i < explanation.reasons.count; ++i)
+    put(plan->reasons[i], explanation.reasons.text[i]);
+  return 0;
+}
+
+extern "C" int haul_engine(unsigned index, haul_engine_info* info) {
+  Error error;
+  if (check_out(info, "haul_engine_info", &error) != Code::ok) return fail(error);
+  if (index >= engine_count()) {
+    return fail(make_error(Code::invalid, 0, "There are %zu engines; ask for 0 to %zu.",
+                           engine_count(), engine_count() - 1));
+  }
+  const Engine& engine = engine_at(index);
+  const EngineStatus status = engine.status();
+  const EngineCounters moved = engine_counters(index);
+  *info = haul_engine_info{};
+  info->size = sizeof *info;
+  info->available = status.available ? 1 : 0;
+  put(info->name, engine.facts().name);
+  put(info->spaces, engine.spaces_text());
+  put(info->status, status.sentence);
+  info->chunks = moved.chunks;
+  info->bytes = moved.bytes;
+  return 0;
+}
+
+extern "C" int haul_query(haul_state* state) {
+  Error error;
+  if (check_out(state, "haul_state", &error) != Code::ok) return fail(error);
+  *state = haul_state{};
+  state->size = sizeof *state;
+  const plan::MoverState mover = gate.state.load(std::memory_order_relaxed);
+  state->mover_state = static_cast<std::uint32_t>(mover);
+  state->mover_cpu = mover_cpu();
+  const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Ring& ring = ring_table.ring(i);
+    if (ring.owned.load(std::memory_order_relaxed)) ++state->threads;
+    state->dedicated += ring.next_seq() - Ring::first_seq;
+    state->inlined += ring.inlined.load(std::memory_order_relaxed);
+  }
+  state->submitted = state->dedicated + state->inlined;
+  state->helped_chunks = counters.helped_chunks.load(std::memory_order_relaxed);
+  state->moved_chunks = counters.moved_chunks.load(std::memory_order_relaxed);
+  state->failed = counters.failed.load(std::memory_order_relaxed);
+  state->unobserved = ledger_unobserved();
+  state->round_trip_ns = static_cast<std::uint64_t>(round_trip_now());
+  describe_mover(mover, state->mover_cpu, state);
+  return 0;
+}
+
+extern "C" int haul_wake(void) {
+  start_up();
+  Error error;
+  if (gate.closed.load(std::memory_order_relaxed)) {
+    return fail(
+        make_error(Code::closed, 0, "haul_shutdown() was called; there are no movers after it."));
+  }
+  // The ring first: its making hangs up the fork and exit handlers that a mover thread needs.
+  if (ring_for_submit(&error) == nullptr) return fail(error);
+  return wake_mover(&error) == Code::ok ? 0 : fail(error);
+}
+
+extern "C" int haul_tune(void (*progress)(int percent, void* context), void* context) {
+  start_up();
+  Error error;
+  return tune::calibrate_now(progress, context, &error) == Code::ok ? 0 : fail(error);
+}
+
+extern "C" int haul_shutdown(void) {
+  shut_down();
+  return 0;
+}
+
+}  // namespace haul::api

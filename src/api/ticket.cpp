@@ -1,0 +1,215 @@
+// Tickets: test, wait, ranges, progress.
+#include <algorithm>
+
+#include "api/convert.hpp"
+#include "base/clock.hpp"
+#include "completion/ledger.hpp"
+#include "mover/help.hpp"
+#include "request/rings.hpp"
+
+namespace haul::api {
+namespace {
+
+// A ticket that names a tenancy of this process, resolved.
+struct Named {
+  Ring* ring = nullptr;  // nullptr: decided, or no ticket of ours; then code says how it ended
+  Code code = Code::ok;
+};
+
+[[gnu::noinline]] int fail_with(Code code, const char* sentence) noexcept {
+  return fail(make_error(code, 0, "%s", sentence));
+}
+
+// The sentence of a request that failed.
+[[gnu::noinline]] int report(Code code) noexcept {
+  switch (code) {
+    case Code::ok: return 0;
+    case Code::fault:
+      return fail_with(code,
+                       "Part of the request's memory is not accessible; haul_progress() tells how "
+                       "many bytes are good.");
+    case Code::permission:
+      return fail_with(code,
+                       "The kernel refuses access to the peer's memory; allow ptrace (same user, "
+                       "kernel.yama.ptrace_scope=0 or CAP_SYS_PTRACE).");
+    case Code::peer_gone:
+      return fail_with(code,
+                       "The peer process is gone; haul_progress() tells how many bytes are good.");
+    case Code::closed:
+      return fail_with(code,
+                       "haul_shutdown() was called or the space was closed before the request ran; "
+                       "submit before that.");
+    case Code::stale:
+      return fail_with(code,
+                       "The ticket is of another process, or its failure was forgotten among too "
+                       "many nobody looked at; look at tickets sooner.");
+    case Code::invalid:
+      return fail_with(
+          code,
+          "Its request was refused for a wrong argument (haul_last_error() said which when it was "
+          "submitted), or this is no ticket of haul's; pass tickets as they were returned.");
+    case Code::timed_out:
+      return fail_with(code, "The time is up and the request is not finished; wait again.");
+    default:
+      return fail(make_error(
+          code, 0, "The request failed: %s; haul_progress() tells how many bytes are good.",
+          describe(code)));
+  }
+}
+
+Named resolve(Ticket ticket) noexcept {
+  if (ticket.cookie() == 0) return Named{nullptr, ticket.code()};
+  if (ticket.cookie() != ring_table.cookie()) return Named{nullptr, Code::stale};
+  if (ticket.ring() >= ring_table.count.load(std::memory_order_acquire))
+    return Named{nullptr, Code::invalid};
+  Ring& ring = ring_table.ring(ticket.ring());
+  if (ticket.tenancy < Ring::first_seq || ticket.tenancy >= ring.next_seq())
+    return Named{nullptr, Code::invalid};
+  return Named{&ring, Code::ok};
+}
+
+// How a tenancy that is not pending ended; looking counts as observing.
+[[gnu::noinline]] Code outcome(Ring& ring, std::uint64_t seq, bool observe) noexcept {
+  const std::uint64_t word = ring.state_word(seq).load(std::memory_order_acquire);
+  Code code = Code::ok;
+  if (State::seq(word) == seq) {
+    code = State::code(word);
+  } else if (!ledger_empty()) {
+    Failure failure;
+    if (ledger_find(ring.index, seq, &failure)) {
+      code = failure.code;
+    } else if (ledger_forgot()) {
+      code = Code::stale;
+    }
+  } else if (ledger_forgot()) {
+    code = Code::stale;
+  }
+  if (code != Code::ok && observe) ledger_observe(ring.index, seq);
+  return code;
+}
+
+bool ended(const Ring& ring, std::uint64_t seq) noexcept {
+  return State::seq(ring.state_word(seq).load(std::memory_order_acquire)) >= seq;
+}
+
+[[gnu::noinline]] int test_slowly(Ticket ticket) noexcept {
+  const Named named = resolve(ticket);
+  if (named.ring == nullptr) return named.code == Code::ok ? 1 : report(named.code);
+  if (!ended(*named.ring, ticket.tenancy)) return 0;
+  const Code code = outcome(*named.ring, ticket.tenancy, true);
+  return code == Code::ok ? 1 : report(code);
+}
+
+int wait_until(Ticket ticket, std::uint64_t deadline_ns) noexcept {
+  const Named named = resolve(ticket);
+  if (named.ring == nullptr) return report(named.code);
+  if (wait_for(*named.ring, ticket.tenancy, deadline_ns) == Code::timed_out &&
+      !ended(*named.ring, ticket.tenancy)) {
+    return report(Code::timed_out);
+  }
+  return report(outcome(*named.ring, ticket.tenancy, true));
+}
+
+// Good bytes of a request that is over.
+std::uint64_t good_of_ended(Ring& ring, std::uint64_t seq, Code code) noexcept {
+  Failure failure;
+  if (code != Code::ok) return ledger_find(ring.index, seq, &failure) ? failure.good_bytes : 0;
+  Job job;
+  // A later tenant has the slot: the length is not known any more, but all of it is good.
+  return ring.read(seq, &job) && ring.published_seq(seq) == seq ? job.chunks.length : SIZE_MAX;
+}
+
+// Clips a range; false if it is empty or begins beyond every request.
+bool range_end(std::size_t offset, std::size_t len, std::size_t* end) noexcept {
+  *end = len > SIZE_MAX - offset ? SIZE_MAX : offset + len;
+  return len != 0;
+}
+
+}  // namespace
+
+extern "C" int haul_test(haul_ticket ticket) {
+  if (static_cast<std::uint32_t>(ticket.where >> 32) == ring_table.cookie() &&
+      ticket.where >> 32 != 0) [[likely]] {
+    const auto index = static_cast<std::uint32_t>(ticket.where);
+    if (index < ring_table.count.load(std::memory_order_relaxed)) [[likely]] {
+      const std::uint64_t word =
+          ring_table.ring(index).state_word(ticket.tenancy).load(std::memory_order_acquire);
+      if (word == State::make(ticket.tenancy, Code::ok)) return 1;
+    }
+  }
+  return test_slowly(from_c(ticket));
+}
+
+extern "C" int haul_wait(haul_ticket ticket) {
+  if (ticket.where == 0) return 0;
+  return wait_until(from_c(ticket), no_deadline);
+}
+
+extern "C" int haul_wait_for(haul_ticket ticket, std::uint64_t timeout_ns) {
+  if (ticket.where == 0) return 0;
+  const std::uint64_t now = now_ns();
+  return wait_until(from_c(ticket),
+                    timeout_ns >= no_deadline - now ? no_deadline : now + timeout_ns);
+}
+
+extern "C" int haul_wait_range(haul_ticket ticket, std::size_t offset, std::size_t len) {
+  const Named named = resolve(from_c(ticket));
+  if (named.ring == nullptr) return report(named.code);
+  std::size_t end = 0;
+  if (!range_end(offset, len, &end)) return 0;
+  wait_for_range(*named.ring, ticket.tenancy, offset, end);
+  return ended(*named.ring, ticket.tenancy) ? report(outcome(*named.ring, ticket.tenancy, true))
+                                            : 0;
+}
+
+extern "C" int haul_test_range(haul_ticket ticket, std::size_t offset, std::size_t len) {
+  const Named named = resolve(from_c(ticket));
+  if (named.ring == nullptr) return named.code == Code::ok ? 1 : report(named.code);
+  std::size_t end = 0;
+  if (!range_end(offset, len, &end)) return 1;
+  Job job;
+  bool visible = false;
+  if (named.ring->read(ticket.tenancy, &job)) {
+    std::uint32_t missing = 0;
+    visible = named.ring->tenancy(ticket.tenancy)
+                  .range_visible(job.chunks, offset, std::min(end, job.chunks.length), &missing);
+  }
+  // What was read above holds only if the tenancy was not over; its state decides then.
+  if (!ended(*named.ring, ticket.tenancy)) return visible ? 1 : 0;
+  const Code code = outcome(*named.ring, ticket.tenancy, true);
+  return code == Code::ok ? 1 : report(code);
+}
+
+extern "C" int haul_progress(haul_ticket ticket, std::size_t* good_bytes) {
+  if (good_bytes == nullptr)
+    return fail(make_error(Code::invalid, 0, "good_bytes is NULL; pass a variable for the count."));
+  const Named named = resolve(from_c(ticket));
+  if (named.ring == nullptr) {
+    *good_bytes = ticket.where >> 32 == 0 ? ticket.tenancy : 0;
+    return named.code == Code::ok ? 1 : report(named.code);
+  }
+  Job job;
+  *good_bytes = 0;
+  if (named.ring->read(ticket.tenancy, &job)) {
+    *good_bytes = named.ring->tenancy(ticket.tenancy).visible_prefix(job.chunks);
+  }
+  if (!ended(*named.ring, ticket.tenancy)) return 0;
+  const Code code = outcome(*named.ring, ticket.tenancy, false);
+  *good_bytes = good_of_ended(*named.ring, ticket.tenancy, code);
+  return code == Code::ok ? 1 : report(code);
+}
+
+extern "C" int haul_drain(void) {
+  Ring* ring = own_ring();
+  if (ring == nullptr) return 0;
+  const std::uint64_t end = ring->next_seq();
+  Code first = Code::ok;
+  for (std::uint64_t seq = ring->first_unfinished(end); seq < end; ++seq) {
+    wait_for(*ring, seq, no_deadline);
+    const Code code = outcome(*ring, seq, true);
+    if (first == Code::ok) first = code;
+  }
+  return report(first);
+}
+
+}  // namespace haul::api

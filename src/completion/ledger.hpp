@@ -1,0 +1,41 @@
+// The failure ledger: what went wrong with a request, kept until somebody has looked. Slots are
+// reused; failures outlive them here.
+#pragma once
+
+#include <cstdint>
+
+#include "base/error.hpp"
+
+namespace haul {
+
+struct Failure {
+  Code code = Code::ok;
+  std::uint64_t good_bytes = 0;
+};
+
+// Failures remembered at once. When more are unobserved some are forgotten, and ledger_forgot() is
+// true from then on.
+inline constexpr unsigned ledger_capacity = 65536;
+
+// Notes that a request failed at offset good_bytes; of several failures of one request the lowest
+// offset counts. Takes a lock; maps memory once.
+void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
+                   std::uint64_t good_bytes) noexcept;
+
+// True and *failure if it is known.
+bool ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept;
+
+// Somebody has looked: it may be dropped when room is needed (it is kept for a while, so that
+// progress can be asked after wait).
+void ledger_observe(std::uint32_t ring, std::uint64_t seq) noexcept;
+
+// Is anything recorded? One relaxed load; for test's path with an old ticket.
+bool ledger_empty() noexcept;
+bool ledger_forgot() noexcept;
+std::uint64_t ledger_unobserved() noexcept;
+
+// Around fork, so that the child inherits it whole.
+void ledger_lock() noexcept;
+void ledger_unlock() noexcept;
+
+}  // namespace haul

@@ -1,0 +1,65 @@
+// Posting, reaping and arming.
+#include "completion/queue.hpp"
+
+#include "base/os.hpp"
+
+namespace haul {
+
+bool CompletionQueue::reserve() noexcept {
+  if (outstanding_ >= capacity) return false;
+  ++outstanding_;
+  return true;
+}
+
+void CompletionQueue::post(const Completion& completion) noexcept {
+  const std::uint64_t index = tail_.fetch_add(1, std::memory_order_relaxed);
+  Entry& entry =
+      entries_[index % capacity];  // free: reserve() bounds what is posted and not reaped
+  entry.completion = completion;
+  // Release for front(); sequentially consistent with arm(): either arm() sees this entry, or we
+  // see it armed.
+  entry.turn.store(index + 1, std::memory_order_seq_cst);
+  if (armed_.load(std::memory_order_seq_cst) != 0 &&
+      armed_.exchange(0, std::memory_order_acq_rel) != 0) {
+    os::event_signal(event_fd_.load(std::memory_order_relaxed));
+  }
+}
+
+const Completion* CompletionQueue::front() const noexcept {
+  const Entry& entry = entries_[head_ % capacity];
+  // Pairs with post()'s store.
+  if (entry.turn.load(std::memory_order_acquire) != head_ + 1) return nullptr;
+  return &entry.completion;
+}
+
+void CompletionQueue::pop() noexcept {
+  ++head_;
+  --outstanding_;
+}
+
+int CompletionQueue::descriptor() noexcept {
+  int fd = event_fd_.load(std::memory_order_relaxed);
+  if (fd < 0) {
+    fd = os::event_fd();
+    if (fd >= 0) event_fd_.store(fd, std::memory_order_relaxed);
+  }
+  return fd;
+}
+
+bool CompletionQueue::arm() noexcept {
+  const int fd = event_fd_.load(std::memory_order_relaxed);
+  if (fd >= 0) os::event_clear(fd);
+  armed_.store(1, std::memory_order_seq_cst);
+  const Entry& entry = entries_[head_ % capacity];
+  if (entry.turn.load(std::memory_order_seq_cst) != head_ + 1) return false;
+  armed_.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+void CompletionQueue::forget_descriptor() noexcept {
+  const int fd = event_fd_.exchange(-1, std::memory_order_relaxed);
+  if (fd >= 0) os::close_fd(fd);
+  armed_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace haul

@@ -1,0 +1,69 @@
+// A completion queue: any thread posts, its owner reaps in batches, one eventfd can be armed for
+// event loops (paper 000 III-B.2).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "completion/ticket.hpp"
+
+namespace haul {
+
+using CompletionCallback = void (*)(const void* completion, void* context);
+
+struct Completion {
+  Ticket ticket;
+  std::uint64_t user_data = 0;
+  std::uint64_t good_bytes = 0;
+  Code code = Code::ok;
+  CompletionCallback callback = nullptr;
+  void* context = nullptr;
+};
+
+class CompletionQueue {
+ public:
+  static constexpr unsigned capacity = 1024;
+
+  // Brings a queue to life in zeroed memory.
+  void begin() noexcept { event_fd_.store(-1, std::memory_order_relaxed); }
+
+  // Owner: takes room for one entry before its request is submitted; false if the queue is full
+  // until reaped.
+  bool reserve() noexcept;
+  // Owner: gives back room that no request used.
+  void cancel() noexcept { --outstanding_; }
+
+  // Any thread, once for each reserve(). Never blocks; writes the eventfd if it is armed.
+  void post(const Completion& completion) noexcept;
+
+  // Owner: the oldest entry that has arrived, or nullptr. Valid until pop().
+  const Completion* front() const noexcept;
+  void pop() noexcept;
+
+  // Owner: makes the eventfd on first use. Descriptor or -errno.
+  int descriptor() noexcept;
+  // Owner: clears and arms the eventfd; true if an entry waits already (then it stays disarmed).
+  bool arm() noexcept;
+
+  // Owner: entries reserved and not yet reaped.
+  unsigned outstanding() const noexcept { return outstanding_; }
+
+  // After fork, in the child: the eventfd is shared with the parent, so let go of it.
+  void forget_descriptor() noexcept;
+
+ private:
+  struct alignas(64) Entry {
+    std::atomic<std::uint64_t> turn{0};  // index + 1 once the entry of that index is filled in
+    Completion completion;
+  };
+
+  alignas(64) std::atomic<std::uint64_t> tail_{0};
+  std::atomic<std::uint32_t> armed_{0};
+  std::atomic<int> event_fd_{-1};
+  alignas(64) std::uint64_t head_ = 0;
+  unsigned outstanding_ = 0;
+  Entry entries_[capacity];
+};
+
+}  // namespace haul

@@ -1,0 +1,92 @@
+// One tenancy of a slot, as its workers and waiters see it: which chunks are claimed, which are
+// done, how far the others have come, and the state that ends it. The protocol, and the reason for
+// each memory order, is docs/design/hot-path.md.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/chunks.hpp"
+#include "base/error.hpp"
+
+namespace haul {
+
+// Line C. Words that carry a generation read as zero for every newer tenancy, so nobody has to
+// reset them.
+struct alignas(64) Claims {
+  std::atomic<std::uint64_t> claim{0};     // {generation 32 | claimed chunks 31}
+  std::atomic<std::uint64_t> done{0};      // {generation 32 | failed 1 | done chunks 31}
+  std::atomic<std::uint64_t> wanted{0};    // {generation 32 | chunks somebody waits for}
+  std::atomic<std::uint32_t> sleepers{0};  // waiters asleep on the state word, of whatever tenancy
+};
+
+// Line S. Written once a tenancy, by its last finisher; {seq 56 | -Code 8}. Its low half is the
+// futex word.
+struct alignas(64) State {
+  std::atomic<std::uint64_t> word{0};
+
+  static constexpr std::uint64_t make(std::uint64_t seq, Code code) noexcept {
+    return seq << 8 | static_cast<std::uint8_t>(-static_cast<std::int32_t>(code));
+  }
+  static constexpr std::uint64_t seq(std::uint64_t word) noexcept { return word >> 8; }
+  static constexpr Code code(std::uint64_t word) noexcept {
+    return static_cast<Code>(-static_cast<std::int32_t>(word & 0xff));
+  }
+};
+
+// Lines W: one word a chunk, {generation 32 | blocks done 32}, written by the worker that claimed
+// the chunk.
+struct alignas(64) Watermarks {
+  std::atomic<std::uint64_t> word[Chunks::max_count + 1];
+};
+
+// A tenancy's view of its lines. Cheap to make; holds no ownership.
+struct Tenancy {
+  Claims* claims;
+  State* state;
+  Watermarks* watermarks;
+  std::uint64_t seq;
+  std::uint32_t generation;
+
+  // Claims a chunk that is free, a wanted one first, else the lowest. Returns its number, or -1 if
+  // none is left or the tenancy is over. Success pins the slot until finish() of that chunk.
+  // `chunks` may be torn (read while the owner refilled the slot). `only` restricts the choice.
+  // Lock-free; any thread.
+  int claim(const Chunks& chunks, std::uint32_t only = ~std::uint32_t{0}) const noexcept;
+
+  // Is a chunk left to claim? (A hint; false once the tenancy is over.)
+  bool claimable(const Chunks& chunks) const noexcept;
+
+  struct Finish {
+    bool last;    // this was the last chunk: complete the tenancy
+    bool failed;  // some chunk failed
+  };
+  // Reports a claimed chunk as done. Unless it was the last, nothing of the slot may be touched
+  // afterwards.
+  Finish finish(unsigned chunk, bool failed, const Chunks& chunks) const noexcept;
+
+  // Ends the tenancy and wakes who sleeps on it. Nothing of the slot, its parameters or the user's
+  // memory may be touched afterwards.
+  void end(Code code) const noexcept;
+
+  // Asks workers to take these chunks first. A hint.
+  void want(std::uint32_t chunk_bits) const noexcept;
+
+  // Are bytes [from, to) of this tenancy, still in progress, visible? (Acquire.) If not, `missing`
+  // has the bits of the chunks that lack some.
+  bool range_visible(const Chunks& chunks, std::size_t from, std::size_t to,
+                     std::uint32_t* missing) const noexcept;
+
+  // Bytes from the front that are visible.
+  std::size_t visible_prefix(const Chunks& chunks) const noexcept;
+
+  // Sleeps until the tenancy has ended or about timeout_ns are over. May return early. A system
+  // call or two.
+  void sleep(std::uint64_t timeout_ns) const noexcept;
+
+ private:
+  std::size_t visible_in_chunk(const Chunks& chunks, unsigned chunk,
+                               std::uint32_t done) const noexcept;
+};
+
+}  // namespace haul

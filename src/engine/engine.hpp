@@ -1,0 +1,106 @@
+// The contract of an engine: who moves bytes. One folder an engine; the folder's name is the
+// engine's name everywhere.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/affinity.hpp"
+#include "base/error.hpp"
+#include "base/extent.hpp"
+
+namespace haul {
+
+// Where an engine reports how far a chunk has come: one word {generation 32, blocks 32},
+// release-stored. A default one reports nowhere. Blocks count from the chunk's first byte.
+struct Watermark {
+  std::atomic<std::uint64_t>* word = nullptr;
+  std::uint64_t generation_bits = 0;  // generation << 32
+  std::uint64_t first_bytes = 0;      // bytes of the chunk already done before this piece
+  std::uint32_t block_log2 = 12;
+
+  // The first `bytes` bytes of the piece are visible (NT stores fenced). Wait-free.
+  void publish(std::size_t bytes) const noexcept {
+    if (word != nullptr) {
+      // Pairs with the acquire load in completion's range test.
+      word->store(generation_bits | ((first_bytes + bytes) >> block_log2),
+                  std::memory_order_release);
+    }
+  }
+};
+
+// One contiguous piece of work. Both sides have `length` bytes; for a fill the source is the
+// pattern.
+struct Piece {
+  Operation operation = Operation::copy;
+  Affinity dst_affinity = Affinity::cacheable;
+  Affinity src_affinity = Affinity::cacheable;
+  std::uint8_t pattern_bytes = 8;
+  bool checked = false;  // an inaccessible byte is an outcome, not a SIGSEGV
+  Space dst_space = self_space, src_space = self_space;
+  std::uintptr_t dst = 0, src = 0;
+  std::size_t length = 0;
+  std::size_t whole_bytes =
+      0;  // length of the request this is part of: lets a kernel choose for the whole
+  std::uint64_t pattern =
+      0;  // widened to 8 bytes and rotated to the phase of this piece's first byte
+  Watermark watermark;
+};
+
+// How a piece ended. good_bytes from its front are in place and visible; code says why not all.
+struct Outcome {
+  std::size_t good_bytes = 0;
+  Code code = Code::ok;
+};
+
+enum class Submitted : std::uint8_t {
+  finished,  // the outcome is filled in
+  accepted,  // poll() will report it by its tag
+  full,      // no room now: poll, then try again
+  dead,      // this engine has failed for good; nothing of the piece was moved or will be
+};
+
+struct Finished {
+  std::uint64_t tag = 0;
+  Outcome outcome;
+};
+
+// What the planner knows of an engine.
+struct EngineFacts {
+  const char* name = "";    // its folder
+  bool synchronous = true;  // submit() always finishes: any thread may use it, helpers too
+  bool device = false;      // moves without a CPU: schemes SCI and MCI
+  bool checked = false;     // reports inaccessible ranges as outcomes
+  bool honours_affinity = false;
+  std::uint64_t startup_ns = 0;  // a typical cost to begin a piece
+  double bytes_per_ns = 0;       // typical; 0 = unknown
+};
+
+struct EngineStatus {
+  bool available = false;
+  char sentence[192] = {};  // "ready", or why not and the remedy
+};
+
+// Lifetime: static, never destroyed. A synchronous engine's submit() is thread-safe; an
+// asynchronous engine is driven (submit and poll) by one mover thread at a time. No call blocks
+// longer than its piece takes.
+class Engine {
+ public:
+  virtual const EngineFacts& facts() const noexcept = 0;
+  virtual EngineStatus status() const noexcept = 0;
+  // status().available, for every submit: no system call once it is known.
+  virtual bool available() const noexcept { return true; }
+  virtual const char* spaces_text() const noexcept = 0;  // for people: "this process"
+  virtual bool reaches(Operation operation, Space dst, Space src) const noexcept = 0;
+  // `tag` comes back from poll() when the answer is `accepted`. memmove semantics within one space.
+  virtual Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept = 0;
+  // Up to max finished pieces. After death every accepted piece is reported (with what is good of
+  // it), and then none.
+  virtual std::size_t poll(Finished* finished, std::size_t max) noexcept = 0;
+
+ protected:
+  ~Engine() = default;
+};
+
+}  // namespace haul

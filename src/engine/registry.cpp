@@ -1,0 +1,62 @@
+// The engines of this build in their fixed order, and what each has moved.
+#include "engine/registry.hpp"
+
+#include <atomic>
+#include <cstring>
+
+namespace haul {
+namespace {
+
+using Access = Engine& (*)() noexcept;
+constexpr Access engines[] = {cpu_engine, cma_engine, fault_engine};
+static_assert(sizeof(engines) / sizeof(engines[0]) <= max_engines);
+
+// Threads count on different lines, so that counting never moves a line between cores.
+constexpr unsigned shard_count = 16;
+struct alignas(128) Shard {
+  std::atomic<std::uint64_t> chunks[max_engines];
+  std::atomic<std::uint64_t> bytes[max_engines];
+};
+constinit Shard shards[shard_count];
+constinit std::atomic<unsigned> shards_given{0};
+constinit thread_local unsigned own_shard = shard_count;  // shard_count: none yet
+
+}  // namespace
+
+std::size_t engine_count() noexcept {
+  return sizeof(engines) / sizeof(engines[0]);
+}
+
+Engine& engine_at(std::size_t index) noexcept {
+  return engines[index]();
+}
+
+Engine* engine_by_name(const char* name) noexcept {
+  if (name == nullptr) return nullptr;
+  for (const Access access : engines) {
+    if (std::strcmp(access().facts().name, name) == 0) return &access();
+  }
+  return nullptr;
+}
+
+void count_moved(std::size_t engine_index, std::uint64_t bytes) noexcept {
+  if (engine_index >= max_engines) return;
+  if (own_shard == shard_count) {
+    own_shard = shards_given.fetch_add(1, std::memory_order_relaxed) % shard_count;
+  }
+  // Relaxed: statistics, ordered with nothing.
+  shards[own_shard].chunks[engine_index].fetch_add(1, std::memory_order_relaxed);
+  shards[own_shard].bytes[engine_index].fetch_add(bytes, std::memory_order_relaxed);
+}
+
+EngineCounters engine_counters(std::size_t engine_index) noexcept {
+  EngineCounters sum;
+  if (engine_index >= max_engines) return sum;
+  for (const Shard& shard : shards) {
+    sum.chunks += shard.chunks[engine_index].load(std::memory_order_relaxed);
+    sum.bytes += shard.bytes[engine_index].load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+}  // namespace haul

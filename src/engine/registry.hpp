@@ -1,0 +1,28 @@
+// The engines of this build, by number and by name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/engine.hpp"
+
+namespace haul {
+
+// Fixed order: cpu, cma, fault. Static storage, no constructor runs before first use.
+std::size_t engine_count() noexcept;
+Engine& engine_at(std::size_t index) noexcept;
+Engine* engine_by_name(const char* name) noexcept;  // nullptr if there is none
+inline constexpr std::size_t max_engines = 8;
+
+Engine& cpu_engine() noexcept;
+Engine& cma_engine() noexcept;
+Engine& fault_engine() noexcept;
+
+// Counters for `haul info` and tests; relaxed.
+void count_moved(std::size_t engine_index, std::uint64_t bytes) noexcept;
+struct EngineCounters {
+  std::uint64_t chunks = 0, bytes = 0;
+};
+EngineCounters engine_counters(std::size_t engine_index) noexcept;
+
+}  // namespace haul

@@ -1,0 +1,233 @@
+// The table of open peer spaces. One word an entry says who may touch it; everything is done by
+// compare-and-swap on that word.
+#include "engine/spaces.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/os.hpp"
+
+namespace haul {
+namespace {
+
+// word = {state 8, generation 24, users 32}
+//   vacant -> changing -> open -> closing -> changing -> vacant (next generation)
+// `changing` belongs to one thread: the opener, or whoever took the last use of a closed entry.
+// `closing` with no users does not exist: the close goes straight to `changing`.
+enum class State : std::uint8_t { vacant = 0, changing = 1, open = 2, closing = 3 };
+
+constexpr std::uint64_t generation_mask = (std::uint64_t{1} << 24) - 1;
+
+struct Word {
+  State state;
+  std::uint32_t generation;
+  std::uint32_t users;
+
+  static Word unpack(std::uint64_t bits) noexcept {
+    return Word{static_cast<State>(bits >> 56),
+                static_cast<std::uint32_t>(bits >> 32 & generation_mask),
+                static_cast<std::uint32_t>(bits)};
+  }
+  std::uint64_t pack() const noexcept {
+    return static_cast<std::uint64_t>(state) << 56 |
+           (static_cast<std::uint64_t>(generation) & generation_mask) << 32 | users;
+  }
+};
+
+struct Entry {
+  std::atomic<std::uint64_t> word{0};
+  // Written in `changing`, before the release that opens the entry.
+  pid_t pid = 0;
+  int pidfd = -1;
+  bool own_memory = false;
+};
+
+constinit Entry entries[max_spaces];
+constinit std::atomic<std::uint32_t> search_from{0};  // indices are reused as late as possible
+
+constexpr std::size_t index_of(Space space) noexcept {
+  return space & 0xff;
+}
+constexpr std::uint32_t generation_of(Space space) noexcept {
+  return space >> 8;
+}
+
+// Closes the descriptor and vacates an entry that this thread has brought to `changing`.
+void vacate(Entry& entry, std::uint32_t generation) noexcept {
+  os::close_fd(entry.pidfd);
+  const Word vacant{State::vacant, generation + 1, 0};
+  // Release: pairs with the acquire of the next opener's compare-and-swap.
+  entry.word.store(vacant.pack(), std::memory_order_release);
+}
+
+// Takes a vacant entry into `changing`; its index, or 0 if every entry is taken.
+std::size_t take_vacant(std::uint32_t& generation) noexcept {
+  const std::uint32_t from = search_from.fetch_add(1, std::memory_order_relaxed);
+  for (std::size_t step = 0; step < max_spaces - 1; ++step) {
+    const std::size_t index = 1 + (from + step) % (max_spaces - 1);
+    std::uint64_t bits = entries[index].word.load(std::memory_order_relaxed);
+    const Word word = Word::unpack(bits);
+    if (word.state != State::vacant) continue;
+    const Word taken{State::changing, word.generation, 0};
+    // Acquire: pairs with vacate().
+    if (entries[index].word.compare_exchange_strong(bits, taken.pack(), std::memory_order_acquire,
+                                                    std::memory_order_relaxed)) {
+      generation = word.generation;
+      return index;
+    }
+  }
+  return 0;
+}
+
+Error refuse(pid_t pid, int sys_errno) noexcept {
+  switch (sys_errno) {
+    case ESRCH:
+      return make_error(Code::peer_gone, sys_errno,
+                        "process %d does not exist or has no memory left; open a process that runs",
+                        static_cast<int>(pid));
+    case EPERM:
+    case EACCES:
+      return make_error(
+          Code::permission, sys_errno,
+          "the kernel refuses the memory of process %d; run both as one user with "
+          "kernel.yama.ptrace_scope=0, or give this process CAP_SYS_PTRACE and its seccomp filter "
+          "process_vm_readv",
+          static_cast<int>(pid));
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return make_error(Code::no_memory, sys_errno,
+                        "no descriptor is left for process %d (%s); close some or raise ulimit -n",
+                        static_cast<int>(pid), describe_errno(sys_errno));
+    case ENOSYS:
+      return make_error(Code::not_supported, sys_errno,
+                        "this kernel lacks pidfd_open or process_vm_readv; use Linux 5.3 or later "
+                        "with CONFIG_CROSS_MEMORY_ATTACH");
+    case EINVAL:
+    case ENOENT:
+      return make_error(Code::invalid, sys_errno,
+                        "%d is not the id of a process; pass what getpid() returns there, not a "
+                        "thread's id",
+                        static_cast<int>(pid));
+    default:
+      return make_error(Code::io, sys_errno, "process %d cannot be opened (%s); see errno",
+                        static_cast<int>(pid), describe_errno(sys_errno));
+  }
+}
+
+// Asks the kernel for a read of the peer's memory. The address is one that this process has mapped:
+// the peer may not, and EFAULT is as good an answer, for rights are checked first. 0 or an errno.
+int probe(pid_t pid, bool& own_memory) noexcept {
+  std::uint64_t token = 0, seen = 0;
+  const iovec remote{&token, sizeof token};
+  const iovec local{&seen, sizeof seen};
+  // Two different values read back are not chance: it is this very memory.
+  own_memory = true;
+  for (int round = 0; round < 2; ++round) {
+    token = ticks() * 2 + static_cast<unsigned>(round);
+    os::compiler_barrier();
+    const ssize_t got = os::read_process(pid, &local, 1, &remote, 1);
+    os::compiler_barrier();
+    if (got < 0 && got != -EFAULT) return static_cast<int>(-got);
+    if (got != static_cast<ssize_t>(sizeof seen) || seen != token) own_memory = false;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Expected<Space> open_space(pid_t pid) noexcept {
+  if (pid <= 0) {
+    return make_error(Code::invalid, 0,
+                      "%d is not the id of a process; pass what getpid() returns there",
+                      static_cast<int>(pid));
+  }
+  // The descriptor first: if the process lives after the probe, the probe met that process.
+  const int pidfd = os::pidfd_open(pid);
+  if (pidfd < 0) return refuse(pid, -pidfd);
+  bool own_memory = false;
+  int refused = probe(pid, own_memory);
+  if (refused == 0 && !os::pidfd_alive(pidfd)) refused = ESRCH;
+  if (refused != 0) {
+    os::close_fd(pidfd);
+    return refuse(pid, refused);
+  }
+  std::uint32_t generation = 0;
+  const std::size_t index = take_vacant(generation);
+  if (index == 0) {
+    os::close_fd(pidfd);
+    return make_error(Code::no_memory, 0, "%zu spaces are open, the most there can be; close one",
+                      max_spaces - 1);
+  }
+  Entry& entry = entries[index];
+  entry.pid = pid;
+  entry.pidfd = pidfd;
+  entry.own_memory = own_memory;
+  // Release: pairs with the acquire in acquire_space().
+  entry.word.store(Word{State::open, generation, 0}.pack(), std::memory_order_release);
+  return static_cast<Space>(generation << 8 | index);
+}
+
+Code close_space(Space space) noexcept {
+  if (index_of(space) == 0) return Code::invalid;
+  Entry& entry = entries[index_of(space)];
+  std::uint64_t bits = entry.word.load(std::memory_order_relaxed);
+  while (true) {
+    Word word = Word::unpack(bits);
+    if (word.state != State::open || word.generation != generation_of(space)) return Code::invalid;
+    word.state = word.users == 0 ? State::changing : State::closing;
+    // Acquire: all uses are over before the descriptor is closed; pairs with release_space().
+    if (entry.word.compare_exchange_weak(bits, word.pack(), std::memory_order_acq_rel,
+                                         std::memory_order_relaxed)) {
+      if (word.users == 0) vacate(entry, word.generation);
+      return Code::ok;
+    }
+  }
+}
+
+bool space_open(Space space) noexcept {
+  if (space == self_space) return true;
+  if (index_of(space) == 0) return false;
+  const Word word = Word::unpack(entries[index_of(space)].word.load(std::memory_order_relaxed));
+  return word.state == State::open && word.generation == generation_of(space);
+}
+
+SpaceUse acquire_space(Space space) noexcept {
+  if (space == self_space) return SpaceUse{.code = Code::ok, .own_memory = true};
+  if (index_of(space) == 0) return SpaceUse{};
+  Entry& entry = entries[index_of(space)];
+  std::uint64_t bits = entry.word.load(std::memory_order_relaxed);
+  while (true) {
+    Word word = Word::unpack(bits);
+    if (word.state != State::open || word.generation != generation_of(space)) return SpaceUse{};
+    ++word.users;
+    // Acquire: pairs with the release that opened the entry.
+    if (entry.word.compare_exchange_weak(bits, word.pack(), std::memory_order_acquire,
+                                         std::memory_order_relaxed)) {
+      return SpaceUse{
+          .code = Code::ok, .pid = entry.pid, .pidfd = entry.pidfd, .own_memory = entry.own_memory};
+    }
+  }
+}
+
+void release_space(Space space) noexcept {
+  if (index_of(space) == 0) return;
+  Entry& entry = entries[index_of(space)];
+  std::uint64_t bits = entry.word.load(std::memory_order_relaxed);
+  while (true) {
+    Word word = Word::unpack(bits);
+    --word.users;
+    const bool last = word.state == State::closing && word.users == 0;
+    if (last) word.state = State::changing;
+    // Release: what this use did comes before the close; acquire: so did what the others did.
+    if (entry.word.compare_exchange_weak(bits, word.pack(), std::memory_order_acq_rel,
+                                         std::memory_order_relaxed)) {
+      if (last) vacate(entry, word.generation);
+      return;
+    }
+  }
+}
+
+}  // namespace haul

@@ -1,0 +1,42 @@
+// The table of open peer spaces: a small handle -> pid and pidfd, so that a reused pid is never
+// mistaken for the peer.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "base/extent.hpp"
+
+namespace haul {
+
+inline constexpr std::size_t max_spaces = 256;  // handle 0 is this process
+
+// A handle is {generation 24, index 8}; no index but 0 names this process. The generation moves on
+// at every close, so that a handle kept too long is `closed`, never another peer (until its index
+// has been opened 2^24 times).
+
+// Opens and probes (see haul_space_open). Thread-safe; blocks for a few system calls.
+Expected<Space> open_space(pid_t pid) noexcept;
+
+// From now on acquire_space() refuses the handle; the last transfer that has it pinned closes the
+// descriptor. Never blocks. invalid: self_space, or a handle that is not open.
+Code close_space(Space space) noexcept;
+
+// Is the handle open now? Lock-free; for submit's check.
+bool space_open(Space space) noexcept;
+
+// Pins the entry while a transfer runs, so that pid and pidfd stay what they are. Lock-free. code
+// ok, or closed.
+struct SpaceUse {
+  Code code = Code::closed;
+  pid_t pid = 0;
+  int pidfd = -1;  // -1 for this process
+  bool own_memory =
+      false;  // the peer's memory is (or was, before a fork) the memory of this process
+};
+SpaceUse acquire_space(Space space) noexcept;
+void release_space(Space space) noexcept;  // once for each acquire that returned ok
+
+}  // namespace haul

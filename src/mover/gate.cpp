@@ -1,0 +1,149 @@
+// The gate's thresholds follow from the planner's one function.
+#include "mover/gate.hpp"
+
+#include <pthread.h>
+
+#include <bit>
+
+#include "base/knobs.hpp"
+#include "base/seqlock.hpp"
+#include "engine/registry.hpp"
+
+namespace haul {
+namespace {
+
+constexpr std::uint64_t default_start_bytes = 1u << 20;
+constexpr std::uint64_t default_invest_bytes = 128u << 10;
+
+constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit plan::Calibration figures;
+constinit double round_trip_ns = 0;
+constinit bool held = false;
+constinit std::size_t l2_bytes = 1u << 20,
+                      l3_bytes = 32u << 20;  // until the mover has read the topology
+constinit Seqlock<plan::Inputs> published;
+
+plan::Settings read_settings() noexcept {
+  plan::Settings settings;
+  settings.mover_caller = knob_number(Knob::plan_mover) == 1;
+  settings.mover_thread = knob_number(Knob::plan_mover) == 2;
+  settings.block_log2 =
+      static_cast<std::uint32_t>(std::countr_zero(knob_number(Knob::copy_block_bytes)));
+  if (auto bytes = parse_bytes(knob_text(Knob::plan_inline_bytes)); bytes)
+    settings.inline_bytes = *bytes;
+  if (const Engine* engine = engine_by_name(knob_text(Knob::plan_engine)); engine != nullptr) {
+    for (std::size_t i = 0; i < engine_count(); ++i) {
+      if (&engine_at(i) == engine) settings.engine = static_cast<int>(i);
+    }
+  }
+  return settings;
+}
+
+// Locked. Recomputes what submit reads.
+void refresh() noexcept {
+  plan::Inputs inputs;
+  inputs.mover = gate.state.load(std::memory_order_relaxed);
+  inputs.round_trip_ns = round_trip_ns;
+  inputs.l2_bytes = l2_bytes;
+  inputs.l3_bytes = l3_bytes;
+  inputs.calibration = figures;
+  inputs.settings = read_settings();
+  std::uint64_t below = UINT64_MAX, invest = UINT64_MAX;
+  const bool possible =
+      inputs.mover != plan::MoverState::denied && inputs.mover != plan::MoverState::impossible;
+  if (possible && !held && !inputs.settings.mover_caller) {
+    below = inputs.settings.mover_thread ? 0 : plan::inline_below(inputs);
+    if (inputs.mover != plan::MoverState::awake) {
+      plan::Inputs awake = inputs;
+      awake.mover = plan::MoverState::awake;
+      invest = plan::inline_below(awake);
+    }
+  }
+  inputs.held = held;
+  inputs.threshold = below;
+  published.write(inputs);
+  const bool engine_set = inputs.settings.engine >= 0;
+  gate.planned.store(engine_set, std::memory_order_relaxed);
+  gate.block_log2.store(inputs.settings.block_log2, std::memory_order_relaxed);
+  gate.invest_from.store(invest, std::memory_order_relaxed);
+  gate.inline_below.store(engine_set ? 0 : below, std::memory_order_relaxed);
+}
+
+class Lock {
+ public:
+  Lock() noexcept { pthread_mutex_lock(&mutex); }
+  ~Lock() { pthread_mutex_unlock(&mutex); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+};
+
+}  // namespace
+
+constinit Gate gate{{default_start_bytes},
+                    {default_invest_bytes},
+                    {0},
+                    {plan::MoverState::none},
+                    {12},
+                    {false},
+                    {false}};
+
+void fill_inputs(plan::Inputs* inputs) noexcept {
+  if (published.read(inputs)) return;
+  const Lock lock;
+  refresh();
+  published.read(inputs);
+}
+
+void set_calibration(const plan::Calibration& calibration) noexcept {
+  const Lock lock;
+  figures = calibration;
+  refresh();
+}
+
+plan::Calibration calibration_now() noexcept {
+  const Lock lock;
+  return figures;
+}
+
+void set_mover_state(plan::MoverState state) noexcept {
+  const Lock lock;
+  gate.state.store(state, std::memory_order_relaxed);
+  refresh();
+}
+
+void set_round_trip(double measured_ns) noexcept {
+  const Lock lock;
+  round_trip_ns = measured_ns;
+  refresh();
+}
+
+void set_caches(std::size_t l2, std::size_t l3) noexcept {
+  const Lock lock;
+  if (l2 != 0) l2_bytes = l2;
+  if (l3 != 0) l3_bytes = l3;
+  refresh();
+}
+
+double round_trip_now() noexcept {
+  const Lock lock;
+  return round_trip_ns;
+}
+
+void hold_gate() noexcept {
+  pthread_mutex_lock(&mutex);
+  held = true;
+  refresh();
+}
+
+void release_gate() noexcept {
+  held = false;
+  refresh();
+  pthread_mutex_unlock(&mutex);
+}
+
+void reset_gate_in_child() noexcept {
+  gate.state.store(plan::MoverState::none, std::memory_order_relaxed);
+  gate.asleep.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace haul

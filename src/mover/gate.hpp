@@ -1,0 +1,50 @@
+// The gate: what a submit must know of the movers, in one line that is read by every thread and
+// seldom written.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "plan/plan.hpp"
+
+namespace haul {
+
+struct alignas(64) Gate {
+  std::atomic<std::uint64_t>
+      inline_below;  // shorter ordinary copies are made by the caller; UINT64_MAX: all
+  std::atomic<std::uint64_t>
+      invest_from;  // the mover sleeps: inline copies from this length on count towards waking it
+  std::atomic<std::uint32_t> asleep;  // 1: the mover sleeps, or is about to; futex word
+  std::atomic<plan::MoverState> state;
+  std::atomic<std::uint32_t> block_log2;
+  std::atomic<bool> planned;  // every request takes the long road (knobs ask for something special)
+  std::atomic<bool> closed;   // haul_shutdown() was called
+};
+extern constinit Gate gate;
+
+// Bytes of worthwhile copies that a thread makes inline before it wakes a sleeping mover for the
+// next one: a wake costs 5 to 10 us, this many bytes 100 us and more.
+inline constexpr std::uint64_t invest_bytes = 2u << 20;
+
+// The planner's inputs as they are now, but for the request and what the engines say of it.
+// Thread-safe, lock-free but for the first call.
+void fill_inputs(plan::Inputs* inputs) noexcept;
+
+// New figures from tune/; the thresholds follow. Thread-safe; takes a lock.
+void set_calibration(const plan::Calibration& calibration) noexcept;
+plan::Calibration calibration_now() noexcept;
+
+// The mover's own: its state changed, and with it the thresholds. Takes the gate's lock.
+void set_mover_state(plan::MoverState state) noexcept;
+void set_round_trip(double round_trip_ns) noexcept;
+void set_caches(std::size_t l2_bytes, std::size_t l3_bytes) noexcept;  // 0: unknown
+double round_trip_now() noexcept;
+
+// Holds the gate shut: every copy is inline until release. Around fork and shutdown. Keeps the
+// gate's lock in between.
+void hold_gate() noexcept;
+void release_gate() noexcept;
+// In a fork child: no mover, gate open.
+void reset_gate_in_child() noexcept;
+
+}  // namespace haul

@@ -1,0 +1,138 @@
+// Help first, then spin, then yield, then sleep.
+#include "mover/help.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/cpu.hpp"
+#include "base/os.hpp"
+#include "mover/counters.hpp"
+#include "mover/worker.hpp"
+#include "request/rings.hpp"
+
+namespace haul {
+namespace {
+
+constexpr unsigned spins_before_yield = 4000;  // about 100 us: longer than most chunks
+constexpr unsigned yields_before_sleep = 64;
+constexpr std::uint64_t sleep_slice_ns = 20'000'000;
+
+// Backs off between looks at a word that another thread will change.
+class Patience {
+ public:
+  explicit Patience(std::uint64_t deadline_ns) noexcept : deadline_ns_(deadline_ns) {}
+
+  // False when the deadline has passed.
+  bool wait(const Tenancy& tenancy, bool may_sleep) noexcept {
+    ++turns_;
+    if (turns_ <= spins_before_yield) {
+      cpu_relax();
+      if (deadline_ns_ == no_deadline || turns_ % 32 != 0) return true;
+      return now_ns() < deadline_ns_;
+    }
+    std::uint64_t slice = sleep_slice_ns;
+    if (deadline_ns_ != no_deadline) {
+      const std::uint64_t now = now_ns();
+      if (now >= deadline_ns_) return false;
+      slice = std::min(slice, deadline_ns_ - now);
+    }
+    if (!may_sleep || turns_ <= spins_before_yield + yields_before_sleep) {
+      os::yield();
+    } else {
+      tenancy.sleep(slice);
+    }
+    return true;
+  }
+
+ private:
+  std::uint64_t deadline_ns_;
+  unsigned turns_ = 0;
+};
+
+bool ended(const Ring& ring, std::uint64_t seq, Code* code) noexcept {
+  // Acquire: pairs with Tenancy::end.
+  const std::uint64_t word = ring.state_word(seq).load(std::memory_order_acquire);
+  if (State::seq(word) < seq) return false;
+  *code = State::seq(word) == seq ? State::code(word) : Code::ok;
+  return true;
+}
+
+// Claims one chunk among `only` and moves it. False if there was none.
+bool help(Ring& ring, const Job& job, const Tenancy& tenancy, std::uint32_t only) noexcept {
+  const int chunk = tenancy.claim(job.chunks, only);
+  if (chunk < 0) return false;
+  count_helped();
+  run_here(ring, job, static_cast<unsigned>(chunk));
+  return true;
+}
+
+// A fenced request cannot begin before the earlier ones have ended, so help those first.
+bool pass_fence(Ring& ring, const Job& job, std::uint64_t deadline_ns) noexcept {
+  if (!job.fence) return true;
+  for (std::uint64_t earlier = ring.first_unfinished(job.seq); earlier < job.seq;
+       earlier = ring.first_unfinished(job.seq)) {
+    if (wait_for(ring, earlier, deadline_ns) == Code::timed_out) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept {
+  Code code = Code::ok;
+  if (ended(ring, seq, &code)) return code;
+  const Tenancy tenancy = ring.tenancy(seq);
+  Job job;
+  if (ring.read(seq, &job)) {
+    // Two levels deep at most: pass_fence waits for the lowest unfinished request, which no fence
+    // holds back.
+    if (!pass_fence(ring, job, deadline_ns)) return Code::timed_out;
+    while (help(ring, job, tenancy, ~std::uint32_t{0})) {
+      if (deadline_ns != no_deadline && now_ns() >= deadline_ns) break;
+    }
+  }
+  Patience patience(deadline_ns);
+  while (!ended(ring, seq, &code)) {
+    if (!patience.wait(tenancy, true)) return ended(ring, seq, &code) ? code : Code::timed_out;
+  }
+  return code;
+}
+
+Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t to) noexcept {
+  Code code = Code::ok;
+  if (ended(ring, seq, &code)) return code;
+  const Tenancy tenancy = ring.tenancy(seq);
+  Job job;
+  Patience patience(no_deadline);
+  if (!ring.read(seq, &job)) return wait_for(ring, seq, no_deadline);
+  // The parameters may be a torn copy if the tenancy ended meanwhile; then its state says so.
+  if (ended(ring, seq, &code)) return code;
+  to = std::min(to, job.chunks.length);
+  pass_fence(ring, job, no_deadline);
+  for (;;) {
+    std::uint32_t missing = 0;
+    const bool visible = tenancy.range_visible(job.chunks, from, to, &missing);
+    if (ended(ring, seq, &code)) return code;
+    if (visible) return Code::ok;
+    if (help(ring, job, tenancy, missing)) continue;
+    tenancy.want(missing);
+    patience.wait(tenancy, false);
+  }
+}
+
+void drain(Ring& ring, std::uint64_t end) noexcept {
+  for (std::uint64_t seq = ring.first_unfinished(end); seq < end;
+       seq = ring.first_unfinished(end)) {
+    wait_for(ring, seq, no_deadline);
+  }
+}
+
+void drain_all() noexcept {
+  const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Ring& ring = ring_table.ring(i);
+    if (!ring.abandoned.load(std::memory_order_relaxed)) drain(ring, ring.next_seq());
+  }
+}
+
+}  // namespace haul

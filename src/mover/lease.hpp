@@ -1,0 +1,19 @@
+// The node-wide lease of a mover core: a name that one process at a time can hold, with no file
+// behind it and gone with its holder.
+#pragma once
+
+#include "base/error.hpp"
+
+namespace haul {
+
+// Takes lease number `index` (the first mover of every process wants 0). Any user, any process of
+// this network namespace competes. Two system calls. Code::again if another process holds it;
+// HAUL_MOVER_LEASE=off: always granted.
+Code take_lease(unsigned index) noexcept;
+
+void drop_lease(unsigned index) noexcept;
+
+// In a child: the parent's leases are not ours to keep.
+void drop_inherited_leases() noexcept;
+
+}  // namespace haul

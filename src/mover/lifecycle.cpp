@@ -1,0 +1,81 @@
+// Fork, exit and shutdown: the moments when what is in flight must come to rest.
+#include <pthread.h>
+
+#include <cstdlib>
+
+#include "completion/barrier.hpp"
+#include "completion/ledger.hpp"
+#include "mover/help.hpp"
+#include "mover/submit.hpp"
+
+namespace haul {
+namespace {
+
+constinit std::atomic<bool> handlers_set{false};
+
+// Copies of other threads that were published before are finished; new ones are inline while the
+// gate is held. So the child inherits quiet rings, and no copy is made in both.
+void before_fork() noexcept {
+  if (ring_table.cookie() == 0) return;
+  thread_slot.forking = true;
+  hold_gate();
+  asymmetric_barrier();  // submitters see the gate, or we see what they published
+  drain_all();
+  rings_before_fork();
+  ledger_lock();
+}
+
+void after_fork_in_parent() noexcept {
+  if (!thread_slot.forking) return;
+  thread_slot.forking = false;
+  ledger_unlock();
+  rings_after_fork_parent();
+  release_gate();
+}
+
+void after_fork_in_child() noexcept {
+  if (!thread_slot.forking) return;
+  thread_slot.forking = false;
+  rings_after_fork_child();
+  ledger_unlock();
+  forget_movers();
+  reset_gate_in_child();
+  release_gate();
+}
+
+void at_exit() noexcept {
+  // A child by a bare clone has the parent's variables, but none of its threads.
+  if (ring_table.cookie() != 0) shut_down();
+}
+
+// A process's first ring. Also the first one of a child by a bare clone, which inherited handlers
+// and nothing else of use.
+void table_made() noexcept {
+  if (handlers_set.exchange(true, std::memory_order_relaxed)) {
+    forget_movers();
+    reset_gate_in_child();
+    return;
+  }
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  std::atexit(at_exit);
+}
+
+}  // namespace
+
+Ring* ring_for_submit(Error* error) noexcept {
+  if (Ring* ring = own_ring(); ring != nullptr) return ring;
+  on_new_table(table_made);
+  return attach_ring(error);
+}
+
+void shut_down() noexcept {
+  gate.closed.store(true, std::memory_order_relaxed);
+  if (ring_table.cookie() == 0) return;
+  hold_gate();
+  asymmetric_barrier();
+  drain_all();
+  release_gate();
+  stop_movers();
+}
+
+}  // namespace haul

@@ -1,0 +1,220 @@
+// The long road: plan, then publish or run here.
+#include "mover/submit.hpp"
+
+#include "engine/registry.hpp"
+#include "mover/help.hpp"
+
+namespace haul {
+namespace {
+
+constexpr std::size_t cpu_index = 0;
+
+bool any_overlap(const Request& request) noexcept {
+  if (request.operation != Operation::copy || request.dst_space != request.src_space) return false;
+  SegmentWalk walk(request);
+  Segment segment;
+  for (std::size_t length = 0; walk.next(&segment, &length);) {
+    if (overlaps(segment.dst, segment.src, length)) return true;
+  }
+  return false;
+}
+
+void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
+  inputs->engine_count = engine_count();
+  for (std::size_t i = 0; i < inputs->engine_count; ++i) {
+    const Engine& engine = engine_at(i);
+    const EngineFacts& facts = engine.facts();
+    inputs->engines[i] =
+        plan::EngineView{facts.name,
+                         engine.available(),
+                         engine.reaches(request.operation, request.dst_space, request.src_space),
+                         facts.checked,
+                         facts.synchronous,
+                         facts.device};
+  }
+}
+
+void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noexcept {
+  inputs->request =
+      plan::RequestFacts{request.operation,
+                         request.dst_affinity,
+                         request.src_affinity,
+                         request.length,
+                         request.dst_space == self_space && request.src_space == self_space,
+                         any_overlap(request),
+                         request.checked,
+                         request.fence && ring != nullptr && !ring->quiet(),
+                         request.force_inline,
+                         request.force_dedicated};
+}
+
+// One piece by a synchronous engine, on this thread. What the engine leaves, the CPU does, where it
+// can.
+Outcome run_piece(const Piece& piece, std::size_t engine) noexcept {
+  Outcome outcome;
+  if (!engine_at(engine).facts().synchronous) engine = cpu_index;
+  if (engine_at(engine).submit(piece, 0, outcome) != Submitted::finished)
+    return Outcome{0, Code::io};
+  count_moved(engine, outcome.good_bytes);
+  return outcome;
+}
+
+// Scheme SCNI: the caller's thread moves the bytes before submit returns.
+Ticket run_inline(const Request& request, std::size_t engine, Ring* ring) noexcept {
+  if (request.fence && ring != nullptr) drain(*ring, ring->next_seq());
+  SegmentWalk walk(request);
+  Segment segment;
+  Code code = Code::ok;
+  std::uint64_t good = 0;
+  for (std::size_t length = 0; code == Code::ok && walk.next(&segment, &length);) {
+    Piece piece;
+    piece.operation = request.operation;
+    piece.dst_affinity = request.dst_affinity;
+    piece.src_affinity = request.src_affinity;
+    piece.checked = request.checked;
+    piece.dst_space = request.dst_space;
+    piece.src_space = request.src_space;
+    piece.dst = segment.dst;
+    piece.src = segment.src;
+    piece.length = length;
+    piece.whole_bytes = request.length;
+    piece.pattern = pattern_at(request.pattern, segment.offset);
+    const Outcome outcome = run_piece(piece, engine);
+    good += outcome.good_bytes;
+    code = outcome.code;
+  }
+  const Ticket ticket = Ticket::decided(code, good);
+  if (request.notify != nullptr && code == Code::ok) {
+    request.notify->store(request.notify_value, std::memory_order_release);
+  }
+  if (request.complete) {
+    ring->completions.post(
+        Completion{ticket, request.user_data, good, code, request.callback, request.context});
+  }
+  return ticket;
+}
+
+// False if the ring's arena has no room for the segments.
+bool fill_job(const Request& request, const plan::Plan& plan, Ring& ring, Job* job) noexcept {
+  job->operation = request.operation;
+  job->dst_affinity = request.dst_affinity;
+  job->src_affinity = request.src_affinity;
+  job->engine = static_cast<std::uint8_t>(plan.engine);
+  job->fence = request.fence;
+  job->checked = request.checked;
+  job->dst_space = request.dst_space;
+  job->src_space = request.src_space;
+  job->chunks = plan.chunks;
+  job->dst = request.dst->address;
+  job->src_or_pattern =
+      request.operation == Operation::fill ? request.pattern : request.src->address;
+  if (!request.vector()) return true;
+  Segment segment;
+  std::size_t length = 0;
+  for (SegmentWalk walk(request); walk.next(&segment, &length);) ++job->segment_count;
+  const std::int64_t first = ring.reserve_segments(job->segment_count);
+  if (first < 0) return false;
+  job->segment_first = static_cast<std::uint32_t>(first);
+  Segment* to = ring.segments(job->segment_first);
+  for (SegmentWalk walk(request); walk.next(&segment, &length);) *to++ = segment;
+  return true;
+}
+
+Ticket refuse(Error* error, const Error& why) noexcept {
+  *error = why;
+  return Ticket::decided(why.code, 0);
+}
+
+// Makes sure that what the plan gives to a mover will find one. False: the mover cannot be had now.
+bool mover_ready() noexcept {
+  const plan::MoverState state = gate.state.load(std::memory_order_relaxed);
+  if (state == plan::MoverState::awake || state == plan::MoverState::asleep) return true;
+  Error ignored;
+  return wake_mover(&ignored) == Code::ok;
+}
+
+}  // namespace
+
+Ticket submit(const Request& request, Error* error) noexcept {
+  if (gate.closed.load(std::memory_order_relaxed)) {
+    return refuse(error,
+                  make_error(Code::closed, 0, "haul_shutdown() was called; submit before it."));
+  }
+  const bool nested = thread_slot.submitting;
+  Ring* ring = nested ? nullptr : ring_for_submit(error);
+  if (request.complete) {
+    if (nested) {
+      return refuse(error,
+                    make_error(Code::again, 0,
+                               "A signal handler interrupted a submit of this thread, so its "
+                               "completion queue cannot be used; submit without HAUL_COMPLETE."));
+    }
+    if (ring == nullptr) return Ticket::decided(error->code, 0);
+    if (!ring->completions.reserve()) {
+      return refuse(error,
+                    make_error(Code::again, 0,
+                               "The completion queue is full (%u entries); call haul_reap() first.",
+                               CompletionQueue::capacity));
+    }
+  }
+  plan::Inputs inputs;
+  fill_inputs(&inputs);
+  view_engines(request, &inputs);
+  view_request(request, ring, &inputs);
+  inputs.ring_full = ring == nullptr || !ring->has_room();
+  plan::Plan plan = make_plan(inputs, nullptr);
+  const auto back_out = [&](const Error& why) {
+    if (request.complete) ring->completions.cancel();
+    return refuse(error, why);
+  };
+  if (plan.engine < 0) {
+    return back_out(
+        make_error(Code::not_supported, 0,
+                   "No engine here can do this request; haul info names what is missing."));
+  }
+  if (inputs.ring_full && request.nonblock) {
+    return back_out(make_error(Code::again, 0,
+                               "This thread's ring is full (%llu requests); wait for some first.",
+                               static_cast<unsigned long long>(Ring::slots)));
+  }
+  const auto engine = static_cast<std::size_t>(plan.engine);
+  if (plan.mover == plan::Mover::thread && mover_ready()) {
+    Job job;
+    if (fill_job(request, plan, *ring, &job)) {
+      const Extras extras{request.notify,   request.notify_value, request.user_data,
+                          request.callback, request.context,      request.complete};
+      return publish(*ring, job, request.notify != nullptr || request.complete ? &extras : nullptr);
+    }
+    if (request.nonblock) {
+      return back_out(make_error(
+          Code::again, 0,
+          "This thread's room for vectors is full (%u segments); wait for some requests first.",
+          Ring::segment_slots));
+    }
+  }
+  const Ticket ticket = run_inline(request, engine, ring);
+  note_inline(request.length);
+  return ticket;
+}
+
+void explain(const Request& request, Explanation* explanation) noexcept {
+  fill_inputs(&explanation->inputs);
+  view_engines(request, &explanation->inputs);
+  view_request(request, own_ring(), &explanation->inputs);
+  explanation->plan = make_plan(explanation->inputs, &explanation->reasons);
+}
+
+void note_inline(std::size_t length) noexcept {
+  if (Ring* ring = thread_slot.ring; ring != nullptr) {
+    ring->inlined.store(ring->inlined.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
+  }
+  if (length < gate.invest_from.load(std::memory_order_relaxed) || thread_slot.submitting) return;
+  thread_slot.invested += length;
+  if (thread_slot.invested < invest_bytes) return;
+  thread_slot.invested = 0;
+  Error ignored;
+  if (ring_for_submit(&ignored) != nullptr) wake_mover(&ignored);
+}
+
+}  // namespace haul

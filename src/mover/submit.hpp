@@ -1,0 +1,76 @@
+// The road of a request from the asker to a mover, or back to the asker. The short road is for
+// plain copies and fills; the long one plans.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/os.hpp"
+#include "completion/ticket.hpp"
+#include "mover/gate.hpp"
+#include "mover/mover.hpp"
+#include "request/request.hpp"
+#include "request/rings.hpp"
+
+namespace haul {
+
+// Plans a checked request and carries the plan out. A refusal (closed, again, no memory) is a
+// decided ticket with *error filled in; so is the outcome of a request that the caller's thread
+// ran, without. Blocks only to run it inline.
+Ticket submit(const Request& request, Error* error) noexcept;
+
+// What submit() would do, and why.
+struct Explanation {
+  plan::Plan plan;
+  plan::Inputs inputs;
+  plan::Reasons reasons;
+};
+void explain(const Request& request, Explanation* explanation) noexcept;
+
+// Publishes on the calling thread's ring (there is room) and rings the bell if need be.
+inline Ticket publish(Ring& ring, Job& job, const Extras* extras) noexcept {
+  thread_slot.submitting = true;
+  os::compiler_barrier();
+  ring.publish(job, extras);
+  os::compiler_barrier();
+  thread_slot.submitting = false;
+  // The compiler barrier above keeps this load behind the publishing store; the mover's membarrier
+  // does it for the CPU.
+  if (gate.asleep.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    ring_doorbell();
+  return Ticket::pending(ring.cookie, ring.index, job.seq);
+}
+
+// The short road: true and *ticket if a plain request (this process, cacheable, no flags) went to
+// the mover. False: take the long one.
+inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t src_or_pattern,
+                          std::size_t length, Ticket* ticket) noexcept {
+  const plan::MoverState state = gate.state.load(std::memory_order_relaxed);
+  if (gate.planned.load(std::memory_order_relaxed) ||
+      (state != plan::MoverState::awake && state != plan::MoverState::asleep)) {
+    return false;
+  }
+  Ring* ring = own_ring();
+  if (ring == nullptr || thread_slot.submitting || !ring->has_room()) return false;
+  Job job;
+  job.operation = operation;
+  job.dst = dst;
+  job.src_or_pattern = src_or_pattern;
+  const std::uint32_t block_log2 = gate.block_log2.load(std::memory_order_relaxed);
+  const bool one_direction = operation == Operation::copy && overlaps(dst, src_or_pattern, length);
+  job.chunks = one_direction ? Chunks::single(length, block_log2)
+                             : Chunks::cut(length, plan::min_chunk_bytes, block_log2);
+  *ticket = publish(*ring, job, nullptr);
+  return true;
+}
+
+// Notes a copy that the caller made itself, and wakes the mover when enough of them would have been
+// worth handing over.
+void note_inline(std::size_t length) noexcept;
+
+// Hooks that the first ring of a process sets: fork and exit handlers. Idempotent; called by
+// submit() before it attaches a ring.
+Ring* ring_for_submit(Error* error) noexcept;
+
+// Finishes everything, stops the movers; submits are refused from now on.
+void shut_down() noexcept;
+
+}  // namespace haul

@@ -1,0 +1,278 @@
+// The mover threads' lives: lease, serve, sleep. The protocol of falling asleep is
+// docs/design/hot-path.md.
+#include <pthread.h>
+
+#include <cstdlib>
+
+#include "base/clock.hpp"
+#include "base/cpu.hpp"
+#include "base/knobs.hpp"
+#include "base/log.hpp"
+#include "base/os.hpp"
+#include "base/topology.hpp"
+#include "completion/barrier.hpp"
+#include "mover/gate.hpp"
+#include "mover/lease.hpp"
+#include "mover/loop.hpp"
+#include "mover/mover.hpp"
+#include "mover/round_trip.hpp"
+
+namespace haul {
+namespace {
+
+constexpr std::uint64_t denied_pause_ns = 50'000'000;  // then the lease may be asked for again
+constexpr std::uint64_t nap_ns = 1'000'000;            // in place of a membarrier
+constexpr std::uint64_t round_trip_every_ns = 10'000'000'000;
+constexpr unsigned rounds_between_clocks = 64;
+
+struct Mover {
+  pthread_t thread{};
+  MoverLoop loop;
+  unsigned index = 0;
+};
+
+constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit Mover movers[max_movers];
+constinit unsigned running = 0;  // threads made; under the mutex
+constinit std::atomic<bool> stopping{false};
+constinit std::atomic<int> first_cpu{-1};
+constinit std::atomic<int> submitter_cpu{-1};  // of whoever woke the mover last
+constinit std::atomic<std::uint32_t> party{
+    0};  // raised when the first mover wakes: the others follow
+constinit MoverHook started_hook = nullptr;
+constinit std::atomic<bool> hook_ran{false};
+constinit Topology topology;  // read by the first mover; the others run only once it is awake
+constinit std::uint64_t round_trip_measured_ns = 0;
+
+// Picks and takes a core: by knob, else the nearest one to the submitter that is not the
+// submitter's own.
+int choose_core(unsigned index) noexcept {
+  const char* wanted = knob_text(Knob::mover_cpu);
+  if (wanted[0] >= '0' && wanted[0] <= '9') {
+    const auto cpu = static_cast<unsigned>(std::strtoul(wanted, nullptr, 10)) + index;
+    return os::pin_thread(cpu) ? static_cast<int>(cpu) : -1;
+  }
+  std::uint16_t order[max_movers];
+  const int near = submitter_cpu.load(std::memory_order_relaxed);
+  const unsigned count =
+      mover_candidates(topology, near < 0 ? topology.allowed[0].cpu : static_cast<unsigned>(near),
+                       order, max_movers);
+  if (index >= count) return -1;
+  const unsigned cpu = topology.allowed[order[index]].cpu;
+  return os::pin_thread(cpu) ? static_cast<int>(cpu) : -1;
+}
+
+// Serves the rings until there has been nothing to do for the spin time.
+void serve(MoverLoop& loop, std::uint64_t spin_ns) noexcept {
+  std::uint64_t idle_since = 0;
+  for (unsigned turn = 0; !stopping.load(std::memory_order_relaxed); ++turn) {
+    if (loop.round()) {
+      idle_since = 0;
+      turn = 0;
+      continue;
+    }
+    cpu_relax();
+    if (turn % rounds_between_clocks != 0) continue;
+    const std::uint64_t now = now_ns();
+    if (idle_since == 0) {
+      idle_since = now;
+    } else if (now - idle_since >= spin_ns) {
+      return;
+    }
+  }
+}
+
+// The first mover says it sleeps, and looks once more: a submit either is seen by that look, or
+// sees the word.
+bool fell_asleep(MoverLoop& loop) noexcept {
+  gate.asleep.store(1, std::memory_order_relaxed);
+  if (!asymmetric_barrier()) os::sleep_ns(nap_ns);  // store buffers have drained long before
+  if (!loop.round()) return true;
+  gate.asleep.store(0, std::memory_order_relaxed);
+  return false;
+}
+
+void sleep_until_called(MoverLoop& loop, plan::MoverState state,
+                        std::uint64_t timeout_ns) noexcept {
+  set_mover_state(state);
+  while (!fell_asleep(loop)) serve(loop, 0);
+  while (gate.asleep.load(std::memory_order_acquire) == 1 &&
+         !stopping.load(std::memory_order_acquire)) {
+    if (os::futex_wait(&gate.asleep, 1, timeout_ns) == -ETIMEDOUT) break;
+  }
+}
+
+void measure_distance(int own_cpu) noexcept {
+  const std::uint64_t now = now_ns();
+  if (round_trip_measured_ns != 0 && now - round_trip_measured_ns < round_trip_every_ns) return;
+  round_trip_measured_ns = now;
+  const int other = submitter_cpu.load(std::memory_order_relaxed);
+  const double measured = round_trip_ns(own_cpu, other);
+  if (measured > 0) {
+    set_round_trip(measured);
+  } else {
+    round_trip_measured_ns = 0;  // the cores were busy; try at the next waking
+  }
+}
+
+void run_first(Mover& self) noexcept {
+  if (auto read = read_topology(""); read) {
+    topology = *read;
+    set_caches(topology.l2_bytes, topology.l3_bytes);
+  }
+  const std::uint64_t spin_ns = knob_number(Knob::mover_spin_us) * 1000;
+  while (!stopping.load(std::memory_order_acquire)) {
+    gate.asleep.store(0, std::memory_order_relaxed);
+    if (take_lease(0) != Code::ok) {
+      serve(self.loop, 0);
+      sleep_until_called(self.loop, plan::MoverState::denied, denied_pause_ns);
+      if (gate.asleep.load(std::memory_order_relaxed) == 1)
+        sleep_until_called(self.loop, plan::MoverState::asleep, 0);
+      continue;
+    }
+    const int cpu = choose_core(0);
+    first_cpu.store(cpu, std::memory_order_relaxed);
+    set_mover_state(plan::MoverState::awake);
+    party.fetch_add(1, std::memory_order_release);
+    os::futex_wake(&party, static_cast<int>(max_movers));
+    serve(self.loop, 0);
+    measure_distance(cpu);
+    if (started_hook != nullptr && !hook_ran.exchange(true, std::memory_order_relaxed))
+      started_hook();
+    serve(self.loop, spin_ns);
+    drop_lease(0);
+    first_cpu.store(-1, std::memory_order_relaxed);
+    os::unpin_thread();
+    if (!stopping.load(std::memory_order_acquire))
+      sleep_until_called(self.loop, plan::MoverState::asleep, 0);
+  }
+  while (self.loop.round()) {
+  }
+}
+
+// Movers beyond the first only add speed: they run while the first does, each with a lease of its
+// own.
+void run_further(Mover& self) noexcept {
+  const std::uint64_t spin_ns = knob_number(Knob::mover_spin_us) * 1000;
+  while (!stopping.load(std::memory_order_acquire)) {
+    const std::uint32_t seen = party.load(std::memory_order_acquire);
+    if (gate.state.load(std::memory_order_relaxed) == plan::MoverState::awake &&
+        take_lease(self.index) == Code::ok) {
+      choose_core(self.index);
+      serve(self.loop, spin_ns);
+      drop_lease(self.index);
+      os::unpin_thread();
+    }
+    if (!stopping.load(std::memory_order_acquire)) os::futex_wait(&party, seen, 0);
+  }
+}
+
+void* mover_body(void* argument) noexcept {
+  Mover& self = *static_cast<Mover*>(argument);
+  char name[16] = "haul-mover";
+  os::name_thread(name);
+  if (self.index == 0) {
+    run_first(self);
+  } else {
+    run_further(self);
+  }
+  return nullptr;
+}
+
+// Locked.
+Code make_threads(Error* error) noexcept {
+  if (knob_number(Knob::mover_cores) == 0) {
+    *error =
+        make_error(Code::not_supported, 0, "No mover: HAUL_MOVER_CORES is 0; set it to 1 or more.");
+    return Code::not_supported;
+  }
+  if (os::allowed_cpus() < 2) {
+    *error = make_error(
+        Code::not_supported, 0,
+        "No mover: this process may use one CPU only; widen its affinity mask or cpuset to two.");
+    return Code::not_supported;
+  }
+  const auto wanted = static_cast<unsigned>(knob_number(Knob::mover_cores));
+  asymmetric_barrier_works();  // registers before any thread relies on it
+  stopping.store(false, std::memory_order_relaxed);
+  for (; running < wanted && running < max_movers; ++running) {
+    Mover& mover = movers[running];
+    mover.index = running;
+    const int result = os::start_thread(&mover.thread, mover_body, &mover);
+    if (result < 0) {
+      if (running != 0) break;
+      *error = make_error(
+          Code::no_memory, -result,
+          "No mover: a thread could not be made (%s); raise the limit on processes (ulimit -u).",
+          describe_errno(-result));
+      return Code::no_memory;
+    }
+  }
+  return Code::ok;
+}
+
+}  // namespace
+
+Code wake_mover(Error* error) noexcept {
+  submitter_cpu.store(os::current_cpu(), std::memory_order_relaxed);
+  switch (gate.state.load(std::memory_order_relaxed)) {
+    case plan::MoverState::awake: return Code::ok;
+    case plan::MoverState::asleep: ring_doorbell(); return Code::ok;
+    case plan::MoverState::denied:
+      *error = make_error(Code::again, 0,
+                          "No mover now: another process leases the node's mover core; copies are "
+                          "inline until it is free.");
+      return Code::again;
+    default: break;
+  }
+  pthread_mutex_lock(&mutex);
+  const Code code = running != 0 ? Code::ok : make_threads(error);
+  pthread_mutex_unlock(&mutex);
+  if (code != Code::ok) {
+    set_mover_state(plan::MoverState::impossible);
+    log(LogLevel::info, "%s", error->sentence);
+  }
+  return code;
+}
+
+void ring_doorbell() noexcept {
+  std::uint32_t asleep = 1;
+  if (gate.asleep.compare_exchange_strong(asleep, 0, std::memory_order_release)) {
+    submitter_cpu.store(os::current_cpu(), std::memory_order_relaxed);
+    os::futex_wake(&gate.asleep, 1);
+  }
+}
+
+void stop_movers() noexcept {
+  pthread_mutex_lock(&mutex);
+  stopping.store(true, std::memory_order_release);
+  party.fetch_add(1, std::memory_order_release);
+  os::futex_wake(&party, static_cast<int>(max_movers));
+  gate.asleep.store(0, std::memory_order_release);
+  os::futex_wake(&gate.asleep, 1);
+  for (unsigned i = 0; i < running; ++i) pthread_join(movers[i].thread, nullptr);
+  for (unsigned i = 0; i < running; ++i) drop_lease(i);
+  running = 0;
+  first_cpu.store(-1, std::memory_order_relaxed);
+  pthread_mutex_unlock(&mutex);
+  set_mover_state(plan::MoverState::none);
+}
+
+void forget_movers() noexcept {
+  mutex = PTHREAD_MUTEX_INITIALIZER;
+  running = 0;
+  stopping.store(false, std::memory_order_relaxed);
+  first_cpu.store(-1, std::memory_order_relaxed);
+  for (Mover& mover : movers) mover.loop.begin(true);
+  drop_inherited_leases();
+}
+
+int mover_cpu() noexcept {
+  return first_cpu.load(std::memory_order_relaxed);
+}
+
+void on_mover_started(MoverHook hook) noexcept {
+  started_hook = hook;
+}
+
+}  // namespace haul

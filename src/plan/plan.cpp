@@ -1,0 +1,214 @@
+// The decision, its thresholds and its reasons.
+#include "plan/plan.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace haul::plan {
+namespace {
+
+[[gnu::format(printf, 2, 3)]] void say(Reasons* reasons, const char* format, ...) noexcept {
+  if (reasons == nullptr || reasons->count == Reasons::max_count) return;
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(reasons->text[reasons->count++], sizeof reasons->text[0], format, arguments);
+  va_end(arguments);
+}
+
+double round_trip(const Inputs& inputs) noexcept {
+  return inputs.round_trip_ns > 0 ? inputs.round_trip_ns : inputs.calibration.round_trip_ns;
+}
+
+// What reading a line that the mover wrote costs extra, at the distance of the cores as it is now.
+double remote_line(const Inputs& inputs) noexcept {
+  const double measured_at = inputs.calibration.round_trip_ns;
+  return inputs.calibration.remote_line_ns *
+         (measured_at > 0 ? round_trip(inputs) / measured_at : 1.0);
+}
+
+// What a hand-over costs the caller whatever the length: the submit, and noticing the end.
+double hand_over_ns(const Inputs& inputs) noexcept {
+  const Calibration& figures = inputs.calibration;
+  const double wake = inputs.mover == MoverState::asleep ? figures.wake_ns
+                      : inputs.mover == MoverState::none ? figures.start_ns
+                                                         : 0;
+  return figures.submit_ns + 2 * round_trip(inputs) + wake;
+}
+
+// The least a copy of this length costs a caller that does it itself: its data may be as near as
+// the caches are large.
+double least_inline_line_ns(const Inputs& inputs, std::size_t length) noexcept {
+  const Calibration& figures = inputs.calibration;
+  if (length <= inputs.l2_bytes / 2) return figures.hot_line_ns;  // both sides must fit
+  if (length <= inputs.l3_bytes / 2) return figures.l3_line_ns;
+  return figures.cold_line_ns;
+}
+
+// Does handing over pay even where the caller's own copy is at its best?
+bool pays(const Inputs& inputs, std::size_t length) noexcept {
+  const double lines = static_cast<double>(length) / 64;
+  return lines * (least_inline_line_ns(inputs, length) - remote_line(inputs)) >
+         hand_over_ns(inputs);
+}
+
+int find_engine(const Inputs& inputs, Reasons* reasons) noexcept {
+  const RequestFacts& request = inputs.request;
+  const auto fits = [&](std::size_t i) {
+    const EngineView& engine = inputs.engines[i];
+    return engine.available && engine.reaches && (!request.checked || engine.checked);
+  };
+  if (const int set = inputs.settings.engine;
+      set >= 0 && static_cast<std::size_t>(set) < inputs.engine_count) {
+    const EngineView& engine = inputs.engines[set];
+    // An engine that may stop half-way cannot take an overlapping copy: the rest would start from
+    // overwritten bytes.
+    if (fits(static_cast<std::size_t>(set)) && (!request.overlapping || engine.synchronous)) {
+      say(reasons, "Engine %s: HAUL_PLAN_ENGINE asks for it.", engine.name);
+      return set;
+    }
+    say(reasons,
+        "HAUL_PLAN_ENGINE asks for %s, which cannot do this request; another engine is chosen.",
+        engine.name);
+  }
+  for (std::size_t i = 0; i < inputs.engine_count; ++i) {
+    if (!fits(i) || !inputs.engines[i].synchronous) continue;
+    if (request.checked) {
+      say(reasons,
+          "Engine %s: a checked request needs one that reports an inaccessible range instead of "
+          "faulting.",
+          inputs.engines[i].name);
+    } else {
+      say(reasons, "Engine %s: the first that reaches %s.", inputs.engines[i].name,
+          request.self_only ? "this process's memory" : "the peer's memory");
+    }
+    return static_cast<int>(i);
+  }
+  say(reasons, "No engine here can do this request; haul info names what is missing.");
+  return -1;
+}
+
+// Who moves: the caller or the dedicated core.
+Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
+  const RequestFacts& request = inputs.request;
+  const Settings& settings = inputs.settings;
+  switch (inputs.mover) {
+    case MoverState::impossible:
+      say(reasons, "The caller copies: no dedicated core is to be had (one CPU, or no thread).");
+      return Mover::caller;
+    case MoverState::denied:
+      say(reasons, "The caller copies: another process leases the node's mover core.");
+      return Mover::caller;
+    default: break;
+  }
+  if (inputs.held) {
+    say(reasons, "The caller copies: a fork or a shutdown is under way.");
+    return Mover::caller;
+  }
+  if (inputs.ring_full) {
+    say(reasons, "The caller copies: its ring is full, so whoever asks for more does some.");
+    return Mover::caller;
+  }
+  if (request.force_inline || settings.mover_caller) {
+    say(reasons, "The caller copies: %s.",
+        request.force_inline ? "HAUL_INLINE asks for it" : "HAUL_PLAN_MOVER=caller");
+    return Mover::caller;
+  }
+  if (request.force_dedicated || settings.mover_thread) {
+    say(reasons, "A dedicated core copies: %s.",
+        request.force_dedicated ? "HAUL_DEDICATED asks for it" : "HAUL_PLAN_MOVER=thread");
+    return Mover::thread;
+  }
+  if (request.fenced_behind) {
+    say(reasons,
+        "A dedicated core copies: a fence, and earlier requests are pending; the caller need not "
+        "wait for them.");
+    return Mover::thread;
+  }
+  const std::uint64_t threshold = inputs.threshold;
+  if (request.length < threshold) {
+    if (threshold == UINT64_MAX) {
+      say(reasons,
+          "The caller copies: at this distance of the cores (round trip %.0f ns) handing over "
+          "never pays.",
+          round_trip(inputs));
+    } else {
+      say(reasons,
+          "The caller copies: %zu bytes are fewer than the %llu from which handing over pays.",
+          request.length, static_cast<unsigned long long>(threshold));
+    }
+    return Mover::caller;
+  }
+  say(reasons,
+      "A dedicated core copies: %zu bytes are at least the %llu from which handing over pays.",
+      request.length, static_cast<unsigned long long>(threshold));
+  return Mover::thread;
+}
+
+void explain_costs(const Inputs& inputs, Reasons* reasons) noexcept {
+  static constexpr const char* states[] = {"not started yet", "awake", "asleep", "denied its core",
+                                           "impossible"};
+  const double lines = static_cast<double>(inputs.request.length) / 64;
+  say(reasons,
+      "Handing over costs %.1f us (mover %s, round trip %.0f ns), then %.2f ns for each line the "
+      "caller reads back.",
+      hand_over_ns(inputs) / 1000, states[static_cast<unsigned>(inputs.mover)], round_trip(inputs),
+      remote_line(inputs));
+  say(reasons,
+      "Copying it itself costs the caller at least %.1f us (%.2f ns a line, as if all were in the "
+      "nearest cache it fits).",
+      lines * least_inline_line_ns(inputs, inputs.request.length) / 1000,
+      least_inline_line_ns(inputs, inputs.request.length));
+  say(reasons, "Figures: %s.",
+      inputs.calibration.measured ? "measured on this machine"
+                                  : "safe defaults; haul tune measures this machine");
+}
+
+}  // namespace
+
+const char* name_of(Mover mover) noexcept {
+  return mover == Mover::caller ? "caller" : "thread";
+}
+
+std::uint64_t inline_below(const Inputs& inputs) noexcept {
+  if (inputs.settings.inline_bytes != UINT64_MAX) return inputs.settings.inline_bytes;
+  // A size must pay, and so must all above: a threshold that is overtaken once the data no longer
+  // fits a cache would not be one.
+  std::uint64_t threshold = UINT64_MAX;
+  for (unsigned log2 = 40; log2 >= 12; --log2) {
+    for (unsigned quarter = 4; quarter-- > 0;) {
+      const std::uint64_t length = (std::uint64_t{4} + quarter) << (log2 - 2);
+      if (!pays(inputs, length)) return threshold;
+      threshold = length;
+    }
+  }
+  return threshold;
+}
+
+Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
+  Plan plan;
+  const RequestFacts& request = inputs.request;
+  plan.mover = choose_mover(inputs, reasons);
+  plan.engine = find_engine(inputs, reasons);
+  const std::uint32_t block_log2 = inputs.settings.block_log2;
+  if (request.overlapping) {
+    plan.chunks = Chunks::single(request.length, block_log2);
+    say(reasons, "One chunk: the sides overlap, so the bytes must move in one direction.");
+  } else if (plan.mover == Mover::caller) {
+    plan.chunks = Chunks::single(request.length, block_log2);
+  } else {
+    plan.chunks = Chunks::cut(request.length, min_chunk_bytes, block_log2);
+    say(reasons,
+        "%u chunk%s of up to %zu bytes: a waiter can take some, and finished blocks show early.",
+        plan.chunks.count(), plan.chunks.count() == 1 ? "" : "s", plan.chunks.end(0));
+  }
+  explain_costs(inputs, reasons);
+  return plan;
+}
+
+const char* scheme_of(const Plan& plan, const Inputs& inputs) noexcept {
+  const bool device = plan.engine >= 0 && inputs.engines[plan.engine].device;
+  if (plan.mover == Mover::caller) return device ? "SCI" : "SCNI";
+  return device ? "MCI" : "MCNI";
+}
+
+}  // namespace haul::plan

@@ -1,0 +1,100 @@
+// The planner: a pure function from (request, engines, topology, load, calibration) to who moves
+// the bytes, how they are cut, and why. Plain data in, plain data out; no system call, no clock, no
+// allocation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/affinity.hpp"
+#include "base/chunks.hpp"
+#include "base/extent.hpp"
+#include "plan/calibration.hpp"
+
+namespace haul::plan {
+
+enum class Mover : std::uint8_t { caller, thread };
+const char* name_of(Mover mover) noexcept;
+
+enum class MoverState : std::uint32_t {
+  none = 0,  // no thread yet: it is made when a plan needs it
+  awake = 1,
+  asleep = 2,
+  denied = 3,      // another process leases the core
+  impossible = 4,  // one CPU, or no thread to be had
+};
+
+struct RequestFacts {
+  Operation operation = Operation::copy;
+  Affinity dst_affinity = Affinity::cacheable;
+  Affinity src_affinity = Affinity::cacheable;
+  std::size_t length = 0;
+  bool self_only = true;     // both sides in this process
+  bool overlapping = false;  // a side overlaps the other: one directional chunk
+  bool checked = false;
+  bool fenced_behind = false;  // a fence, and earlier requests are pending
+  bool force_inline = false, force_dedicated = false;
+};
+
+// What the planner is told of one engine.
+struct EngineView {
+  const char* name = "";
+  bool available = false;
+  bool reaches = false;  // this request's spaces and operation
+  bool checked = false;
+  bool synchronous = true;
+  bool device = false;
+};
+inline constexpr std::size_t max_engine_views = 8;
+
+// Settings of the user (knobs); the defaults leave it to the planner.
+struct Settings {
+  bool mover_caller = false, mover_thread = false;  // HAUL_PLAN_MOVER
+  int engine = -1;                                  // HAUL_PLAN_ENGINE: index, -1 auto
+  std::uint64_t inline_bytes = UINT64_MAX;          // HAUL_PLAN_INLINE_BYTES, UINT64_MAX auto
+  std::uint32_t block_log2 = 12;
+};
+
+struct Inputs {
+  RequestFacts request;
+  EngineView engines[max_engine_views];
+  std::size_t engine_count = 0;
+  MoverState mover = MoverState::none;
+  bool ring_full = false;
+  bool held = false;                // a fork or a shutdown is under way
+  double round_trip_ns = 0;         // measured when the mover started; 0: use the calibration's
+  std::size_t l2_bytes = 1u << 20;  // of the caller's core: what cannot fit is not hot
+  std::size_t l3_bytes = 32u << 20;
+  Calibration calibration;
+  Settings settings;
+  std::uint64_t threshold =
+      0;  // inline_below() of these inputs: it changes with the mover's state, not with the request
+};
+
+inline constexpr std::size_t min_chunk_bytes = 32 * 1024;
+
+// The decision alone.
+struct Plan {
+  Mover mover = Mover::caller;
+  int engine = -1;  // index; -1: no engine can do this
+  Chunks chunks;
+};
+
+// The reasons, for people; the decisive one first.
+struct Reasons {
+  static constexpr unsigned max_count = 8;
+  unsigned count = 0;
+  char text[max_count][192] = {};
+};
+
+// Decides; *reasons (optional) is filled in. Paper 000: caller x cpu is SCNI, thread x cpu MCNI,
+// caller x device SCI, thread x device MCI.
+Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept;
+const char* scheme_of(const Plan& plan, const Inputs& inputs) noexcept;
+
+// The smallest length of an ordinary copy within this process that goes to the mover in its present
+// state; UINT64_MAX if none does. make_plan and the gate that submit reads both rest on this one
+// figure.
+std::uint64_t inline_below(const Inputs& inputs) noexcept;
+
+}  // namespace haul::plan

@@ -1,0 +1,102 @@
+// A ring: the requests of one thread, in order of submission. Its owner publishes; movers and
+// waiters claim.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "completion/queue.hpp"
+#include "completion/tenancy.hpp"
+#include "request/job.hpp"
+
+namespace haul {
+
+class Ring {
+ public:
+  Ring() = delete;
+
+  static constexpr std::uint64_t slots = 256;
+  static constexpr std::uint32_t segment_slots = 2048;
+  static constexpr std::uint32_t max_segments = 2048;
+
+  // ---- owner ----
+
+  // Is there a slot for one more request? Reads the state lines only when the known free ones are
+  // used up, many at once.
+  bool has_room() noexcept { return credit_ != 0 || look_for_room(); }
+
+  // The seq that the next publish() will use.
+  std::uint64_t next_seq() const noexcept { return tail_.load(std::memory_order_acquire); }
+
+  // Room for the segments of a vector: index of `count` consecutive ones, or -1 if the arena is
+  // full. Belongs to the next request published.
+  std::int64_t reserve_segments(std::uint32_t count) noexcept;
+
+  // Publishes; has_room() was true. Sets job.seq. `extras` may be nullptr.
+  void publish(Job& job, const Extras* extras) noexcept;
+
+  // Are all requests published so far finished? (Acquire.)
+  bool quiet() noexcept { return first_unfinished(next_seq()) == next_seq(); }
+
+  // ---- any thread ----
+
+  Tenancy tenancy(std::uint64_t seq) noexcept {
+    const std::uint64_t at = seq % slots;
+    return Tenancy{&claims_[at], &states_[at], &watermarks_[at], seq,
+                   static_cast<std::uint32_t>(seq / slots)};
+  }
+  const std::atomic<std::uint64_t>& state_word(std::uint64_t seq) const noexcept {
+    return states_[seq % slots].word;
+  }
+  std::uint64_t published_seq(std::uint64_t seq) const noexcept {
+    return parameters_[seq % slots].seq.load(std::memory_order_acquire);
+  }
+  bool read(std::uint64_t seq, Job* job) const noexcept {
+    return parameters_[seq % slots].read(seq, job);
+  }
+  const Extras& extras(std::uint64_t seq) const noexcept { return extras_[seq % slots]; }
+  Segment* segments(std::uint32_t first) noexcept { return &segments_[first]; }
+
+  // The lowest seq below `end` whose tenancy has not ended, or `end`. (Acquire.) Remembers how far
+  // it came.
+  std::uint64_t first_unfinished(std::uint64_t end) noexcept;
+
+  CompletionQueue completions;
+
+  // ---- the table's (rings.hpp) ----
+  // Brings a ring to life in zeroed memory. There is no constructor: it would touch a quarter of a
+  // MiB for every thread.
+  void begin(std::uint32_t ring_index, std::uint32_t table_cookie) noexcept;
+
+  std::atomic<bool> owned;      // a thread has it
+  std::atomic<bool> abandoned;  // in a fork child: the ring of a thread that does not exist there
+  std::uint32_t index;
+  std::uint32_t cookie;
+  std::atomic<std::uint64_t> inlined;  // requests the owner copied itself; only it writes
+
+  static constexpr std::uint64_t first_seq =
+      slots;  // so that generations begin at 1 and zeroed lines are old
+
+ private:
+  bool look_for_room() noexcept;
+
+  // The owner's line; tail_ is read by others for statistics and drains.
+  alignas(64) std::atomic<std::uint64_t> tail_;
+  std::uint64_t credit_;        // slots known to be free
+  std::uint64_t reclaimed_;     // segments of requests below are free again
+  std::uint32_t segment_head_;  // next free segment
+  std::uint32_t segment_free_;
+  std::uint32_t segment_reserved_;  // taken for the next request, padding included
+
+  alignas(64) std::atomic<std::uint64_t> finished_below_;  // a hint that only grows
+
+  Parameters parameters_[slots];
+  Extras extras_[slots];
+  Claims claims_[slots];
+  State states_[slots];
+  Watermarks watermarks_[slots];
+  std::uint32_t segments_used_[slots];  // owner: segments a request took, padding included
+  Segment segments_[segment_slots];
+};
+
+}  // namespace haul

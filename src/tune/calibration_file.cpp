@@ -1,0 +1,281 @@
+// The calibration's file: text, one key=value a line, closed by a checksum.
+#include "tune/calibration_file.hpp"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "base/knobs.hpp"
+#include "base/log.hpp"
+#include "base/os.hpp"
+#include "tune/machine_key.hpp"
+
+namespace haul::tune {
+
+namespace {
+
+// The figures in the order of the file. In the file they are decimals with three places, whatever
+// the program's locale; in between, thousandths of a nanosecond.
+struct Figure {
+  const char* key;
+  double plan::Calibration::*member;
+  std::uint64_t minimum_ps;
+};
+constexpr std::uint64_t maximum_ps = 1'000'000'000'000;  // a second
+constexpr Figure figures_in_order[] = {
+    {"round_trip_ns", &plan::Calibration::round_trip_ns, 1},
+    {"submit_ns", &plan::Calibration::submit_ns, 0},
+    {"wake_ns", &plan::Calibration::wake_ns, 0},
+    {"start_ns", &plan::Calibration::start_ns, 0},
+    {"hot_line_ns", &plan::Calibration::hot_line_ns, 1},
+    {"l3_line_ns", &plan::Calibration::l3_line_ns, 1},
+    {"cold_line_ns", &plan::Calibration::cold_line_ns, 1},
+    {"remote_line_ns", &plan::Calibration::remote_line_ns, 0},
+};
+// A figure that is measured but not kept would come back as its default.
+static_assert(sizeof(plan::Calibration) ==
+              sizeof figures_in_order / sizeof figures_in_order[0] * sizeof(double) +
+                  alignof(plan::Calibration));
+
+constexpr std::size_t file_bytes = 1024;  // of a good file, with room to spare
+
+// Text being put together.
+class Writer {
+ public:
+  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) noexcept {
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = vsnprintf(text_ + size_, sizeof text_ - size_, format, arguments);
+    va_end(arguments);
+    if (written > 0) size_ = std::min(size_ + static_cast<std::size_t>(written), sizeof text_ - 1);
+  }
+  const char* text() const noexcept { return text_; }
+  std::size_t size() const noexcept { return size_; }
+
+ private:
+  char text_[file_bytes] = {};
+  std::size_t size_ = 0;
+};
+
+constexpr char hex_digits[] = "0123456789abcdef";
+
+// Text being taken apart. Each step answers whether the text went on as it must.
+class Reader {
+ public:
+  Reader(const char* text, std::size_t size) noexcept : at_(text), end_(text + size) {}
+
+  bool skip(const char* word) noexcept {
+    const std::size_t length = strlen(word);
+    if (static_cast<std::size_t>(end_ - at_) < length || memcmp(at_, word, length) != 0) {
+      return false;
+    }
+    at_ += length;
+    return true;
+  }
+  // At most `places` digits, at least one.
+  bool digits(unsigned places, std::uint64_t& value) noexcept {
+    const char* start = at_;
+    value = 0;
+    for (; at_ != end_ && *at_ >= '0' && *at_ <= '9'; ++at_) {
+      if (at_ - start == static_cast<std::ptrdiff_t>(places)) return false;
+      value = value * 10 + static_cast<std::uint64_t>(*at_ - '0');
+    }
+    return at_ != start;
+  }
+  bool hex16(std::uint64_t& value) noexcept {
+    value = 0;
+    if (end_ - at_ < 16) return false;
+    for (const char* stop = at_ + 16; at_ != stop; ++at_) {
+      const void* digit = memchr(hex_digits, *at_, 16);
+      if (digit == nullptr) return false;
+      value = value << 4 | static_cast<std::uint64_t>(static_cast<const char*>(digit) - hex_digits);
+    }
+    return true;
+  }
+  bool ended() const noexcept { return at_ == end_; }
+  const char* position() const noexcept { return at_; }
+
+ private:
+  const char* at_;
+  const char* end_;
+};
+
+constexpr const char* title = "haul calibration\n";
+
+enum class Verdict { good, damaged, other_version, other_machine };
+
+Verdict parse(const char* text, std::size_t size, plan::Calibration& figures) noexcept {
+  Reader reader(text, size);
+  std::uint64_t number = 0;
+  // Other versions may have other lines after these two.
+  if (!reader.skip(title) || !reader.skip("version=") || !reader.digits(9, number) ||
+      !reader.skip("\n")) {
+    return Verdict::damaged;
+  }
+  if (number != calibration_version) return Verdict::other_version;
+  std::uint64_t machine = 0;
+  if (!reader.skip("machine=") || !reader.hex16(machine) || !reader.skip("\n")) {
+    return Verdict::damaged;
+  }
+  for (const Figure& figure : figures_in_order) {
+    std::uint64_t whole = 0;
+    if (!reader.skip(figure.key) || !reader.skip("=") || !reader.digits(10, whole) ||
+        !reader.skip(".")) {
+      return Verdict::damaged;
+    }
+    const char* fraction = reader.position();
+    std::uint64_t thousandths = 0;
+    if (!reader.digits(3, thousandths) || reader.position() - fraction != 3 || !reader.skip("\n")) {
+      return Verdict::damaged;
+    }
+    const std::uint64_t ps = whole * 1000 + thousandths;
+    if (ps < figure.minimum_ps || ps > maximum_ps) return Verdict::damaged;
+    figures.*figure.member = static_cast<double>(ps) / 1000;
+  }
+  const std::uint64_t expected =
+      hash(hash_seed, text, static_cast<std::size_t>(reader.position() - text));
+  std::uint64_t checksum = 0;
+  if (!reader.skip("checksum=") || !reader.hex16(checksum) || !reader.skip("\n") ||
+      !reader.ended() || checksum != expected) {
+    return Verdict::damaged;
+  }
+  if (machine != machine_key()) return Verdict::other_machine;
+  figures.measured = true;
+  return Verdict::good;
+}
+
+Code code_of(int sys_errno) noexcept {
+  return sys_errno == EACCES || sys_errno == EPERM || sys_errno == EROFS ? Code::permission
+                                                                         : Code::io;
+}
+
+// Said once a process: a file that is there and of no use. A missing one is nothing to speak of.
+void tell_once(const Error& error) noexcept {
+  static constinit std::atomic<bool> told{false};
+  // Relaxed: only one of several threads is to win.
+  if (log_enabled(LogLevel::info) && !told.exchange(true, std::memory_order_relaxed)) {
+    log(LogLevel::info, "%s", error.sentence);
+  }
+}
+
+Error unusable(const char* path, Verdict verdict) noexcept {
+  const char* cause = "is cut short or damaged";
+  if (verdict == Verdict::other_version) cause = "is of another version of haul";
+  if (verdict == Verdict::other_machine) cause = "was measured on another machine";
+  return make_error(Code::invalid, 0,
+                    "the calibration file %.100s %s, so defaults hold; run 'haul tune' to replace "
+                    "it",
+                    path, cause);
+}
+
+Error unreadable(const char* path, int sys_errno) noexcept {
+  const char* remedy = "make it readable to this user, or set HAUL_TUNE_CACHE to another file";
+  if (sys_errno == EISDIR) remedy = "remove the directory, or set HAUL_TUNE_CACHE to a file";
+  return make_error(code_of(sys_errno), sys_errno,
+                    "the calibration file %.80s cannot be read (%s), so defaults hold; %s", path,
+                    describe_errno(sys_errno), remedy);
+}
+
+}  // namespace
+
+Error default_calibration_path(char* path, std::size_t size) noexcept {
+  if (size != 0) path[0] = '\0';
+  int length;
+  if (const char* file = knob_text(Knob::tune_cache); file[0] != '\0') {
+    length = snprintf(path, size, "%s", file);
+  } else {
+    // secure_getenv: a set-user-id program must not write where whoever starts it says. A path that
+    // is not absolute is void by the XDG base directory specification.
+    const char* below = "";
+    const char* directory = secure_getenv("XDG_CACHE_HOME");
+    if (directory == nullptr || directory[0] != '/') {
+      below = "/.cache";
+      directory = secure_getenv("HOME");
+    }
+    if (directory == nullptr || directory[0] != '/') {
+      return make_error(Code::not_supported, 0,
+                        "there is no place to keep the calibration, since neither XDG_CACHE_HOME "
+                        "nor HOME is set to an absolute path; set one of them or HAUL_TUNE_CACHE");
+    }
+    length =
+        snprintf(path, size, "%s%s/haul/calibration-%016" PRIx64, directory, below, machine_key());
+  }
+  if (length < 0 || static_cast<std::size_t>(length) >= size) {
+    if (size != 0) path[0] = '\0';
+    return make_error(Code::invalid, ENAMETOOLONG,
+                      "the calibration file's path is longer than %zu bytes; set HAUL_TUNE_CACHE "
+                      "to a shorter one",
+                      size != 0 ? size - 1 : 0);
+  }
+  return Error{};
+}
+
+Expected<plan::Calibration> load_calibration(const char* path) noexcept {
+  char text[file_bytes + 1];
+  const ssize_t size = os::read_file(path, text, sizeof text);
+  if (size == -ENOENT) {
+    return make_error(Code::io, ENOENT,
+                      "there is no calibration file %.100s, so defaults hold; run 'haul tune' to "
+                      "make one",
+                      path);
+  }
+  plan::Calibration figures;
+  Error error;
+  if (size < 0) {
+    error = unreadable(path, static_cast<int>(-size));
+  } else {
+    // One that fills the buffer is too long for a good file, and fails at its end.
+    const Verdict verdict = parse(text, static_cast<std::size_t>(size), figures);
+    if (verdict == Verdict::good) return figures;
+    error = unusable(path, verdict);
+  }
+  tell_once(error);
+  return error;
+}
+
+Error store_calibration(const char* path, const plan::Calibration& figures) noexcept {
+  Writer writer;
+  writer.add("%sversion=%u\nmachine=%016" PRIx64 "\n", title, calibration_version, machine_key());
+  for (const Figure& figure : figures_in_order) {
+    const double ns = figures.*figure.member;
+    // Not a number fails every comparison.
+    const bool usable = ns * 1000 + 0.5 >= static_cast<double>(figure.minimum_ps) && ns >= 0 &&
+                        ns * 1000 <= static_cast<double>(maximum_ps);
+    if (!figures.measured || !usable) {
+      return make_error(Code::invalid, 0,
+                        "the calibration is not kept, since %s is no measured figure; run 'haul "
+                        "tune' again on a quieter machine",
+                        figure.key);
+    }
+    const auto ps = static_cast<std::uint64_t>(ns * 1000 + 0.5);
+    writer.add("%s=%" PRIu64 ".%03u\n", figure.key, ps / 1000, static_cast<unsigned>(ps % 1000));
+  }
+  const std::uint64_t checksum = hash(hash_seed, writer.text(), writer.size());
+  writer.add("checksum=%016" PRIx64 "\n", checksum);
+  const int result = os::write_file(path, writer.text(), writer.size());
+  if (result == 0) return Error{};
+  const char* remedy = "make its directory writable, or set HAUL_TUNE_CACHE to another file";
+  if (result == -EISDIR) remedy = "remove the directory, or set HAUL_TUNE_CACHE to a file";
+  if (result == -ENOSPC || result == -EDQUOT) remedy = "free some space there";
+  return make_error(code_of(-result), -result, "the calibration cannot be kept in %.70s (%s); %s",
+                    path, describe_errno(-result), remedy);
+}
+
+CalibrationLock::CalibrationLock() noexcept : fd_(-1) {
+  char name[64];
+  snprintf(name, sizeof name, "haul-tune-%u-%016" PRIx64, os::user_id(), machine_key());
+  fd_ = os::bind_abstract(name);
+}
+
+CalibrationLock::~CalibrationLock() {
+  os::close_fd(fd_);
+}
+
+}  // namespace haul::tune

@@ -1,0 +1,196 @@
+// Each figure is a median of short runs: caller's copies hot, from the shared cache and from
+// memory; and the price of reading what the mover wrote, which is the difference to reading what
+// one wrote oneself.
+#include "tune/measure.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/cpu.hpp"
+#include "base/os.hpp"
+#include "copy/cache_lines.hpp"
+#include "copy/copy.hpp"
+#include "mover/gate.hpp"
+#include "mover/submit.hpp"
+
+namespace haul::tune {
+namespace {
+
+constexpr std::size_t buffer_bytes = 8u << 20;
+constexpr std::size_t hot_bytes = 64u << 10;
+constexpr std::size_t l3_bytes = 2u << 20;
+constexpr std::size_t cold_bytes = 1u << 20;
+constexpr std::size_t remote_bytes = 256u << 10;
+constexpr unsigned runs = 15;
+
+// Two buffers, and what to measure with them.
+class Bench {
+ public:
+  explicit Bench(const Watch& watch) noexcept : watch_(watch), cpu_began_ns_(thread_cpu_ns()) {}
+  ~Bench() {
+    if (src_ != nullptr) os::unmap(src_, buffer_bytes);
+    if (dst_ != nullptr) os::unmap(dst_, buffer_bytes);
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  bool prepare() noexcept {
+    src_ = static_cast<std::byte*>(os::map_anonymous(buffer_bytes));
+    dst_ = static_cast<std::byte*>(os::map_anonymous(buffer_bytes));
+    if (src_ == nullptr || dst_ == nullptr) return false;
+    copy::fill_bytes(src_, buffer_bytes, 0x5a, 1, Affinity::cacheable);
+    copy::fill_bytes(dst_, buffer_bytes, 0, 1, Affinity::cacheable);
+    return true;
+  }
+
+  bool out_of_time() const noexcept {
+    return watch_.cpu_limit_ns != 0 && thread_cpu_ns() - cpu_began_ns_ > watch_.cpu_limit_ns;
+  }
+
+  // ns a line of the caller's own copy. flush: both sides are in memory before.
+  double copy_line_ns(std::size_t bytes, bool flush) noexcept {
+    return median([&] {
+      if (flush) {
+        copy::flush_lines(src_, src_ + bytes);
+        copy::flush_lines(dst_, dst_ + bytes);
+        os::sleep_ns(1000);  // a system call: the flushes are behind us
+      }
+      const std::uint64_t begin = fenced_ticks();
+      copy::move_bytes(dst_, src_, bytes, Affinity::cacheable, Affinity::cacheable);
+      return lines_ns(fenced_ticks() - begin, bytes);
+    });
+  }
+
+  // ns a line to read the destination after the mover wrote it (or this thread did).
+  double read_line_ns(bool by_mover) noexcept {
+    return median([&] {
+      if (by_mover) {
+        Ticket ticket;
+        if (!publish_plain(Operation::copy, address(dst_), address(src_), remote_bytes, &ticket))
+          return 0.0;
+        await(ticket);
+      } else {
+        copy::move_bytes(dst_, src_, remote_bytes, Affinity::cacheable, Affinity::cacheable);
+      }
+      const std::uint64_t begin = fenced_ticks();
+      std::uint64_t sum = 0;
+      for (std::size_t at = 0; at < remote_bytes; at += sizeof sum) {
+        sum += *reinterpret_cast<const volatile std::uint64_t*>(dst_ + at);
+      }
+      sink_ = sum;
+      return lines_ns(fenced_ticks() - begin, remote_bytes);
+    });
+  }
+
+  // ns to publish a request while the mover is awake.
+  double submit_ns() noexcept {
+    constexpr unsigned in_a_row = 16;
+    return median([&] {
+      Ticket tickets[in_a_row];
+      const std::uint64_t begin = fenced_ticks();
+      for (Ticket& ticket : tickets)
+        publish_plain(Operation::copy, address(dst_), address(src_), 64, &ticket);
+      const std::uint64_t end = fenced_ticks();
+      for (const Ticket& ticket : tickets) await(ticket);
+      return static_cast<double>(end - begin) / ticks_per_ns() / in_a_row;
+    });
+  }
+
+ private:
+  static std::uintptr_t address(const std::byte* buffer) noexcept {
+    return reinterpret_cast<std::uintptr_t>(buffer);
+  }
+
+  static double lines_ns(std::uint64_t elapsed_ticks, std::size_t bytes) noexcept {
+    return static_cast<double>(elapsed_ticks) / ticks_per_ns() / (static_cast<double>(bytes) / 64);
+  }
+
+  // Without helping: the mover is to write all of it.
+  static void await(const Ticket& ticket) noexcept {
+    if (ticket.cookie() == 0) return;
+    const Ring& ring = ring_table.ring(ticket.ring());
+    for (unsigned turn = 1;
+         State::seq(ring.state_word(ticket.tenancy).load(std::memory_order_acquire)) <
+         ticket.tenancy;
+         ++turn) {
+      if (turn % 4096 == 0) {
+        os::yield();
+      } else {
+        cpu_relax();
+      }
+    }
+  }
+
+  template <class Run>
+  double median(Run run) noexcept {
+    double figures[runs];
+    unsigned count = 0;
+    for (; count < runs && !out_of_time(); ++count) {
+      Error ignored;
+      wake_mover(&ignored);
+      if (watch_.pause_ns != 0) os::sleep_ns(watch_.pause_ns);
+      figures[count] = run();
+    }
+    if (count == 0) return 0;
+    std::nth_element(figures, figures + count / 2, figures + count);
+    return figures[count / 2];
+  }
+
+  const Watch& watch_;
+  std::uint64_t cpu_began_ns_;
+  std::byte* src_ = nullptr;
+  std::byte* dst_ = nullptr;
+  volatile std::uint64_t sink_ = 0;
+};
+
+void tell(const Watch& watch, int percent) noexcept {
+  if (watch.progress != nullptr) watch.progress(percent, watch.context);
+}
+
+}  // namespace
+
+Expected<plan::Calibration> measure(const Watch& watch) noexcept {
+  Error error;
+  if (ring_for_submit(&error) == nullptr) return error;
+  if (wake_mover(&error) != Code::ok) return error;
+  for (unsigned turn = 0; gate.state.load(std::memory_order_relaxed) != plan::MoverState::awake ||
+                          round_trip_now() <= 0;
+       ++turn) {
+    if (turn == 200) {
+      return make_error(Code::again, 0,
+                        "The mover did not become awake, so nothing was measured; another process "
+                        "may lease the core: try again later.");
+    }
+    wake_mover(&error);
+    os::sleep_ns(1'000'000);
+  }
+  Bench bench(watch);
+  if (!bench.prepare()) {
+    return make_error(Code::no_memory, 0,
+                      "No memory to measure with (16 MiB); nothing was measured.");
+  }
+  plan::Calibration figures;
+  tell(watch, 0);
+  figures.hot_line_ns = bench.copy_line_ns(hot_bytes, false);
+  tell(watch, 15);
+  figures.l3_line_ns = std::max(bench.copy_line_ns(l3_bytes, false), figures.hot_line_ns);
+  tell(watch, 35);
+  figures.cold_line_ns = std::max(bench.copy_line_ns(cold_bytes, true), figures.l3_line_ns);
+  tell(watch, 60);
+  const double own = bench.read_line_ns(false);
+  const double remote = bench.read_line_ns(true);
+  tell(watch, 85);
+  figures.remote_line_ns = std::max(remote - own, 0.05);
+  figures.submit_ns = bench.submit_ns();
+  figures.round_trip_ns = round_trip_now();
+  figures.measured = true;
+  tell(watch, 100);
+  if (bench.out_of_time()) {
+    return make_error(Code::timed_out, 0,
+                      "Measuring took more CPU time than it may; the safe figures hold, and haul "
+                      "tune measures at leisure.");
+  }
+  return figures;
+}
+
+}  // namespace haul::tune

@@ -1,0 +1,24 @@
+// Measuring the figures that a plan rests on, with the movers that will do the work.
+#pragma once
+
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "plan/calibration.hpp"
+
+namespace haul::tune {
+
+// How the measuring is going; called on the measuring thread.
+struct Watch {
+  void (*progress)(int percent, void* context) = nullptr;
+  void* context = nullptr;
+  std::uint64_t cpu_limit_ns =
+      0;  // of the measuring thread's CPU time; then it stops and fails with timed_out
+  std::uint64_t pause_ns = 0;  // sleeps this long between the small steps, so that others run
+};
+
+// Runs copies of all kinds on the calling thread and on the mover, which it keeps awake. Fails if
+// there is no mover to be had. Maps 32 MiB.
+Expected<plan::Calibration> measure(const Watch& watch) noexcept;
+
+}  // namespace haul::tune
