@@ -1,0 +1,108 @@
+#include "conformance/drive.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+
+#include "engine/fault/fault.hpp"
+#include "engine/registry.hpp"
+
+namespace haul::conformance {
+
+const std::vector<Subject>& subjects() {
+  static const std::vector<Subject> all = {
+      {"cpu"}, {"cma"}, {"fault"}, {"fault", "delay=3"}, {"fault", "seed=7,delay=5"}};
+  return all;
+}
+
+std::vector<Subject> subjects_that_check(bool check) {
+  std::vector<Subject> some;
+  for (const Subject& subject : subjects()) {
+    if (engine_by_name(subject.engine)->facts().checked == check) some.push_back(subject);
+  }
+  return some;
+}
+
+std::vector<Subject> subjects_that_reach_peers() {
+  constexpr Space some_peer = 1;
+  std::vector<Subject> some;
+  for (const Subject& subject : subjects()) {
+    if (engine_by_name(subject.engine)->reaches(Operation::copy, some_peer, self_space)) {
+      some.push_back(subject);
+    }
+  }
+  return some;
+}
+
+std::string subject_name(const Subject& subject) {
+  std::string name = subject.engine;
+  for (const char* at = subject.schedule; *at != '\0'; ++at) {
+    if (at == subject.schedule) name += '_';
+    name += *at == '=' || *at == ',' ? '_' : *at;
+  }
+  return name;
+}
+
+Engine* prepare(const Subject& subject, std::string& why) {
+  Engine* engine = engine_by_name(subject.engine);
+  if (engine == nullptr) {
+    why = "no such engine in this build";
+    return nullptr;
+  }
+  if (engine == &fault_engine()) configure_fault(subject.schedule);
+  const EngineStatus status = engine->status();
+  if (!status.available) {
+    why = status.sentence;
+    return nullptr;
+  }
+  return engine;
+}
+
+Outcome run(Engine& engine, const Piece& piece) {
+  constexpr std::uint64_t tag = 0x1234;
+  Outcome outcome;
+  const Submitted answer = engine.submit(piece, tag, outcome);
+  if (answer == Submitted::finished) return outcome;
+  if (answer == Submitted::dead) return Outcome{0, Code::io};
+  EXPECT_EQ(answer, Submitted::accepted) << "an idle engine is not full";
+  EXPECT_FALSE(engine.facts().synchronous) << "a synchronous engine finishes in submit()";
+  Finished finished[4];
+  for (int polls = 0; polls < 100'000'000; ++polls) {
+    const std::size_t count = engine.poll(finished, 4);
+    if (count == 0) continue;
+    EXPECT_EQ(count, 1u);
+    EXPECT_EQ(finished[0].tag, tag);
+    return finished[0].outcome;
+  }
+  ADD_FAILURE() << "the engine never finished the piece";
+  return Outcome{0, Code::timed_out};
+}
+
+std::uint64_t between(Random& random, std::uint64_t lowest, std::uint64_t highest) {
+  return std::uniform_int_distribution<std::uint64_t>(lowest, highest)(random);
+}
+
+std::size_t random_size(Random& random, std::size_t highest) {
+  const auto bits = static_cast<std::uint64_t>(std::bit_width(highest));
+  const std::size_t size = random() & ((std::uint64_t{1} << between(random, 0, bits)) - 1);
+  return size <= highest ? size : highest;
+}
+
+void scramble(Random& random, std::uint8_t* bytes, std::size_t count) {
+  for (std::size_t done = 0; done < count; done += 8) {
+    const std::uint64_t word = random();
+    std::memcpy(bytes + done, &word, count - done < 8 ? count - done : 8);
+  }
+}
+
+std::uint64_t pattern_at(std::uint64_t pattern, unsigned pattern_bytes, std::size_t phase) {
+  std::uint64_t result = 0;
+  for (unsigned byte = 0; byte < 8; ++byte) {
+    const std::uint64_t value = pattern >> (phase + byte) % pattern_bytes * 8 & 0xff;
+    result |= value << byte * 8;
+  }
+  return result;
+}
+
+}  // namespace haul::conformance
