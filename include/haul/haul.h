@@ -1,17 +1,33 @@
-/* haul.h: the public face of haul, in C11. It moves bulk memory without stalling the program that asked.
+/* haul.h: the public face of haul, in C11. It moves bulk memory without stalling the program that
+ * asked.
  *
- *   haul_ticket t = haul_copy(dst, src, len);   // returns at once; a dedicated core moves the bytes
+ *   haul_ticket t = haul_copy(dst, src, len);  // a dedicated core moves the bytes
  *   compute();
- *   haul_wait(t);                               // every byte of dst is visible now; src may be reused
+ *   haul_wait(t);                              // every byte of dst is visible; src may be reused
  *
  * Conventions, for every function below unless its comment says otherwise:
- *  - Return: 0 (or a count) on success, a negative HAUL_E* on failure. errno is neither read nor set.
- *    haul_last_error() gives the calling thread a sentence with cause and remedy.
- *  - Threads: any thread may call at any time, with tickets of any thread.
- *  - Signals: a call made from a signal handler that interrupted a haul call of the same thread runs the copy
- *    inline. From other handlers haul_copy, haul_fill, haul_submit and haul_test are safe once the thread has submitted before.
- *  - Memory: a range that is not mapped raises SIGSEGV as memcpy would, perhaps later and on haul's thread, unless
- *    HAUL_CHECKED is set. Source and destination must stay valid until the ticket is done.
+ *  - Return: 0 (or a count) on success, a negative HAUL_E* on failure. errno is neither read nor
+ *    set. haul_last_error() then gives the calling thread one sentence with cause and remedy.
+ *  - Units: lengths and offsets in bytes, times in nanoseconds.
+ *  - Threads: any thread may call at any time, with tickets of any thread of the process. Each
+ *    thread has a ring (256 requests) and a completion queue (1024 entries) of its own, made when
+ *    it first needs them. 1024 threads at once can have them (fewer where the address space is
+ *    limited); the requests of further ones run inline.
+ *  - Memory: source and destination must stay mapped and valid until the ticket is done or has
+ *    failed. A range that is not mapped raises SIGSEGV as memcpy would, perhaps later and on one
+ *    of haul's threads, unless HAUL_CHECKED is set. Bytes that the program changes while they
+ *    are copied arrive in an unspecified mix of old and new.
+ *  - Signals: haul sets no handler, and its threads block all signals but those a fault raises.
+ *    haul_copy, haul_fill, haul_submit and haul_test may be called from a signal handler, once its
+ *    thread has submitted before and haul_wake() has returned in this process. In a handler that
+ *    interrupts a submit or a reap of its own thread requests run inline, and HAUL_COMPLETE is
+ *    refused with HAUL_EAGAIN. haul_strerror and haul_version are always safe; no other function
+ *    is.
+ *  - Fork: the handlers that haul registers finish all that is in flight before the process
+ *    forks. In the child tickets of before have ended, no mover runs until one is needed, and the
+ *    descriptors of completion queues are closed. vfork and posix_spawn need no care.
+ *
+ * "Paper 000" to "004" are named in docs/design/design.md.
  */
 #ifndef HAUL_HAUL_H
 #define HAUL_HAUL_H
@@ -34,49 +50,54 @@
 extern "C" {
 #endif
 
-/* ---- errors ---------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------- */
 
 /* Every failure is one of these. The numbers are part of the ABI. */
 enum {
   HAUL_OK = 0,
-  HAUL_EINVAL = -1,    /* an argument is wrong: NULL, overflow, unknown flag, a ticket that is none */
-  HAUL_EAGAIN = -2,    /* the ring or the completion queue is full: wait or reap, then submit again */
-  HAUL_EFAULT = -3,    /* part of a checked range is not accessible */
-  HAUL_ENOMEM = -4,    /* memory or descriptors are exhausted */
-  HAUL_ESTALE = -5,    /* a ticket of another process, or one whose failure was forgotten */
-  HAUL_EPERM = -6,     /* the kernel refuses access to the peer's memory */
+  HAUL_EINVAL = -1,    /* an argument is wrong: NULL, overflow, unknown flag, no ticket of haul's */
+  HAUL_EAGAIN = -2,    /* full (ring, completion queue), or the mover core is leased: try later */
+  HAUL_EFAULT = -3,    /* part of a range is not accessible (checked requests, and other spaces) */
+  HAUL_ENOMEM = -4,    /* memory, descriptors, threads or spaces are exhausted */
+  HAUL_ESTALE = -5,    /* a ticket of another process, or one whose failure may be forgotten */
+  HAUL_EPERM = -6,     /* the kernel refuses access (a peer's memory, the calibration file) */
   HAUL_EPEER = -7,     /* the peer process is gone */
-  HAUL_ENOTSUP = -8,   /* no engine here can do this */
+  HAUL_ENOTSUP = -8,   /* no engine here can do this, or no mover can run here */
   HAUL_ETIMEDOUT = -9, /* the time was up; the request goes on */
   HAUL_EIO = -10,      /* the engine failed and no other could take over */
-  HAUL_ECLOSED = -11   /* haul_shutdown() was called, or the space was closed */
+  HAUL_ECLOSED = -11   /* haul_shutdown() was called, or the space is not open */
 };
 
-/* One short English phrase for a HAUL_E* code. Never NULL, static storage; async-signal-safe. */
-HAUL_API const char *haul_strerror(int code);
+/* One short English phrase for a HAUL_E* code, and for any other number. Never NULL, static
+ * storage. Async-signal-safe. */
+HAUL_API const char* haul_strerror(int code);
 
-/* The sentence (cause and remedy) of the calling thread's latest failure, "" before the first. Valid until the
- * thread's next failing call. */
-HAUL_API const char *haul_last_error(void);
+/* The sentence (cause and remedy) of the calling thread's latest failing call, "" before the
+ * first. Successful calls do not clear it. Never NULL; valid until the thread's next failing
+ * call. */
+HAUL_API const char* haul_last_error(void);
 
-/* "0.1.0": the version of the library loaded, which may be newer than HAUL_VERSION_*. Static storage. */
-HAUL_API const char *haul_version(void);
+/* The version of the library that is loaded, "0.1.0"; it may be newer than HAUL_VERSION_*. Static
+ * storage. Async-signal-safe. */
+HAUL_API const char* haul_version(void);
 
-/* ---- requests -------------------------------------------------------------------------------------------- */
+/* ---- requests ----------------------------------------------------------------------------- */
 
 /* An address space. 0 is this process; others come from haul_space_open(). */
 typedef uint32_t haul_space;
 #define HAUL_SPACE_SELF 0u
 
-/* {space, address, length in bytes}. The address is one of that space. */
+/* Bytes [address, address + length) of a space. The address is one of that space. */
 typedef struct haul_extent {
   haul_space space;
   uint32_t reserved; /* 0 */
-  void *address;
-  size_t length;
+  void* address;     /* any alignment; may be NULL where length is 0 */
+  size_t length;     /* bytes; the range must lie below 2^56 */
 } haul_extent;
 
-/* What a ticket names: 16 bytes, passed by value. {0, 0} is done. Tickets do not cross processes. */
+/* What a ticket names: 16 bytes, passed by value, nothing to free. {0, 0} is done. The members are
+ * haul's own. A ticket stays valid for as long as the process lives: one whose slot was reused
+ * means done, never another request's result. Tickets do not cross processes. */
 typedef struct haul_ticket {
   uint64_t where;
   uint64_t tenancy;
@@ -84,70 +105,85 @@ typedef struct haul_ticket {
 
 typedef enum haul_operation { HAUL_OP_COPY = 0, HAUL_OP_FILL = 1 } haul_operation;
 
-/* Cache affinity of one side of a copy (paper 003, III-B). */
+/* Cache affinity of one side (paper 003, III-B). A hint: ignored below 256 bytes, where the sides
+ * overlap, for checked requests and for other spaces. */
 typedef enum haul_affinity {
   HAUL_CACHEABLE = 0,     /* brought into the cache as it is accessed */
   HAUL_NON_CACHEABLE = 1, /* not brought in, and evicted where it was cached */
-  HAUL_NEUTRAL = 2        /* nothing new brought in, what is cached stays; best effort on CPUs */
+  HAUL_NEUTRAL = 2        /* nothing new brought in, what is cached stays; best effort on CPUs,
+                             as cacheable below 64 KiB */
 } haul_affinity;
 
 /* Request flags. Unknown bits are HAUL_EINVAL. */
 enum {
-  HAUL_FENCE = 1u << 0,    /* starts only after every earlier request of this thread has finished */
-  HAUL_CHECKED = 1u << 1,  /* an inaccessible range makes the ticket report HAUL_EFAULT instead of SIGSEGV */
-  HAUL_NONBLOCK = 1u << 2, /* ring full: HAUL_EAGAIN instead of copying inline */
-  HAUL_COMPLETE = 1u << 3, /* post an entry to this thread's completion queue */
-  HAUL_INLINE = 1u << 4,   /* the caller's thread copies, now (scheme SCNI) */
-  HAUL_DEDICATED = 1u << 5 /* do not copy on the caller's thread while a dedicated core can (scheme MCNI) */
+  HAUL_FENCE = 1u << 0,    /* starts only after every earlier request of this thread has ended,
+                              successfully or not; later requests do not wait for it */
+  HAUL_CHECKED = 1u << 1,  /* an inaccessible range makes the ticket report HAUL_EFAULT instead of
+                              raising SIGSEGV. The kernel copies, so a call costs system calls */
+  HAUL_NONBLOCK = 1u << 2, /* ring full (256 requests unfinished), or no room for the vector:
+                              HAUL_EAGAIN, whatever its size, instead of running inline */
+  HAUL_COMPLETE = 1u << 3, /* post an entry to this thread's completion queue, also on failure */
+  HAUL_INLINE = 1u << 4,   /* the caller's thread moves the bytes, now (scheme SCNI). Excludes
+                              HAUL_DEDICATED */
+  HAUL_DEDICATED = 1u << 5 /* goes to a dedicated core whatever its size (scheme MCNI), unless none
+                              is to be had or the ring is full. A waiter may still help */
 };
 
 /* What haul_reap() hands back. */
 typedef struct haul_completion {
-  haul_ticket ticket;
-  uint64_t user_data;
+  haul_ticket ticket;  /* already done; of requests that ran inline not distinct: use user_data */
+  uint64_t user_data;  /* the request's */
   uint64_t good_bytes; /* bytes moved, counted from the front; all of them when status is 0 */
   int32_t status;      /* 0 or a HAUL_E* */
-  uint32_t reserved;
+  uint32_t reserved;   /* 0 */
 } haul_completion;
 
-/* Runs inside haul_reap(), on the reaping thread, never on a mover. May submit. */
-typedef void (*haul_callback)(const haul_completion *completion, void *context);
+/* Runs inside haul_reap(), on the reaping thread, never on a mover (paper 000, III-B.2). May
+ * submit, wait and reap. *completion is valid during the call only. Must not throw. */
+typedef void (*haul_callback)(const haul_completion* completion, void* context);
 
-/* A request in full. Zero it, set `size`, fill what is needed (haul_request_copy() and haul_request_fill() do).
- * It may be reused as soon as haul_submit() returns; so may the vectors. */
+/* A request in full. Zero it, set `size`, fill what is needed (haul_request_copy() and
+ * haul_request_fill() do the first two). It may be reused as soon as haul_submit() returns; so may
+ * the vectors. The memory that extents and `notify` name must live until the request has ended. */
 typedef struct haul_request {
-  uint32_t size;         /* sizeof(haul_request): lets the struct grow */
+  uint32_t size;         /* sizeof(haul_request): lets the struct grow; less is HAUL_EINVAL */
   uint8_t operation;     /* haul_operation */
   uint8_t dst_affinity;  /* haul_affinity */
-  uint8_t src_affinity;  /* haul_affinity */
+  uint8_t src_affinity;  /* haul_affinity; fill: ignored */
   uint8_t pattern_bytes; /* fill: 1, 2, 4 or 8 */
-  uint32_t flags;
-  uint32_t reserved;              /* 0 */
-  haul_extent dst;                /* used when dst_vector is NULL */
-  haul_extent src;                /* copy: used when src_vector is NULL */
-  const haul_extent *dst_vector;  /* or: dst_count extents of one space, filled in order */
-  const haul_extent *src_vector;  /* the same total length; cut wherever you like */
-  uint32_t dst_count, src_count;  /* 1 to 1024 */
-  uint64_t pattern;               /* fill: the low pattern_bytes bytes, repeated from the first byte of dst */
-  uint64_t *notify;               /* optional, 8-byte aligned: set to notify_value after the data (004, 2.2) */
+  uint32_t flags;        /* HAUL_FENCE | ... */
+  uint32_t reserved;     /* 0 */
+  haul_extent dst;       /* used when dst_vector is NULL */
+  haul_extent src;       /* copy: used when src_vector is NULL. Fill: ignored, as src_vector is */
+  const haul_extent* dst_vector; /* or: dst_count extents of one space, filled in order */
+  const haul_extent* src_vector; /* or: src_count extents of one space, the same total length as
+                                    dst; the two sides need not be cut alike */
+  uint32_t dst_count, src_count; /* 1 to 1024 with a vector, 0 or 1 without */
+  uint64_t pattern; /* fill: the low pattern_bytes bytes, repeated from the first byte of dst */
+  uint64_t* notify; /* optional, 8-byte aligned, in this process: set to notify_value with
+                       release order after the data, before the ticket reads done (paper 004,
+                       2.2). Not written if the request fails */
   uint64_t notify_value;
-  uint64_t user_data;             /* handed back in the completion */
-  haul_callback callback;         /* optional, needs HAUL_COMPLETE */
-  void *callback_context;
+  uint64_t user_data;     /* handed back in the completion */
+  haul_callback callback; /* optional, needs HAUL_COMPLETE */
+  void* callback_context; /* handed to the callback */
 } haul_request;
 
-static inline haul_request haul_request_copy(void *dst, const void *src, size_t len) {
+/* A request that copies len bytes within this process: everything else zero. */
+static inline haul_request haul_request_copy(void* dst, const void* src, size_t len) {
   haul_request r;
   memset(&r, 0, sizeof r);
   r.size = (uint32_t)sizeof r;
   r.dst.address = dst;
   r.dst.length = len;
-  r.src.address = (void *)(uintptr_t)src;
+  r.src.address = (void*)(uintptr_t)src;
   r.src.length = len;
   return r;
 }
 
-static inline haul_request haul_request_fill(void *dst, uint64_t pattern, uint8_t pattern_bytes, size_t len) {
+/* A request that fills len bytes of this process: everything else zero. */
+static inline haul_request haul_request_fill(void* dst, uint64_t pattern, uint8_t pattern_bytes,
+                                             size_t len) {
   haul_request r;
   memset(&r, 0, sizeof r);
   r.size = (uint32_t)sizeof r;
@@ -159,120 +195,191 @@ static inline haul_request haul_request_fill(void *dst, uint64_t pattern, uint8_
   return r;
 }
 
-/* Copies len bytes; memmove semantics (the ranges may overlap). Returns in tens of nanoseconds when the plan gives
- * the copy to a dedicated core; below a calibrated size it copies before returning. Requests are unordered with
- * each other. A wrong argument gives a failed ticket: haul_test() and haul_wait() on it return the error. Never blocks, but a full ring
- * makes it copy inline. (Papers: 000 III-C, 003 III.) */
-HAUL_API haul_ticket haul_copy(void *dst, const void *src, size_t len);
+/* Copies len bytes within this process, with memmove semantics (the ranges may overlap), both sides
+ * cacheable. From the planner's threshold on (haul_plan.inline_below_bytes) it publishes the copy
+ * and returns, without allocation, lock or system call while the mover is awake; below, and when
+ * the ring is full, it copies before it returns. The thread's first copy of that size makes its
+ * ring, the process's first one the mover's thread. Requests are unordered with each other:
+ * HAUL_FENCE or a wait orders them. len 0 is done at once, whatever the pointers are.
+ * A wrong argument (NULL, a range past 2^56) or a call after haul_shutdown() gives a failed ticket:
+ * nothing is copied, and haul_test() and haul_wait() on it return HAUL_EINVAL or HAUL_ECLOSED.
+ * Never waits for another request. (Paper 000, III-C; paper 003, III: BLKCPY.) */
+HAUL_API haul_ticket haul_copy(void* dst, const void* src, size_t len);
 
-/* Fills len bytes with a pattern of pattern_bytes (1, 2, 4 or 8), beginning with its low byte at dst. Otherwise as haul_copy. (003: BLKINIT.) */
-HAUL_API haul_ticket haul_fill(void *dst, uint64_t pattern, size_t pattern_bytes, size_t len);
+/* Fills len bytes with a pattern of pattern_bytes (1, 2, 4 or 8; else a ticket with HAUL_EINVAL),
+ * beginning with its low byte at dst; dst and len need no alignment. Otherwise as haul_copy.
+ * (Paper 003, III: BLKINIT.) */
+HAUL_API haul_ticket haul_fill(void* dst, uint64_t pattern, size_t pattern_bytes, size_t len);
 
-/* Submits count requests in order; tickets[i] is request i's (tickets may be NULL with HAUL_COMPLETE or notify).
- * Returns how many were taken: fewer than count if one was refused, and then haul_last_error() says why; a negative HAUL_E* if the first was. */
-HAUL_API int haul_submit(const haul_request *requests, size_t count, haul_ticket *tickets);
+/* Submits count requests in order; tickets[i] is request i's. tickets may be NULL: then
+ * haul_drain(), HAUL_COMPLETE or notify tells when they are done. Returns how many were taken;
+ * fewer than count if one was refused, and then haul_last_error() says why and none after it was
+ * looked at; a negative HAUL_E* if the first was refused. count 0 returns 0.
+ * Refusals: HAUL_EINVAL (a field, a count above INT32_MAX), HAUL_EAGAIN (the completion queue is
+ * full; with HAUL_NONBLOCK, the ring or its room for vectors, 2048 pieces), HAUL_ECLOSED (after
+ * shutdown, or a space that is not open), HAUL_ENOTSUP (no engine can), HAUL_ENOMEM (HAUL_COMPLETE
+ * and no ring to be had).
+ * A request that was taken, ran inline and failed is not a refusal: its ticket tells.
+ * Blocks to run what the plan leaves to the caller; a fenced request that runs inline first waits
+ * for the thread's earlier ones. */
+HAUL_API int haul_submit(const haul_request* requests, size_t count, haul_ticket* tickets);
 
-/* ---- tickets --------------------------------------------------------------------------------------------- */
+/* ---- tickets ------------------------------------------------------------------------------ */
 
-/* 1: done, every byte visible. 0: pending. Negative: it failed (observing it lets haul forget it). Never blocks, never helps. About 3 ns. */
+/* 1: done, every byte visible, source and destination are the caller's again. 0: pending. Negative:
+ * how it failed (this counts as observing: haul may forget it when it needs the room, and keeps it
+ * until then). HAUL_EINVAL: the ticket is none of haul's. HAUL_ESTALE: of another process, or more
+ * than 65536 failures went unobserved and this ticket's may be among those forgotten. Never blocks,
+ * never helps. From a signal handler only while no request of the process has failed: telling
+ * failures apart takes a lock. */
 HAUL_API int haul_test(haul_ticket ticket);
 
-/* Returns 0 when every byte is visible, or the request's error. Helps: it copies chunks nobody has begun. Blocks. */
+/* Blocks until the request has ended. 0: every byte is visible. Negative: as haul_test. Helps: it
+ * copies chunks that nobody has begun, and those of earlier requests where the request is fenced;
+ * then it spins, yields and sleeps. Any number of threads may wait for one ticket. */
 HAUL_API int haul_wait(haul_ticket ticket);
 
-/* As haul_wait, at most timeout_ns nanoseconds (a chunk it has begun to copy itself is finished first). HAUL_ETIMEDOUT: still going on. */
+/* As haul_wait, for at most timeout_ns nanoseconds; HAUL_ETIMEDOUT: the request goes on. A chunk
+ * that it has begun to copy is finished first, so it may overrun by one chunk's time, also with
+ * timeout_ns 0 (haul_test never copies). UINT64_MAX: no limit. */
 HAUL_API int haul_wait_for(haul_ticket ticket, uint64_t timeout_ns);
 
-/* Waits for bytes [offset, offset + len) of the request only; their blocks are moved first. 0: they are visible. */
+/* Blocks until bytes [offset, offset + len) of the request are visible; their chunks are moved
+ * first. 0: they are. Negative: the request has ended with that error, in this range or elsewhere
+ * (counts as observing). The range is clipped to the request; an empty one is visible. Of a vector,
+ * offsets count through its extents in order. Helps, then spins and yields; never sleeps.
+ * (Per-block progress: paper 003, IV.) */
 HAUL_API int haul_wait_range(haul_ticket ticket, size_t offset, size_t len);
 
-/* 1 if bytes [offset, offset + len) are visible, 0 if not yet, or the request's error. Never blocks. */
+/* 1 if bytes [offset, offset + len) are visible, 0 if not yet, or the error the request has ended
+ * with (counts as observing). Blocks of HAUL_COPY_BLOCK_BYTES (4096) become visible as a whole;
+ * overlapping copies show no progress before they end. Never blocks. */
 HAUL_API int haul_test_range(haul_ticket ticket, size_t offset, size_t len);
 
-/* *good_bytes: how many bytes from the front are visible now (block grain). Returns as haul_test, but does not count as observing a failure. */
-HAUL_API int haul_progress(haul_ticket ticket, size_t *good_bytes);
+/* *good_bytes: how many bytes from the front are visible now, at block grain; of a failed request,
+ * to the byte (0 if its failure was forgotten). Of one that is done: its length, or SIZE_MAX once
+ * its slot has been reused. Returns as haul_test, but does not count as observing. HAUL_EINVAL if
+ * good_bytes is NULL. Never blocks; takes a lock for a failed request. */
+HAUL_API int haul_progress(haul_ticket ticket, size_t* good_bytes);
 
-/* Waits for everything the calling thread has submitted. 0, or the first error among requests still unobserved that it waited for. */
+/* Blocks until everything the calling thread has submitted has ended; helps. Returns 0, or the
+ * first error among the requests from the oldest unfinished one on (which counts as observing
+ * them). Requests that had ended before, inline ones among them, are not looked at: their tickets
+ * tell. */
 HAUL_API int haul_drain(void);
 
-/* ---- completion queue (one per thread; paper 000 III-B.2) -------------------------------------------------- */
+/* ---- completion queue (one per thread; paper 000, III-B.2) --------------------------------- */
 
-/* Takes up to max entries (max >= 1) of the calling thread's queue, runs their callbacks, returns how many. Never blocks.
- * Counts as observing their tickets. The queue holds 1024; submits with HAUL_COMPLETE beyond that get HAUL_EAGAIN. */
-HAUL_API int haul_reap(haul_completion *entries, size_t max);
+/* Takes up to max entries (at least 1, at most 1024 a call) of the calling thread's queue in the
+ * order in which they arrived, runs their callbacks, returns how many; 0 if there are none.
+ * HAUL_EINVAL: entries is NULL or max is 0. Never sleeps. Each entry's ticket is done by then, and
+ * its failure counts as observed. An entry keeps its place among the 1024 from its submit until it
+ * is reaped. What a thread has not reaped when it exits is dropped. */
+HAUL_API int haul_reap(haul_completion* entries, size_t max);
 
-/* A descriptor for poll/epoll that becomes readable once after haul_reap_arm() when an entry arrives. Owned by haul: do not
- * close it; closed when the thread exits. Returns the descriptor or a negative HAUL_E*. */
+/* A descriptor for poll or epoll; made at the first call, the same from then on. It becomes
+ * readable once after haul_reap_arm() when an entry arrives. Do not read, write or close it: it is
+ * haul's, and passes on to another thread when this one exits. In a child of fork it is closed; ask
+ * anew. Returns the descriptor, or HAUL_ENOMEM. */
 HAUL_API int haul_reap_eventfd(void);
 
-/* Arms the descriptor (and clears it). Returns 1 if entries wait already (reap; the descriptor is not armed), else 0. */
+/* Clears the descriptor and arms it for one signal. Returns 1 if entries wait already (reap; it is
+ * not armed then), else 0; HAUL_ENOMEM if the thread gets no queue. An event loop arms, and reaps
+ * and arms again while the answer is 1, before it polls. The descriptor may fire while the
+ * oldest entry is still being written: a reap that then finds nothing must be followed by another
+ * arming. */
 HAUL_API int haul_reap_arm(void);
 
-/* ---- spaces ------------------------------------------------------------------------------------------------ */
+/* ---- spaces ------------------------------------------------------------------------------- */
 
-/* Opens another process's memory (needs the rights of ptrace). Probes with a real transfer of the kernel's making: HAUL_EPERM if refused,
- * HAUL_EPEER if there is no such process. At most 255 spaces are open at once. */
-HAUL_API int haul_space_open(int pid, haul_space *space);
+/* Opens another process's memory for extents; pid is getpid() there. It grants no right: each
+ * transfer needs those of ptrace, and the kernel checks them every time. Probes with a read:
+ * HAUL_EPERM if refused, HAUL_EPEER if there is no such process, HAUL_EINVAL if pid is none or
+ * space is NULL, HAUL_ENOMEM if no descriptor is left or 255 spaces are open, HAUL_ENOTSUP if the
+ * kernel lacks pidfd_open or process_vm_readv, else HAUL_EIO. A reused pid is not mistaken for the
+ * peer. Blocks for a few system calls. */
+HAUL_API int haul_space_open(int pid, haul_space* space);
 
-/* Closes it; requests in flight finish or fail with HAUL_ECLOSED. Closing HAUL_SPACE_SELF or twice is HAUL_EINVAL. */
+/* Closes it. What is being transferred is finished, what has not begun fails with HAUL_ECLOSED.
+ * HAUL_EINVAL: HAUL_SPACE_SELF, or a handle that is not open. Never blocks. */
 HAUL_API int haul_space_close(haul_space space);
 
-/* ---- plans and state --------------------------------------------------------------------------------------- */
+/* ---- plans and state ---------------------------------------------------------------------- */
 
 #define HAUL_PLAN_REASONS 8
 
 /* What the planner would do with a request now, and why. */
 typedef struct haul_plan {
-  uint32_t size;   /* set to sizeof(haul_plan) by the caller */
-  uint32_t chunks; /* pieces handed to the engine */
-  uint64_t chunk_bytes;
-  uint64_t inline_below_bytes; /* copies below are inline, in the mover's present state */
-  char scheme[8];              /* SCNI, MCNI, SCI, MCI (paper 000) */
+  uint32_t size;               /* set to sizeof(haul_plan) by the caller */
+  uint32_t chunks;             /* pieces the request is cut into, 1 to 31 */
+  uint64_t chunk_bytes;        /* of a full one; the last ones are smaller, the first up to twice */
+  uint64_t inline_below_bytes; /* ordinary requests of fewer bytes are the caller's, in the mover's
+                                  present state; UINT64_MAX: all */
+  char scheme[8];              /* SCNI, MCNI, SCI, MCI (paper 000, I) */
   char mover[16];              /* caller, thread */
-  char engine[16];             /* cpu, cma, fault */
-  uint32_t reason_count;
-  uint32_t reserved;
-  char reasons[HAUL_PLAN_REASONS][192]; /* one sentence each, the decisive one first */
+  char engine[16];             /* cpu, cma, fault; none if no engine can */
+  uint32_t reason_count;       /* 0 to HAUL_PLAN_REASONS */
+  uint32_t reserved;           /* 0 */
+  /* One sentence each: why this mover, why this engine, how it is cut, what the costs are. */
+  char reasons[HAUL_PLAN_REASONS][192];
 } haul_plan;
 
-/* Plans without submitting. Reads no user memory but to probe whether the source is cached. */
-HAUL_API int haul_explain(const haul_request *request, haul_plan *plan);
+/* Plans without submitting. The request is checked as by haul_submit() and refused alike; a request
+ * that no engine can do is explained, not refused. HAUL_EINVAL: NULL, or plan->size is too small.
+ * Reads no user memory but the request. Never blocks. */
+HAUL_API int haul_explain(const haul_request* request, haul_plan* plan);
 
 /* One engine as `haul info` shows it. */
 typedef struct haul_engine_info {
-  uint32_t size; /* set by the caller */
-  uint32_t available;
+  uint32_t size;      /* set to sizeof(haul_engine_info) by the caller */
+  uint32_t available; /* 1 or 0 */
   char name[16];
   char spaces[64];  /* what it reaches, in words */
   char status[192]; /* "ready", or why not and what to do about it */
-  uint64_t chunks, bytes; /* moved so far by this process */
+  /* Pieces moved so far by this process, and their bytes; what haul_copy() and haul_fill() moved
+   * at once, below the threshold, is not counted. */
+  uint64_t chunks, bytes;
 } haul_engine_info;
 
-/* Engine number index; HAUL_EINVAL past the last. */
-HAUL_API int haul_engine(unsigned index, haul_engine_info *info);
+/* Engine number index, from 0; HAUL_EINVAL past the last, or if info is NULL or its size too small.
+ * May make a few system calls. */
+HAUL_API int haul_engine(unsigned index, haul_engine_info* info);
 
-/* This process's movers and counters. */
+/* This process's movers and counters. The counters are read one by one, while others count on. */
 typedef struct haul_state {
-  uint32_t size; /* set by the caller */
-  uint32_t mover_state;   /* 0 none yet, 1 awake, 2 asleep, 3 core leased by another process, 4 impossible here */
-  int32_t mover_cpu;      /* the leased core, -1 without */
-  uint32_t threads;       /* rings in use */
-  uint64_t submitted, inlined, dedicated; /* requests so far: all, copied by the caller, given to a mover */
-  uint64_t helped_chunks, moved_chunks;   /* chunks copied by waiters, by movers */
-  uint64_t failed, unobserved;            /* requests that failed; failures nobody has looked at */
-  uint64_t round_trip_ns;                 /* between caller and mover core, 0 before it was measured */
-  char mover_status[192];                 /* one sentence */
+  uint32_t size;        /* set to sizeof(haul_state) by the caller */
+  uint32_t mover_state; /* 0 none yet, 1 awake, 2 asleep, 3 core leased by another process,
+                           4 impossible here */
+  int32_t mover_cpu;    /* the leased core; -1 without, or not pinned */
+  uint32_t threads;     /* rings in use */
+  uint64_t submitted, inlined, dedicated; /* requests of threads that have a ring: all, run by the
+                                             caller, given to a mover */
+  uint64_t helped_chunks, moved_chunks;   /* chunks taken by waiters, by movers */
+  uint64_t failed, unobserved; /* of the dedicated requests, those that failed; failures nobody has
+                                  looked at */
+  uint64_t round_trip_ns;      /* between caller and mover core, 0 before it was measured */
+  char mover_status[192];      /* one sentence */
 } haul_state;
 
-HAUL_API int haul_query(haul_state *state);
+/* Fills in *state. HAUL_EINVAL: NULL, or state->size is too small. Never blocks for long. */
+HAUL_API int haul_query(haul_state* state);
 
-/* Wakes (or starts) the mover ahead of a burst, so that the next copies go to it. Returns 0, or why there is no mover. One system call at most while it sleeps. */
+/* Wakes (or starts) the mover ahead of a burst, so that the next copies go to it. 0: it is awake or
+ * will be in a moment. HAUL_EAGAIN: another process leases the core. HAUL_ENOTSUP: one CPU only, or
+ * HAUL_MOVER_CORES=0. HAUL_ENOMEM: no thread or no ring. HAUL_ECLOSED: after haul_shutdown(). One
+ * system call while the mover sleeps, none while it is awake; the first call makes threads. */
 HAUL_API int haul_wake(void);
 
-/* Calibrates in the foreground (about two seconds) and stores the figures. progress (optional) is called with 0 to 100 on the calling thread. */
-HAUL_API int haul_tune(void (*progress)(int percent, void *context), void *context);
+/* Calibrates in the foreground (about two seconds; needs the mover), takes the figures into use and
+ * stores them for later processes. progress (optional) is called with 0 to 100 on the calling
+ * thread. HAUL_EAGAIN, HAUL_ENOTSUP: there is no mover now, or here. HAUL_ENOMEM: no memory for the
+ * buffers. Another error: measured and in use, but not stored; haul_last_error() says why. */
+HAUL_API int haul_tune(void (*progress)(int percent, void* context), void* context);
 
-/* Finishes everything in flight, stops the movers, gives the core back. Later submits return HAUL_ECLOSED; tickets stay readable. Idempotent. */
+/* Finishes everything in flight, stops the movers, gives the core back. Later submits are refused
+ * with HAUL_ECLOSED and move nothing; tickets and queues stay readable. Blocks for the rest of the
+ * copies. Always 0; idempotent. Runs by itself at exit(), so functions registered with atexit()
+ * before the first submit, and destructors of static objects made before it, run after it. */
 HAUL_API int haul_shutdown(void);
 
 #ifdef __cplusplus

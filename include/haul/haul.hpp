@@ -1,8 +1,10 @@
-// haul in C++20: a thin face over haul.h. Header only; the functions' contracts are haul.h's.
+// haul in C++20: a thin face over haul.h. Header only; it adds types and exceptions, no behaviour,
+// and each function's contract (units, blocking, threads, signals) is that of the haul.h function
+// it names.
 //
-//   haul::ticket t = haul::copy(dst, src);      // spans, or pointers and a length
+//   haul::ticket t = haul::copy(std::span(dst), std::span<const int>(src));
 //   compute();
-//   t.wait();                                   // throws haul::error if it failed; check() does not
+//   t.wait();  // throws haul::error if the copy failed
 #pragma once
 
 #include <haul/haul.h>
@@ -10,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -18,7 +21,8 @@
 
 namespace haul {
 
-// A failure: one of HAUL_E*, with haul_last_error()'s sentence.
+// A failure: code() is one of HAUL_E*, what() is haul_last_error()'s sentence, so make one on the
+// thread whose call failed, before its next haul call.
 class error : public std::runtime_error {
  public:
   explicit error(int code) : std::runtime_error(sentence(code)), code_(code) {}
@@ -32,24 +36,26 @@ class error : public std::runtime_error {
   int code_;
 };
 
-// Throws if `result` is an error, else gives it back.
+// Throws haul::error if `result` is negative, else gives it back: check(haul_wake()).
 inline int check(int result) {
   if (result < 0) throw error(result);
   return result;
 }
 
-// A request's ticket. Trivially copyable; its destructor does not wait.
+// A request's ticket. Trivially copyable; its destructor does not wait, so memory that a copy uses
+// must outlive the copy, not the ticket. A default one is done. Any thread may use it.
 class ticket {
  public:
   constexpr ticket() noexcept = default;
   constexpr explicit ticket(haul_ticket raw) noexcept : raw_(raw) {}
   constexpr haul_ticket raw() const noexcept { return raw_; }
 
-  // True when done, false while pending; throws if it failed. Never blocks.
+  // haul_test: true when done, false while pending; throws if it failed. Never blocks.
   bool test() const { return check(haul_test(raw_)) == 1; }
-  // Blocks, helping; throws if it failed.
+  // haul_wait: blocks, helping; throws if it failed.
   void wait() const { check(haul_wait(raw_)); }
-  // False if the time was up first.
+  // haul_wait_for: true when done, false if the time was up first; throws if it failed. A negative
+  // time counts as 0. May overrun by one chunk's time.
   bool wait_for(std::chrono::nanoseconds timeout) const {
     const auto count = timeout.count();
     const int result = haul_wait_for(raw_, count > 0 ? static_cast<std::uint64_t>(count) : 0);
@@ -57,10 +63,16 @@ class ticket {
     check(result);
     return true;
   }
-  // Bytes [offset, offset + len) of the request; their blocks are moved first.
-  void wait_range(std::size_t offset, std::size_t len) const { check(haul_wait_range(raw_, offset, len)); }
-  bool test_range(std::size_t offset, std::size_t len) const { return check(haul_test_range(raw_, offset, len)) == 1; }
-  // Bytes from the front that are visible, also of a failed request.
+  // haul_wait_range, haul_test_range: bytes [offset, offset + len) of the request, whatever the
+  // element type was. Waiting has them moved first. Both throw if the request failed.
+  void wait_range(std::size_t offset, std::size_t len) const {
+    check(haul_wait_range(raw_, offset, len));
+  }
+  bool test_range(std::size_t offset, std::size_t len) const {
+    return check(haul_test_range(raw_, offset, len)) == 1;
+  }
+  // haul_progress: bytes from the front that are visible, also of a failed request; 0 for a ticket
+  // that is none of haul's, SIZE_MAX for one that was done long ago.
   std::size_t good_bytes() const noexcept {
     std::size_t good = 0;
     haul_progress(raw_, &good);
@@ -71,26 +83,38 @@ class ticket {
   haul_ticket raw_{0, 0};
 };
 
-inline ticket copy(void* dst, const void* src, std::size_t len) noexcept { return ticket(haul_copy(dst, src, len)); }
+// haul_copy. A wrong argument shows when the ticket is tested or waited for, not here.
+inline ticket copy(void* dst, const void* src, std::size_t len) noexcept {
+  return ticket(haul_copy(dst, src, len));
+}
 
-// Copies all of `src` to the front of `dst`; throws std::length_error if it does not fit. Shape: {n} to {>= n}, elements trivially copyable.
+// Version 14 of the formatter lays out requires-clauses badly.
+// clang-format off
+// haul_copy of all of `src` to the front of `dst`; throws std::length_error, with nothing copied,
+// if it does not fit. Elements are trivially copyable. Pass spans: containers do not convert here.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 ticket copy(std::span<T> dst, std::span<const T> src) {
-  if (dst.size() < src.size()) throw std::length_error("haul::copy: the destination is shorter than the source; give it room");
+  if (dst.size() < src.size()) {
+    throw std::length_error("haul::copy: the destination is shorter than the source; give it room");
+  }
   return copy(dst.data(), src.data(), src.size_bytes());
 }
 
-// Fills with a value of 1, 2, 4 or 8 bytes.
+// haul_fill of all of `dst` with a value of 1, 2, 4 or 8 bytes.
 template <class T>
-  requires(std::is_trivially_copyable_v<T> && (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8))
+  requires(std::is_trivially_copyable_v<T> &&
+           (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8))
 ticket fill(std::span<T> dst, const T& value) noexcept {
   std::uint64_t pattern = 0;
   std::memcpy(&pattern, &value, sizeof(T));
   return ticket(haul_fill(dst.data(), pattern, sizeof(T), dst.size_bytes()));
 }
+// clang-format on
 
-// Submits all; throws if one is refused (the earlier ones are under way: their tickets are in `tickets`).
+// haul_submit of all, in order; appends their tickets. If one is refused it throws, with the
+// sentence of the refusal; the earlier ones are under way and their tickets are in `tickets`.
+// Allocates.
 inline void submit(std::span<const haul_request> requests, std::vector<ticket>& tickets) {
   std::vector<haul_ticket> raw(requests.size());
   const int taken = haul_submit(requests.data(), requests.size(), raw.data());
@@ -99,7 +123,9 @@ inline void submit(std::span<const haul_request> requests, std::vector<ticket>& 
   if (static_cast<std::size_t>(taken) < requests.size()) throw error(HAUL_EAGAIN);
 }
 
-// Another process's memory, closed with the object.
+// haul_space_open: another process's memory, closed with the object. Opening throws if the kernel
+// or the peer says no. Requests in flight when it is closed finish or fail with HAUL_ECLOSED.
+// Movable only.
 class space {
  public:
   explicit space(int pid) { check(haul_space_open(pid, &handle_)); }
@@ -110,6 +136,7 @@ class space {
   space(const space&) = delete;
   space& operator=(const space&) = delete;
   space& operator=(space&&) = delete;
+  // For haul_extent.space. HAUL_SPACE_SELF after a move from this object.
   haul_space handle() const noexcept { return handle_; }
 
  private:

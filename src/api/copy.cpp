@@ -63,7 +63,7 @@ bool is_inline(std::size_t length) noexcept {
 
 }  // namespace
 
-extern "C" haul_ticket haul_copy(void* dst, const void* src, std::size_t len) {
+extern "C" HAUL_API haul_ticket haul_copy(void* dst, const void* src, std::size_t len) {
   if (!plain_ok(dst, src, len)) [[unlikely]]
     return refuse_plain(dst, src, len, false);
   if (is_inline(len)) {
@@ -77,8 +77,8 @@ extern "C" haul_ticket haul_copy(void* dst, const void* src, std::size_t len) {
   return plain_long_road(Operation::copy, to, from, len);
 }
 
-extern "C" haul_ticket haul_fill(void* dst, std::uint64_t pattern, std::size_t pattern_bytes,
-                                 std::size_t len) {
+extern "C" HAUL_API haul_ticket haul_fill(void* dst, std::uint64_t pattern,
+                                          std::size_t pattern_bytes, std::size_t len) {
   if (!plain_ok(dst, dst, len)) [[unlikely]]
     return refuse_plain(dst, nullptr, len, true);
   if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 && pattern_bytes != 8)
@@ -98,7 +98,8 @@ extern "C" haul_ticket haul_fill(void* dst, std::uint64_t pattern, std::size_t p
   return plain_long_road(Operation::fill, to, wide, len);
 }
 
-extern "C" int haul_submit(const haul_request* requests, std::size_t count, haul_ticket* tickets) {
+extern "C" HAUL_API int haul_submit(const haul_request* requests, std::size_t count,
+                                    haul_ticket* tickets) {
   if (count == 0) return 0;
   if (requests == nullptr)
     return fail(make_error(Code::invalid, 0, "requests is NULL with a count of %zu; pass an array.",

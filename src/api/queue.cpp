@@ -37,21 +37,25 @@ Ring* ring_or_fail(int* result) noexcept {
 
 }  // namespace
 
-extern "C" int haul_reap(haul_completion* entries, std::size_t max) {
+extern "C" HAUL_API int haul_reap(haul_completion* entries, std::size_t max) {
   if (entries == nullptr || max == 0) {
     return fail(
         make_error(Code::invalid, 0,
                    "haul_reap() needs room for one entry or more; pass an array and its length."));
   }
   Ring* ring = own_ring();
-  if (ring == nullptr) return 0;
+  if (ring == nullptr || thread_slot.busy)
+    return 0;  // busy: we are a handler amid a submit or reap
   std::size_t count = 0;
   while (count < max && count < CompletionQueue::capacity) {
     const Completion* front = ring->completions.front();
     if (front == nullptr) break;
     const Completion completion = *front;
     await_state(completion.ticket);
-    ring->completions.pop();
+    {
+      const BusyThread busy;
+      ring->completions.pop();
+    }
     if (completion.code != Code::ok && completion.ticket.cookie() != 0) {
       ledger_observe(completion.ticket.ring(), completion.ticket.tenancy);
     }
@@ -65,7 +69,7 @@ extern "C" int haul_reap(haul_completion* entries, std::size_t max) {
   return static_cast<int>(count);
 }
 
-extern "C" int haul_reap_eventfd(void) {
+extern "C" HAUL_API int haul_reap_eventfd(void) {
   int result = 0;
   Ring* ring = ring_or_fail(&result);
   if (ring == nullptr) return result;
@@ -76,7 +80,7 @@ extern "C" int haul_reap_eventfd(void) {
                          describe_errno(-fd)));
 }
 
-extern "C" int haul_reap_arm(void) {
+extern "C" HAUL_API int haul_reap_arm(void) {
   int result = 0;
   Ring* ring = ring_or_fail(&result);
   if (ring == nullptr) return result;

@@ -63,19 +63,19 @@ void describe_mover(plan::MoverState state, int cpu, haul_state* out) noexcept {
 
 }  // namespace
 
-extern "C" const char* haul_strerror(int code) {
+extern "C" HAUL_API const char* haul_strerror(int code) {
   return describe(static_cast<Code>(code));
 }
 
-extern "C" const char* haul_last_error(void) {
+extern "C" HAUL_API const char* haul_last_error(void) {
   return last_error_sentence();
 }
 
-extern "C" const char* haul_version(void) {
+extern "C" HAUL_API const char* haul_version(void) {
   return version;
 }
 
-extern "C" int haul_space_open(int pid, haul_space* space) {
+extern "C" HAUL_API int haul_space_open(int pid, haul_space* space) {
   if (space == nullptr)
     return fail(make_error(Code::invalid, 0, "space is NULL; pass a variable for the handle."));
   auto opened = open_space(pid);
@@ -84,7 +84,7 @@ extern "C" int haul_space_open(int pid, haul_space* space) {
   return 0;
 }
 
-extern "C" int haul_space_close(haul_space space) {
+extern "C" HAUL_API int haul_space_close(haul_space space) {
   const Code code = space == self_space ? Code::invalid : close_space(space);
   if (code == Code::ok) return 0;
   return fail(make_error(Code::invalid, 0,
@@ -92,7 +92,7 @@ extern "C" int haul_space_close(haul_space space) {
                          space));
 }
 
-extern "C" int haul_explain(const haul_request* request, haul_plan* plan) {
+extern "C" HAUL_API int haul_explain(const haul_request* request, haul_plan* plan) {
   Error error;
   if (request == nullptr)
     return fail(make_error(Code::invalid, 0, "request is NULL; pass the request to be explained."));
@@ -118,7 +118,7 @@ extern "C" int haul_explain(const haul_request* request, haul_plan* plan) {
   return 0;
 }
 
-extern "C" int haul_engine(unsigned index, haul_engine_info* info) {
+extern "C" HAUL_API int haul_engine(unsigned index, haul_engine_info* info) {
   Error error;
   if (check_out(info, "haul_engine_info", &error) != Code::ok) return fail(error);
   if (index >= engine_count()) {
@@ -139,7 +139,7 @@ extern "C" int haul_engine(unsigned index, haul_engine_info* info) {
   return 0;
 }
 
-extern "C" int haul_query(haul_state* state) {
+extern "C" HAUL_API int haul_query(haul_state* state) {
   Error error;
   if (check_out(state, "haul_state", &error) != Code::ok) return fail(error);
   *state = haul_state{};
@@ -164,7 +164,7 @@ extern "C" int haul_query(haul_state* state) {
   return 0;
 }
 
-extern "C" int haul_wake(void) {
+extern "C" HAUL_API int haul_wake(void) {
   start_up();
   Error error;
   if (gate.closed.load(std::memory_order_relaxed)) {
@@ -176,13 +176,13 @@ extern "C" int haul_wake(void) {
   return wake_mover(&error) == Code::ok ? 0 : fail(error);
 }
 
-extern "C" int haul_tune(void (*progress)(int percent, void* context), void* context) {
+extern "C" HAUL_API int haul_tune(void (*progress)(int percent, void* context), void* context) {
   start_up();
   Error error;
   return tune::calibrate_now(progress, context, &error) == Code::ok ? 0 : fail(error);
 }
 
-extern "C" int haul_shutdown(void) {
+extern "C" HAUL_API int haul_shutdown(void) {
   shut_down();
   return 0;
 }

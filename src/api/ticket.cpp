@@ -68,21 +68,20 @@ Named resolve(Ticket ticket) noexcept {
   return Named{&ring, Code::ok};
 }
 
-// How a tenancy that is not pending ended; looking counts as observing.
+// How a tenancy that is not pending ended; looking counts as observing. again: it cannot be said in
+// a signal handler that interrupted the ledger.
 [[gnu::noinline]] Code outcome(Ring& ring, std::uint64_t seq, bool observe) noexcept {
   const std::uint64_t word = ring.state_word(seq).load(std::memory_order_acquire);
   Code code = Code::ok;
   if (State::seq(word) == seq) {
     code = State::code(word);
-  } else if (!ledger_empty()) {
+  } else if (!ledger_empty() || ledger_forgot(ring.index, seq)) {
     Failure failure;
-    if (ledger_find(ring.index, seq, &failure)) {
-      code = failure.code;
-    } else if (ledger_forgot()) {
-      code = Code::stale;
+    switch (ledger_find(ring.index, seq, &failure)) {
+      case Lookup::found: code = failure.code; break;
+      case Lookup::unknown: code = ledger_forgot(ring.index, seq) ? Code::stale : Code::ok; break;
+      case Lookup::busy: return Code::again;
     }
-  } else if (ledger_forgot()) {
-    code = Code::stale;
   }
   if (code != Code::ok && observe) ledger_observe(ring.index, seq);
   return code;
@@ -97,6 +96,7 @@ bool ended(const Ring& ring, std::uint64_t seq) noexcept {
   if (named.ring == nullptr) return named.code == Code::ok ? 1 : report(named.code);
   if (!ended(*named.ring, ticket.tenancy)) return 0;
   const Code code = outcome(*named.ring, ticket.tenancy, true);
+  if (code == Code::again) return 0;
   return code == Code::ok ? 1 : report(code);
 }
 
@@ -113,10 +113,13 @@ int wait_until(Ticket ticket, std::uint64_t deadline_ns) noexcept {
 // Good bytes of a request that is over.
 std::uint64_t good_of_ended(Ring& ring, std::uint64_t seq, Code code) noexcept {
   Failure failure;
-  if (code != Code::ok) return ledger_find(ring.index, seq, &failure) ? failure.good_bytes : 0;
+  if (code != Code::ok) {
+    return ledger_find(ring.index, seq, &failure) == Lookup::found ? failure.good_bytes : 0;
+  }
   Job job;
-  // A later tenant has the slot: the length is not known any more, but all of it is good.
-  return ring.read(seq, &job) && ring.published_seq(seq) == seq ? job.chunks.length : SIZE_MAX;
+  const bool known = ring.read(seq, &job);
+  // The owner may have begun to fill the slot anew once its next seq is a whole ring further.
+  return known && ring.next_seq() < seq + Ring::slots ? job.chunks.length : SIZE_MAX;
 }
 
 // Clips a range; false if it is empty or begins beyond every request.
@@ -127,32 +130,33 @@ bool range_end(std::size_t offset, std::size_t len, std::size_t* end) noexcept {
 
 }  // namespace
 
-extern "C" int haul_test(haul_ticket ticket) {
+extern "C" HAUL_API int haul_test(haul_ticket ticket) {
   if (static_cast<std::uint32_t>(ticket.where >> 32) == ring_table.cookie() &&
       ticket.where >> 32 != 0) [[likely]] {
     const auto index = static_cast<std::uint32_t>(ticket.where);
     if (index < ring_table.count.load(std::memory_order_relaxed)) [[likely]] {
       const std::uint64_t word =
           ring_table.ring(index).state_word(ticket.tenancy).load(std::memory_order_acquire);
-      if (word == State::make(ticket.tenancy, Code::ok)) return 1;
+      // The shift drops what no seq has; a made-up ticket may have it.
+      if (word == State::make(ticket.tenancy, Code::ok) && ticket.tenancy >> 56 == 0) return 1;
     }
   }
-  return test_slowly(from_c(ticket));
+  return ticket.where == 0 ? 1 : test_slowly(from_c(ticket));
 }
 
-extern "C" int haul_wait(haul_ticket ticket) {
+extern "C" HAUL_API int haul_wait(haul_ticket ticket) {
   if (ticket.where == 0) return 0;
   return wait_until(from_c(ticket), no_deadline);
 }
 
-extern "C" int haul_wait_for(haul_ticket ticket, std::uint64_t timeout_ns) {
+extern "C" HAUL_API int haul_wait_for(haul_ticket ticket, std::uint64_t timeout_ns) {
   if (ticket.where == 0) return 0;
   const std::uint64_t now = now_ns();
   return wait_until(from_c(ticket),
                     timeout_ns >= no_deadline - now ? no_deadline : now + timeout_ns);
 }
 
-extern "C" int haul_wait_range(haul_ticket ticket, std::size_t offset, std::size_t len) {
+extern "C" HAUL_API int haul_wait_range(haul_ticket ticket, std::size_t offset, std::size_t len) {
   const Named named = resolve(from_c(ticket));
   if (named.ring == nullptr) return report(named.code);
   std::size_t end = 0;
@@ -162,7 +166,7 @@ extern "C" int haul_wait_range(haul_ticket ticket, std::size_t offset, std::size
                                             : 0;
 }
 
-extern "C" int haul_test_range(haul_ticket ticket, std::size_t offset, std::size_t len) {
+extern "C" HAUL_API int haul_test_range(haul_ticket ticket, std::size_t offset, std::size_t len) {
   const Named named = resolve(from_c(ticket));
   if (named.ring == nullptr) return named.code == Code::ok ? 1 : report(named.code);
   std::size_t end = 0;
@@ -180,7 +184,7 @@ extern "C" int haul_test_range(haul_ticket ticket, std::size_t offset, std::size
   return code == Code::ok ? 1 : report(code);
 }
 
-extern "C" int haul_progress(haul_ticket ticket, std::size_t* good_bytes) {
+extern "C" HAUL_API int haul_progress(haul_ticket ticket, std::size_t* good_bytes) {
   if (good_bytes == nullptr)
     return fail(make_error(Code::invalid, 0, "good_bytes is NULL; pass a variable for the count."));
   const Named named = resolve(from_c(ticket));
@@ -199,7 +203,7 @@ extern "C" int haul_progress(haul_ticket ticket, std::size_t* good_bytes) {
   return code == Code::ok ? 1 : report(code);
 }
 
-extern "C" int haul_drain(void) {
+extern "C" HAUL_API int haul_drain(void) {
   Ring* ring = own_ring();
   if (ring == nullptr) return 0;
   const std::uint64_t end = ring->next_seq();

@@ -41,6 +41,9 @@ class Seqlock {
     version_.store(version + 2, std::memory_order_release);
   }
 
+  // Forgets what was written, or half-written by a thread that does not exist here.
+  void remake() noexcept { version_.store(0, std::memory_order_relaxed); }
+
  private:
   static constexpr std::size_t words = (sizeof(T) + 7) / 8;
   std::atomic<std::uint32_t> version_{0};

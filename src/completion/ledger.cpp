@@ -25,7 +25,9 @@ constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit Entry* table = nullptr;
 constinit std::atomic<std::uint32_t> recorded{0};
 constinit std::atomic<std::uint32_t> unobserved{0};
-constinit std::atomic<bool> forgot{false};
+constexpr std::uint32_t ring_limit = 1024;
+constinit std::atomic<std::uint64_t> forgotten[ring_limit];  // by ring: the highest seq forgotten
+constinit thread_local bool inside = false;                  // this thread holds the lock
 constinit std::size_t hand = 0;
 
 std::size_t home(std::uint32_t ring, std::uint64_t seq) noexcept {
@@ -56,6 +58,11 @@ void remove(std::size_t hole) noexcept {
   table[hole] = Entry{};
 }
 
+void forget(std::uint32_t ring, std::uint64_t seq) noexcept {
+  std::atomic<std::uint64_t>& highest = forgotten[ring % ring_limit];
+  if (highest.load(std::memory_order_relaxed) < seq) highest.store(seq, std::memory_order_relaxed);
+}
+
 // Drops one entry: an observed one if the hand meets one within a short walk, else the first it
 // meets.
 void make_room() noexcept {
@@ -68,67 +75,103 @@ void make_room() noexcept {
     if (table[hand].observed) break;
   }
   if (victim == table_size) return;
-  if (!table[victim].observed) forgot.store(true, std::memory_order_relaxed);
+  if (!table[victim].observed) forget(table[victim].ring, table[victim].seq);
   remove(victim);
 }
+
+// The lock, unless this thread holds it already: then we are in a signal handler.
+class Hold {
+ public:
+  Hold() noexcept : mine_(!inside) {
+    if (!mine_) return;
+    inside = true;
+    pthread_mutex_lock(&mutex);
+  }
+  ~Hold() {
+    if (!mine_) return;
+    pthread_mutex_unlock(&mutex);
+    inside = false;
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  explicit operator bool() const noexcept { return mine_; }
+
+ private:
+  bool mine_;
+};
 
 }  // namespace
 
 void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
                    std::uint64_t good_bytes) noexcept {
-  pthread_mutex_lock(&mutex);
-  if (table == nullptr) table = static_cast<Entry*>(os::map_anonymous(table_size * sizeof(Entry)));
+  const Hold hold;
   if (table == nullptr) {
-    forgot.store(true, std::memory_order_relaxed);
-  } else if (Entry* known = find(ring, seq); known != nullptr) {
+    table = static_cast<Entry*>(os::map_anonymous(table_size * sizeof(Entry)));
+  }
+  if (!hold || table == nullptr) {
+    forget(ring, seq);
+    return;
+  }
+  if (Entry* known = find(ring, seq); known != nullptr) {
     if (good_bytes < known->good_bytes) {
       known->good_bytes = good_bytes;
       known->code = static_cast<std::int32_t>(code);
     }
-  } else {
-    if (recorded.load(std::memory_order_relaxed) >= ledger_capacity) make_room();
-    std::size_t at = home(ring, seq);
-    while (table[at].seq != 0) at = (at + 1) & (table_size - 1);
-    table[at] = Entry{seq, good_bytes, ring, static_cast<std::int32_t>(code), false};
-    recorded.fetch_add(1, std::memory_order_relaxed);
-    unobserved.fetch_add(1, std::memory_order_relaxed);
+    return;
   }
-  pthread_mutex_unlock(&mutex);
+  if (recorded.load(std::memory_order_relaxed) >= ledger_capacity) make_room();
+  std::size_t at = home(ring, seq);
+  while (table[at].seq != 0) at = (at + 1) & (table_size - 1);
+  table[at] = Entry{seq, good_bytes, ring, static_cast<std::int32_t>(code), false};
+  recorded.fetch_add(1, std::memory_order_relaxed);
+  unobserved.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept {
-  pthread_mutex_lock(&mutex);
+Lookup ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept {
+  const Hold hold;
+  if (!hold) return Lookup::busy;
   const Entry* entry = find(ring, seq);
-  if (entry != nullptr) *failure = Failure{static_cast<Code>(entry->code), entry->good_bytes};
-  pthread_mutex_unlock(&mutex);
-  return entry != nullptr;
+  if (entry == nullptr) return Lookup::unknown;
+  *failure = Failure{static_cast<Code>(entry->code), entry->good_bytes};
+  return Lookup::found;
 }
 
 void ledger_observe(std::uint32_t ring, std::uint64_t seq) noexcept {
-  pthread_mutex_lock(&mutex);
+  const Hold hold;
+  if (!hold) return;
   Entry* entry = find(ring, seq);
   if (entry != nullptr && !entry->observed) {
     entry->observed = true;
     unobserved.fetch_sub(1, std::memory_order_relaxed);
   }
-  pthread_mutex_unlock(&mutex);
 }
 
 bool ledger_empty() noexcept {
   return recorded.load(std::memory_order_relaxed) == 0;
 }
-bool ledger_forgot() noexcept {
-  return forgot.load(std::memory_order_relaxed);
+bool ledger_forgot(std::uint32_t ring, std::uint64_t seq) noexcept {
+  return seq <= forgotten[ring % ring_limit].load(std::memory_order_relaxed);
 }
 std::uint64_t ledger_unobserved() noexcept {
   return unobserved.load(std::memory_order_relaxed);
 }
 
 void ledger_lock() noexcept {
+  inside = true;
   pthread_mutex_lock(&mutex);
 }
 void ledger_unlock() noexcept {
   pthread_mutex_unlock(&mutex);
+  inside = false;
+}
+
+void remake_ledger() noexcept {
+  mutex = PTHREAD_MUTEX_INITIALIZER;
+  inside = false;
+  table = nullptr;  // the parent's pages, left to lie
+  recorded.store(0, std::memory_order_relaxed);
+  unobserved.store(0, std::memory_order_relaxed);
+  for (std::atomic<std::uint64_t>& seq : forgotten) seq.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace haul

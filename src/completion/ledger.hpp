@@ -13,8 +13,7 @@ struct Failure {
   std::uint64_t good_bytes = 0;
 };
 
-// Failures remembered at once. When more are unobserved some are forgotten, and ledger_forgot() is
-// true from then on.
+// Failures remembered at once. When more are unobserved some are forgotten, see ledger_forgot().
 inline constexpr unsigned ledger_capacity = 65536;
 
 // Notes that a request failed at offset good_bytes; of several failures of one request the lowest
@@ -22,8 +21,11 @@ inline constexpr unsigned ledger_capacity = 65536;
 void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
                    std::uint64_t good_bytes) noexcept;
 
-// True and *failure if it is known.
-bool ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept;
+enum class Lookup : std::uint8_t { unknown, found, busy };
+
+// found and *failure, or unknown. busy: this call is a signal handler's, amid another of this
+// thread on the ledger.
+Lookup ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept;
 
 // Somebody has looked: it may be dropped when room is needed (it is kept for a while, so that
 // progress can be asked after wait).
@@ -31,11 +33,15 @@ void ledger_observe(std::uint32_t ring, std::uint64_t seq) noexcept;
 
 // Is anything recorded? One relaxed load; for test's path with an old ticket.
 bool ledger_empty() noexcept;
-bool ledger_forgot() noexcept;
+// Was a failure of this ring with this or a later seq forgotten? Then a request that is not found
+// may have failed.
+bool ledger_forgot(std::uint32_t ring, std::uint64_t seq) noexcept;
 std::uint64_t ledger_unobserved() noexcept;
 
 // Around fork, so that the child inherits it whole.
 void ledger_lock() noexcept;
 void ledger_unlock() noexcept;
+// In a child by a bare clone: the parent's failures are none of ours.
+void remake_ledger() noexcept;
 
 }  // namespace haul

@@ -230,4 +230,16 @@ void release_space(Space space) noexcept {
   }
 }
 
+bool same_memory(Space a, Space b) noexcept {
+  if (a == b) return true;
+  const SpaceUse first = acquire_space(a);
+  const SpaceUse second = acquire_space(b);
+  const bool both_known = first.code == Code::ok && second.code == Code::ok;
+  const bool same = both_known && ((first.own_memory && second.own_memory) ||
+                                   (first.pid != 0 && first.pid == second.pid));
+  if (first.code == Code::ok) release_space(a);
+  if (second.code == Code::ok) release_space(b);
+  return same;
+}
+
 }  // namespace haul

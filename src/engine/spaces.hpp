@@ -39,4 +39,7 @@ struct SpaceUse {
 SpaceUse acquire_space(Space space) noexcept;
 void release_space(Space space) noexcept;  // once for each acquire that returned ok
 
+// Are the two one process's memory? (Two handles of one peer; a handle of this very process.)
+bool same_memory(Space a, Space b) noexcept;
+
 }  // namespace haul

@@ -6,8 +6,11 @@
 #include <bit>
 
 #include "base/knobs.hpp"
+#include "base/os.hpp"
 #include "base/seqlock.hpp"
+#include "completion/barrier.hpp"
 #include "engine/registry.hpp"
+#include "request/rings.hpp"
 
 namespace haul {
 namespace {
@@ -18,7 +21,6 @@ constexpr std::uint64_t default_invest_bytes = 128u << 10;
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit plan::Calibration figures;
 constinit double round_trip_ns = 0;
-constinit bool held = false;
 constinit std::size_t l2_bytes = 1u << 20,
                       l3_bytes = 32u << 20;  // until the mover has read the topology
 constinit Seqlock<plan::Inputs> published;
@@ -41,6 +43,7 @@ plan::Settings read_settings() noexcept {
 
 // Locked. Recomputes what submit reads.
 void refresh() noexcept {
+  const bool held = gate.held.load(std::memory_order_relaxed);
   plan::Inputs inputs;
   inputs.mover = gate.state.load(std::memory_order_relaxed);
   inputs.round_trip_ns = round_trip_ns;
@@ -84,6 +87,7 @@ constinit Gate gate{{default_start_bytes},
                     {0},
                     {plan::MoverState::none},
                     {12},
+                    {false},
                     {false},
                     {false}};
 
@@ -131,12 +135,21 @@ double round_trip_now() noexcept {
 
 void hold_gate() noexcept {
   pthread_mutex_lock(&mutex);
-  held = true;
+  gate.held.store(true, std::memory_order_relaxed);
   refresh();
+  // A submitter raises `publishing`, then looks at `held`. After the barrier either it saw us, or
+  // we see it. (Without membarrier: store buffers have drained within the nap.)
+  if (!asymmetric_barrier()) os::sleep_ns(1'000'000);
+  const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Ring& ring = ring_table.ring(i);
+    while (&ring != thread_slot.ring && ring.publishing.load(std::memory_order_acquire))
+      os::yield();
+  }
 }
 
-void release_gate() noexcept {
-  held = false;
+void release_gate(After after) noexcept {
+  gate.held.store(after == After::shut, std::memory_order_relaxed);
   refresh();
   pthread_mutex_unlock(&mutex);
 }
@@ -144,6 +157,14 @@ void release_gate() noexcept {
 void reset_gate_in_child() noexcept {
   gate.state.store(plan::MoverState::none, std::memory_order_relaxed);
   gate.asleep.store(0, std::memory_order_relaxed);
+}
+
+void remake_gate() noexcept {
+  mutex = PTHREAD_MUTEX_INITIALIZER;
+  reset_gate_in_child();
+  gate.held.store(gate.closed.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  published.remake();
+  refresh();
 }
 
 }  // namespace haul

@@ -18,6 +18,7 @@ struct alignas(64) Gate {
   std::atomic<plan::MoverState> state;
   std::atomic<std::uint32_t> block_log2;
   std::atomic<bool> planned;  // every request takes the long road (knobs ask for something special)
+  std::atomic<bool> held;     // nothing may be published: a fork is under way, or all is shut down
   std::atomic<bool> closed;   // haul_shutdown() was called
 };
 extern constinit Gate gate;
@@ -40,11 +41,16 @@ void set_round_trip(double round_trip_ns) noexcept;
 void set_caches(std::size_t l2_bytes, std::size_t l3_bytes) noexcept;  // 0: unknown
 double round_trip_now() noexcept;
 
-// Holds the gate shut: every copy is inline until release. Around fork and shutdown. Keeps the
-// gate's lock in between.
+// Holds the gate shut: every copy is inline until release. Returns once no thread is between
+// passing the gate and publishing. Around fork and shutdown; keeps the gate's lock in between.
 void hold_gate() noexcept;
-void release_gate() noexcept;
-// In a fork child: no mover, gate open.
+// Lets go of the lock, with the gate open, or shut for good.
+enum class After : std::uint8_t { open, shut };
+void release_gate(After after) noexcept;
+// In a child of fork, before the release: there is no mover.
 void reset_gate_in_child() noexcept;
+// In a child by a bare clone: likewise, and whatever lock or half-written figure was copied is made
+// anew.
+void remake_gate() noexcept;
 
 }  // namespace haul

@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 
-#include "completion/barrier.hpp"
 #include "completion/ledger.hpp"
 #include "mover/help.hpp"
 #include "mover/submit.hpp"
@@ -19,7 +18,6 @@ void before_fork() noexcept {
   if (ring_table.cookie() == 0) return;
   thread_slot.forking = true;
   hold_gate();
-  asymmetric_barrier();  // submitters see the gate, or we see what they published
   drain_all();
   rings_before_fork();
   ledger_lock();
@@ -30,7 +28,7 @@ void after_fork_in_parent() noexcept {
   thread_slot.forking = false;
   ledger_unlock();
   rings_after_fork_parent();
-  release_gate();
+  release_gate(gate.closed.load(std::memory_order_relaxed) ? After::shut : After::open);
 }
 
 void after_fork_in_child() noexcept {
@@ -40,7 +38,7 @@ void after_fork_in_child() noexcept {
   ledger_unlock();
   forget_movers();
   reset_gate_in_child();
-  release_gate();
+  release_gate(gate.closed.load(std::memory_order_relaxed) ? After::shut : After::open);
 }
 
 void at_exit() noexcept {
@@ -53,7 +51,8 @@ void at_exit() noexcept {
 void table_made() noexcept {
   if (handlers_set.exchange(true, std::memory_order_relaxed)) {
     forget_movers();
-    reset_gate_in_child();
+    remake_gate();
+    remake_ledger();
     return;
   }
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -72,9 +71,8 @@ void shut_down() noexcept {
   gate.closed.store(true, std::memory_order_relaxed);
   if (ring_table.cookie() == 0) return;
   hold_gate();
-  asymmetric_barrier();
   drain_all();
-  release_gate();
+  release_gate(After::shut);
   stop_movers();
 }
 

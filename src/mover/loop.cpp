@@ -45,6 +45,7 @@ bool MoverLoop::visit(std::uint32_t index, Ring& ring) noexcept {
     // Held back: nobody rings the bell when the fence opens, so the mover must not sleep over it.
     if (job.fence && ring.first_unfinished(seq) != seq) return true;
     const bool here = engine_at(job.engine).facts().synchronous;
+    if (!here && !drives_devices_) return false;
     Flight* flight = here ? nullptr : free_flight();
     if (!here && flight == nullptr) return true;
     const int chunk = tenancy.claim(job.chunks);

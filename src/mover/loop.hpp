@@ -16,6 +16,10 @@ class MoverLoop {
   // Forgets everything: the rings are another process's copies, or new.
   void begin(bool at_tails) noexcept;
 
+  // Whether this mover is the one that drives asynchronous engines (engine.hpp: one thread at a
+  // time).
+  void drive_devices(bool yes) noexcept { drives_devices_ = yes; }
+
   // One round over all rings: at most one chunk of each. True if there was anything to do, or
   // something is under way or held back by a fence.
   bool round() noexcept;
@@ -36,6 +40,7 @@ class MoverLoop {
   std::uint64_t cursor_[max_rings] = {};  // the next seq to look at; 0: not looked at yet
   Flight flights_[max_flights];
   unsigned in_flight_ = 0;
+  bool drives_devices_ = true;
 };
 
 }  // namespace haul

@@ -2,6 +2,8 @@
 #include "mover/submit.hpp"
 
 #include "engine/registry.hpp"
+#include "engine/spaces.hpp"
+#include "mover/counters.hpp"
 #include "mover/help.hpp"
 
 namespace haul {
@@ -10,7 +12,8 @@ namespace {
 constexpr std::size_t cpu_index = 0;
 
 bool any_overlap(const Request& request) noexcept {
-  if (request.operation != Operation::copy || request.dst_space != request.src_space) return false;
+  if (request.operation != Operation::copy) return false;
+  if (!same_memory(request.dst_space, request.src_space)) return false;
   SegmentWalk walk(request);
   Segment segment;
   for (std::size_t length = 0; walk.next(&segment, &length);) {
@@ -49,14 +52,26 @@ void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noex
 }
 
 // One piece by a synchronous engine, on this thread. What the engine leaves, the CPU does, where it
-// can.
-Outcome run_piece(const Piece& piece, std::size_t engine) noexcept {
-  Outcome outcome;
+// can (as in worker.cpp).
+Outcome run_piece(Piece piece, std::size_t engine) noexcept {
+  std::uint64_t good = 0;
   if (!engine_at(engine).facts().synchronous) engine = cpu_index;
-  if (engine_at(engine).submit(piece, 0, outcome) != Submitted::finished)
-    return Outcome{0, Code::io};
-  count_moved(engine, outcome.good_bytes);
-  return outcome;
+  for (;;) {
+    Outcome outcome;
+    if (engine_at(engine).submit(piece, 0, outcome) != Submitted::finished) {
+      outcome = Outcome{0, Code::io};
+    }
+    count_moved(engine, outcome.good_bytes);
+    good += outcome.good_bytes;
+    const bool cpu_can = engine != cpu_index && !piece.checked &&
+                         cpu_engine().reaches(piece.operation, piece.dst_space, piece.src_space);
+    if (outcome.code == Code::ok || !cpu_can) return Outcome{good, outcome.code};
+    engine = cpu_index;
+    piece.dst += outcome.good_bytes;
+    if (piece.operation == Operation::copy) piece.src += outcome.good_bytes;
+    piece.pattern = pattern_at(piece.pattern, outcome.good_bytes);
+    piece.length -= outcome.good_bytes;
+  }
 }
 
 // Scheme SCNI: the caller's thread moves the bytes before submit returns.
@@ -83,6 +98,7 @@ Ticket run_inline(const Request& request, std::size_t engine, Ring* ring) noexce
     good += outcome.good_bytes;
     code = outcome.code;
   }
+  if (code != Code::ok) counters.failed.fetch_add(1, std::memory_order_relaxed);
   const Ticket ticket = Ticket::decided(code, good);
   if (request.notify != nullptr && code == Code::ok) {
     request.notify->store(request.notify_value, std::memory_order_release);
@@ -133,6 +149,77 @@ bool mover_ready() noexcept {
   return wake_mover(&ignored) == Code::ok;
 }
 
+// Room in the completion queue, if the request wants an entry there.
+Code reserve_completion(const Request& request, Ring* ring, bool nested, Error* error) noexcept {
+  if (!request.complete) return Code::ok;
+  if (nested) {
+    *error =
+        make_error(Code::again, 0,
+                   "A signal handler interrupted a haul call of this thread, so its completion "
+                   "queue cannot be used; submit without HAUL_COMPLETE.");
+  } else if (!ring->completions.reserve()) {
+    *error = make_error(Code::again, 0,
+                        "The completion queue is full (%u entries); call haul_reap() first.",
+                        CompletionQueue::capacity);
+  } else {
+    return Code::ok;
+  }
+  return error->code;
+}
+
+enum class HandOver : std::uint8_t { done, no_room, no_mover };
+
+// Gives the request to a mover.
+HandOver hand_over(const Request& request, const plan::Plan& plan, Ring& ring,
+                   Ticket* ticket) noexcept {
+  if (!mover_ready()) return HandOver::no_mover;
+  Job job;
+  if (!fill_job(request, plan, ring, &job)) return HandOver::no_room;
+  const bool has_extras = request.notify != nullptr || request.complete;
+  const Extras extras{request.notify,   request.notify_value, request.user_data,
+                      request.callback, request.context,      request.complete};
+  if (publish(ring, job, has_extras ? &extras : nullptr, ticket)) return HandOver::done;
+  ring.cancel_segments();
+  return HandOver::no_mover;
+}
+
+Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexcept {
+  const BusyThread busy;
+  Error no_ring;
+  Ring* ring = busy ? ring_for_submit(&no_ring) : nullptr;
+  if (request.complete && busy && ring == nullptr) return refuse(error, no_ring);
+  if (reserve_completion(request, ring, !busy, error) != Code::ok) {
+    return Ticket::decided(error->code, 0);
+  }
+  const auto back_out = [&](const Error& why) {
+    if (request.complete) ring->completions.cancel();
+    return refuse(error, why);
+  };
+  plan::Inputs inputs;
+  fill_inputs(&inputs);
+  view_engines(request, &inputs);
+  view_request(request, ring, &inputs);
+  inputs.ring_full = ring == nullptr || !ring->has_room();
+  const plan::Plan plan = make_plan(inputs, nullptr);
+  if (plan.engine < 0) {
+    return back_out(
+        make_error(Code::not_supported, 0,
+                   "No engine here can do this request; haul info names what is missing."));
+  }
+  HandOver result = inputs.ring_full ? HandOver::no_room : HandOver::no_mover;
+  Ticket ticket;
+  if (plan.mover == plan::Mover::thread) result = hand_over(request, plan, *ring, &ticket);
+  if (result == HandOver::done) return ticket;
+  if (result == HandOver::no_room && request.nonblock && ring != nullptr) {
+    return back_out(
+        make_error(Code::again, 0,
+                   "This thread's ring is full (%llu requests, %u segments); wait for some first.",
+                   static_cast<unsigned long long>(Ring::slots), Ring::segment_slots));
+  }
+  *ran_inline = true;
+  return run_inline(request, static_cast<std::size_t>(plan.engine), ring);
+}
+
 }  // namespace
 
 Ticket submit(const Request& request, Error* error) noexcept {
@@ -140,60 +227,9 @@ Ticket submit(const Request& request, Error* error) noexcept {
     return refuse(error,
                   make_error(Code::closed, 0, "haul_shutdown() was called; submit before it."));
   }
-  const bool nested = thread_slot.submitting;
-  Ring* ring = nested ? nullptr : ring_for_submit(error);
-  if (request.complete) {
-    if (nested) {
-      return refuse(error,
-                    make_error(Code::again, 0,
-                               "A signal handler interrupted a submit of this thread, so its "
-                               "completion queue cannot be used; submit without HAUL_COMPLETE."));
-    }
-    if (ring == nullptr) return Ticket::decided(error->code, 0);
-    if (!ring->completions.reserve()) {
-      return refuse(error,
-                    make_error(Code::again, 0,
-                               "The completion queue is full (%u entries); call haul_reap() first.",
-                               CompletionQueue::capacity));
-    }
-  }
-  plan::Inputs inputs;
-  fill_inputs(&inputs);
-  view_engines(request, &inputs);
-  view_request(request, ring, &inputs);
-  inputs.ring_full = ring == nullptr || !ring->has_room();
-  plan::Plan plan = make_plan(inputs, nullptr);
-  const auto back_out = [&](const Error& why) {
-    if (request.complete) ring->completions.cancel();
-    return refuse(error, why);
-  };
-  if (plan.engine < 0) {
-    return back_out(
-        make_error(Code::not_supported, 0,
-                   "No engine here can do this request; haul info names what is missing."));
-  }
-  if (inputs.ring_full && request.nonblock) {
-    return back_out(make_error(Code::again, 0,
-                               "This thread's ring is full (%llu requests); wait for some first.",
-                               static_cast<unsigned long long>(Ring::slots)));
-  }
-  const auto engine = static_cast<std::size_t>(plan.engine);
-  if (plan.mover == plan::Mover::thread && mover_ready()) {
-    Job job;
-    if (fill_job(request, plan, *ring, &job)) {
-      const Extras extras{request.notify,   request.notify_value, request.user_data,
-                          request.callback, request.context,      request.complete};
-      return publish(*ring, job, request.notify != nullptr || request.complete ? &extras : nullptr);
-    }
-    if (request.nonblock) {
-      return back_out(make_error(
-          Code::again, 0,
-          "This thread's room for vectors is full (%u segments); wait for some requests first.",
-          Ring::segment_slots));
-    }
-  }
-  const Ticket ticket = run_inline(request, engine, ring);
-  note_inline(request.length);
+  bool ran_inline = false;
+  const Ticket ticket = plan_and_do(request, error, &ran_inline);
+  if (ran_inline) note_inline(request.length);
   return ticket;
 }
 
@@ -209,7 +245,9 @@ void note_inline(std::size_t length) noexcept {
     ring->inlined.store(ring->inlined.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
   }
-  if (length < gate.invest_from.load(std::memory_order_relaxed) || thread_slot.submitting) return;
+  if (length < gate.invest_from.load(std::memory_order_relaxed)) return;
+  const BusyThread busy;
+  if (!busy) return;
   thread_slot.invested += length;
   if (thread_slot.invested < invest_bytes) return;
   thread_slot.invested = 0;

@@ -25,18 +25,22 @@ struct Explanation {
 };
 void explain(const Request& request, Explanation* explanation) noexcept;
 
-// Publishes on the calling thread's ring (there is room) and rings the bell if need be.
-inline Ticket publish(Ring& ring, Job& job, const Extras* extras) noexcept {
-  thread_slot.submitting = true;
-  os::compiler_barrier();
-  ring.publish(job, extras);
-  os::compiler_barrier();
-  thread_slot.submitting = false;
-  // The compiler barrier above keeps this load behind the publishing store; the mover's membarrier
-  // does it for the CPU.
+// Publishes on the calling thread's ring (there is room, the thread is marked busy) and rings the
+// bell if need be. False if the gate is held: the caller's thread must do it.
+inline bool publish(Ring& ring, Job& job, const Extras* extras, Ticket* ticket) noexcept {
+  ring.publishing.store(true, std::memory_order_relaxed);
+  os::compiler_barrier();  // for the CPU, hold_gate() has a membarrier
+  const bool open = !gate.held.load(std::memory_order_relaxed);
+  if (open) [[likely]] {
+    ring.publish(job, extras);
+    *ticket = Ticket::pending(ring.cookie, ring.index, job.seq);
+  }
+  // Release: pairs with hold_gate(), which then drains what was published.
+  ring.publishing.store(false, std::memory_order_release);
+  os::compiler_barrier();  // for the CPU, the mover that falls asleep has a membarrier
   if (gate.asleep.load(std::memory_order_relaxed) != 0) [[unlikely]]
     ring_doorbell();
-  return Ticket::pending(ring.cookie, ring.index, job.seq);
+  return open;
 }
 
 // The short road: true and *ticket if a plain request (this process, cacheable, no flags) went to
@@ -48,8 +52,9 @@ inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t
       (state != plan::MoverState::awake && state != plan::MoverState::asleep)) {
     return false;
   }
+  const BusyThread busy;
   Ring* ring = own_ring();
-  if (ring == nullptr || thread_slot.submitting || !ring->has_room()) return false;
+  if (!busy || ring == nullptr || !ring->has_room()) return false;
   Job job;
   job.operation = operation;
   job.dst = dst;
@@ -58,8 +63,7 @@ inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t
   const bool one_direction = operation == Operation::copy && overlaps(dst, src_or_pattern, length);
   job.chunks = one_direction ? Chunks::single(length, block_log2)
                              : Chunks::cut(length, plan::min_chunk_bytes, block_log2);
-  *ticket = publish(*ring, job, nullptr);
-  return true;
+  return publish(*ring, job, nullptr, ticket);
 }
 
 // Notes a copy that the caller made itself, and wakes the mover when enough of them would have been

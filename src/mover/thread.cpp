@@ -39,7 +39,7 @@ constinit std::atomic<int> first_cpu{-1};
 constinit std::atomic<int> submitter_cpu{-1};  // of whoever woke the mover last
 constinit std::atomic<std::uint32_t> party{
     0};  // raised when the first mover wakes: the others follow
-constinit MoverHook started_hook = nullptr;
+constinit std::atomic<MoverHook> started_hook{nullptr};
 constinit std::atomic<bool> hook_ran{false};
 constinit Topology topology;  // read by the first mover; the others run only once it is awake
 constinit std::uint64_t round_trip_measured_ns = 0;
@@ -198,6 +198,7 @@ Code make_threads(Error* error) noexcept {
   for (; running < wanted && running < max_movers; ++running) {
     Mover& mover = movers[running];
     mover.index = running;
+    mover.loop.drive_devices(running == 0);
     const int result = os::start_thread(&mover.thread, mover_body, &mover);
     if (result < 0) {
       if (running != 0) break;
@@ -226,9 +227,16 @@ Code wake_mover(Error* error) noexcept {
     default: break;
   }
   pthread_mutex_lock(&mutex);
-  const Code code = running != 0 ? Code::ok : make_threads(error);
+  Code code = Code::ok;
+  if (gate.closed.load(std::memory_order_relaxed)) {
+    *error =
+        make_error(Code::closed, 0, "haul_shutdown() was called; there are no movers after it.");
+    code = Code::closed;
+  } else if (running == 0) {
+    code = make_threads(error);
+  }
   pthread_mutex_unlock(&mutex);
-  if (code != Code::ok) {
+  if (code != Code::ok && code != Code::closed) {
     set_mover_state(plan::MoverState::impossible);
     log(LogLevel::info, "%s", error->sentence);
   }
@@ -272,7 +280,7 @@ int mover_cpu() noexcept {
 }
 
 void on_mover_started(MoverHook hook) noexcept {
-  started_hook = hook;
+  started_hook.store(hook, std::memory_order_relaxed);
 }
 
 }  // namespace haul

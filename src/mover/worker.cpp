@@ -19,7 +19,7 @@ void complete(Ring& ring, const Job& job, bool failed) noexcept {
   Failure failure{Code::ok, job.chunks.length};
   if (failed) {
     counters.failed.fetch_add(1, std::memory_order_relaxed);
-    if (!ledger_find(ring.index, job.seq, &failure)) failure = Failure{Code::io, 0};
+    if (ledger_find(ring.index, job.seq, &failure) != Lookup::found) failure = Failure{Code::io, 0};
   }
   if (job.extras) {
     const Extras& extras = ring.extras(job.seq);

@@ -32,21 +32,32 @@ bool Ring::look_for_room() noexcept {
 }
 
 std::int64_t Ring::reserve_segments(std::uint32_t count) noexcept {
-  const std::uint32_t to_end = segment_slots - segment_head_;
-  const std::uint32_t padding = count <= to_end ? 0 : to_end;
-  if (segment_free_ < count + padding) {
+  const auto padding = [&] {
+    const std::uint32_t to_end = segment_slots - segment_head_;
+    return count <= to_end ? 0 : to_end;
+  };
+  if (segment_free_ < count + padding()) {
     for (const std::uint64_t finished = first_unfinished(next_seq()); reclaimed_ < finished;
          ++reclaimed_) {
       segment_free_ += segments_used_[reclaimed_ % slots];
       segments_used_[reclaimed_ % slots] = 0;
     }
-    if (segment_free_ < count + padding) return -1;
+    if (segment_free_ == segment_slots) segment_head_ = 0;  // all free: no need to wrap
+    if (segment_free_ < count + padding()) return -1;
   }
-  const std::uint32_t first = padding == 0 ? segment_head_ : 0;
-  segment_reserved_ = count + padding;
+  segment_head_before_ = segment_head_;
+  segment_reserved_ = count + padding();
+  const std::uint32_t first = count <= segment_slots - segment_head_ ? segment_head_ : 0;
   segment_free_ -= segment_reserved_;
   segment_head_ = (first + count) % segment_slots;
   return first;
+}
+
+void Ring::cancel_segments() noexcept {
+  if (segment_reserved_ == 0) return;
+  segment_head_ = segment_head_before_;
+  segment_free_ += segment_reserved_;
+  segment_reserved_ = 0;
 }
 
 void Ring::publish(Job& job, const Extras* extras) noexcept {

@@ -32,6 +32,9 @@ class Ring {
   // full. Belongs to the next request published.
   std::int64_t reserve_segments(std::uint32_t count) noexcept;
 
+  // Gives back what reserve_segments() took, because nothing is published after all.
+  void cancel_segments() noexcept;
+
   // Publishes; has_room() was true. Sets job.seq. `extras` may be nullptr.
   void publish(Job& job, const Extras* extras) noexcept;
 
@@ -68,7 +71,9 @@ class Ring {
   // MiB for every thread.
   void begin(std::uint32_t ring_index, std::uint32_t table_cookie) noexcept;
 
-  std::atomic<bool> owned;      // a thread has it
+  std::atomic<bool> owned;  // a thread has it
+  std::atomic<bool>
+      publishing;  // its owner has passed, or is about to pass, the gate (mover/gate.hpp)
   std::atomic<bool> abandoned;  // in a fork child: the ring of a thread that does not exist there
   std::uint32_t index;
   std::uint32_t cookie;
@@ -86,7 +91,8 @@ class Ring {
   std::uint64_t reclaimed_;     // segments of requests below are free again
   std::uint32_t segment_head_;  // next free segment
   std::uint32_t segment_free_;
-  std::uint32_t segment_reserved_;  // taken for the next request, padding included
+  std::uint32_t segment_head_before_;  // ... the last reservation
+  std::uint32_t segment_reserved_;     // taken for the next request, padding included
 
   alignas(64) std::atomic<std::uint64_t> finished_below_;  // a hint that only grows
 

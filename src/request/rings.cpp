@@ -25,7 +25,7 @@ constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit std::atomic<std::uint32_t>* cookie_page = nullptr;
 constinit std::uint32_t cookie = 0;
 constinit std::uint32_t room = 0;
-constinit TableHook new_table_hook = nullptr;
+constinit std::atomic<TableHook> new_table_hook{nullptr};
 constinit bool key_made = false;
 constinit pthread_key_t exit_key = 0;
 
@@ -73,7 +73,8 @@ Ring* take_ring() noexcept {
     Ring& ring = ring_table.ring(i);
     if (!ring.owned.load(std::memory_order_relaxed) &&
         !ring.abandoned.load(std::memory_order_relaxed) && ring.quiet()) {
-      // What nobody reaped was for a thread that is gone.
+      // What nobody reaped was for a thread that is gone, and so is its event loop.
+      ring.completions.forget_descriptor();
       while (ring.completions.front() != nullptr) ring.completions.pop();
       ring.owned.store(true, std::memory_order_relaxed);
       return &ring;
@@ -92,12 +93,15 @@ Ring* take_ring() noexcept {
 Ring* attach_ring(Error* error) noexcept {
   if (Ring* ring = own_ring(); ring != nullptr) return ring;
   thread_slot.ring = nullptr;
+  // A child by a bare clone, with one thread: whoever held the lock is not here.
+  if (cookie_page != nullptr && ring_table.cookie() == 0) mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);
   const bool made = make_table();
   if (!key_made) key_made = pthread_key_create(&exit_key, thread_exits) == 0;
   Ring* ring = ring_table.cookie() != 0 && key_made ? take_ring() : nullptr;
   pthread_mutex_unlock(&mutex);
-  if (made && new_table_hook != nullptr) new_table_hook();
+  const TableHook hook = new_table_hook.load(std::memory_order_relaxed);
+  if (made && hook != nullptr) hook();
   if (ring == nullptr) {
     *error = make_error(Code::no_memory, 0,
                         "This thread gets no ring: no address space is left for it, or %u threads "
@@ -120,7 +124,7 @@ void detach_ring() noexcept {
 }
 
 void on_new_table(TableHook hook) noexcept {
-  new_table_hook = hook;
+  new_table_hook.store(hook, std::memory_order_relaxed);
 }
 
 void rings_before_fork() noexcept {
@@ -137,7 +141,11 @@ void rings_after_fork_child() noexcept {
   for (std::uint32_t i = 0; i < count; ++i) {
     Ring& ring = ring_table.ring(i);
     ring.completions.forget_descriptor();
-    if (&ring != thread_slot.ring) ring.abandoned.store(true, std::memory_order_relaxed);
+    if (&ring == thread_slot.ring) continue;
+    // Its thread is not here. Quiet as the gate left it, the ring can serve another.
+    ring.publishing.store(false, std::memory_order_relaxed);
+    ring.owned.store(false, std::memory_order_relaxed);
+    if (!ring.quiet()) ring.abandoned.store(true, std::memory_order_relaxed);
   }
   pthread_mutex_unlock(&mutex);
 }

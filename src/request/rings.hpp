@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "base/os.hpp"
 #include "request/ring.hpp"
 
 namespace haul {
@@ -33,11 +34,31 @@ extern constinit RingTable ring_table;
 struct ThreadSlot {
   Ring* ring = nullptr;
   std::uint64_t invested =
-      0;                    // bytes it copied itself while the mover slept, since it last woke it
-  bool forking = false;     // between the fork handlers
-  bool submitting = false;  // a signal handler that calls in the middle of a submit copies inline
+      0;                 // bytes it copied itself while the mover slept, since it last woke it
+  bool forking = false;  // between the fork handlers
+  bool busy = false;     // within a submit or a reap: a signal handler's call copies inline
 };
 extern constinit thread_local ThreadSlot thread_slot;
+
+// Marks the calling thread busy; false if it is already, because this call is a signal handler's in
+// the middle of another.
+class BusyThread {
+ public:
+  BusyThread() noexcept : mine_(!thread_slot.busy) {
+    thread_slot.busy = true;
+    os::compiler_barrier();
+  }
+  ~BusyThread() {
+    os::compiler_barrier();
+    if (mine_) thread_slot.busy = false;
+  }
+  BusyThread(const BusyThread&) = delete;
+  BusyThread& operator=(const BusyThread&) = delete;
+  explicit operator bool() const noexcept { return mine_; }
+
+ private:
+  bool mine_;
+};
 
 // The calling thread's ring if it has one that is of this process.
 inline Ring* own_ring() noexcept {

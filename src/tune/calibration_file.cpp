@@ -64,8 +64,6 @@ class Writer {
   std::size_t size_ = 0;
 };
 
-constexpr char hex_digits[] = "0123456789abcdef";
-
 // Text being taken apart. Each step answers whether the text went on as it must.
 class Reader {
  public:
@@ -93,9 +91,10 @@ class Reader {
     value = 0;
     if (end_ - at_ < 16) return false;
     for (const char* stop = at_ + 16; at_ != stop; ++at_) {
-      const void* digit = memchr(hex_digits, *at_, 16);
-      if (digit == nullptr) return false;
-      value = value << 4 | static_cast<std::uint64_t>(static_cast<const char*>(digit) - hex_digits);
+      const char c = *at_;
+      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+      if (digit < 0) return false;
+      value = value << 4 | static_cast<std::uint64_t>(digit);
     }
     return true;
   }
@@ -245,16 +244,17 @@ Error store_calibration(const char* path, const plan::Calibration& figures) noex
   writer.add("%sversion=%u\nmachine=%016" PRIx64 "\n", title, calibration_version, machine_key());
   for (const Figure& figure : figures_in_order) {
     const double ns = figures.*figure.member;
+    const double rounded_up = ns * 1000 + 0.5;
     // Not a number fails every comparison.
-    const bool usable = ns * 1000 + 0.5 >= static_cast<double>(figure.minimum_ps) && ns >= 0 &&
-                        ns * 1000 <= static_cast<double>(maximum_ps);
+    const bool usable = rounded_up >= static_cast<double>(figure.minimum_ps) &&
+                        rounded_up < static_cast<double>(maximum_ps + 1);
     if (!figures.measured || !usable) {
       return make_error(Code::invalid, 0,
                         "the calibration is not kept, since %s is no measured figure; run 'haul "
                         "tune' again on a quieter machine",
                         figure.key);
     }
-    const auto ps = static_cast<std::uint64_t>(ns * 1000 + 0.5);
+    const auto ps = static_cast<std::uint64_t>(rounded_up);
     writer.add("%s=%" PRIu64 ".%03u\n", figure.key, ps / 1000, static_cast<unsigned>(ps % 1000));
   }
   const std::uint64_t checksum = hash(hash_seed, writer.text(), writer.size());

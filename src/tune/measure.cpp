@@ -74,7 +74,7 @@ class Bench {
       }
       const std::uint64_t begin = fenced_ticks();
       std::uint64_t sum = 0;
-      for (std::size_t at = 0; at < remote_bytes; at += sizeof sum) {
+      for (std::size_t at = 0; at < remote_bytes; at += 64) {
         sum += *reinterpret_cast<const volatile std::uint64_t*>(dst_ + at);
       }
       sink_ = sum;
@@ -113,6 +113,7 @@ class Bench {
          State::seq(ring.state_word(ticket.tenancy).load(std::memory_order_acquire)) <
          ticket.tenancy;
          ++turn) {
+      if (gate.closed.load(std::memory_order_relaxed)) return;
       if (turn % 4096 == 0) {
         os::yield();
       } else {

@@ -129,14 +129,17 @@ TEST(WriteFile, TooLongAPathIsAnError) {
   EXPECT_EQ(os::write_file(path.c_str(), "x", 1), -ENAMETOOLONG);
 }
 
-TEST(WriteFile, AFileSystemWithoutUnnamedFilesWorksToo) {
-  // /proc takes no new files at all: both ways fail, and the error is the kernel's.
+TEST(WriteFile, AFileSystemThatTakesNoFilesIsAnError) {
   EXPECT_LT(os::write_file("/proc/self/haul-test", "x", 1), 0);
-  // A full device: writing fails after the file is open.
+}
+
+TEST(WriteFile, ALinkIsReplacedAndWhatItNamesIsNot) {
   TempDir dir;
-  ASSERT_EQ(symlink("/dev/full", (dir / "full").c_str()), 0);
-  EXPECT_EQ(os::write_file((dir / "full").c_str(), "x", 1), 0) << "the link itself is replaced";
-  EXPECT_EQ(contents(dir / "full"), "x");
+  dir.write("target", "old");
+  ASSERT_EQ(symlink((dir / "target").c_str(), (dir / "link").c_str()), 0);
+  EXPECT_EQ(os::write_file((dir / "link").c_str(), "new", 3), 0);
+  EXPECT_EQ(contents(dir / "link"), "new");
+  EXPECT_EQ(contents(dir / "target"), "old");
 }
 
 TEST(WriteFile, AReadOnlyDirectoryIsAnError) {

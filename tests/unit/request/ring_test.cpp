@@ -107,6 +107,27 @@ TEST_F(RingTest, SegmentsAreGivenBackWithTheirRequest) {
   publish();
 }
 
+TEST_F(RingTest, ACancelledReservationIsGivenBack) {
+  for (int n = 0; n < 10; ++n) {
+    ASSERT_EQ(ring().reserve_segments(Ring::segment_slots), 0);
+    ring().cancel_segments();
+  }
+  ASSERT_EQ(ring().reserve_segments(1500), 0);
+  publish();
+  ring().tenancy(Ring::first_seq).end(Code::ok);
+  ASSERT_EQ(ring().reserve_segments(1000), 0) << "does not fit behind, so it is at the front";
+  ring().cancel_segments();
+  EXPECT_EQ(ring().reserve_segments(500), 1500) << "the place behind is free again";
+  publish();
+}
+
+TEST_F(RingTest, TheLargestVectorFitsWheneverAllIsFree) {
+  ASSERT_EQ(ring().reserve_segments(5), 0);
+  ring().tenancy(publish()).end(Code::ok);
+  EXPECT_EQ(ring().reserve_segments(Ring::segment_slots - 1), 0);
+  publish();
+}
+
 TEST_F(RingTest, SegmentsNeverOverlapAndAreContiguous) {
   std::uint64_t oldest = Ring::first_seq;
   struct Held {

@@ -1,0 +1,169 @@
+#!/bin/bash
+# The command haul from outside: exit codes, one-line errors, JSON, completion, manual pages, clean.
+set -u
+haul=${E2E_HAUL:?the path of the command haul}
+[ -x "$haul" ] || { echo "the command haul was not built"; exit 77; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache HAUL_TUNE_BACKGROUND=off
+unset HAUL_TUNE_CACHE HAUL_LOG_LEVEL
+failures=0
+
+failed() {
+  echo "FAILED: $1"
+  failures=$((failures + 1))
+}
+
+# expect_status STATUS TEXT ARGUMENTS...: the exit status; a failure says one line that holds TEXT.
+expect_status() {
+  local status=$1 text=$2
+  shift 2
+  timeout 120 "$haul" "$@" > "$work/out" 2> "$work/err"
+  local found=$?
+  [ $found = "$status" ] || failed "haul $*: exit status $found instead of $status: $(cat "$work/err")"
+  if [ "$status" != 0 ]; then
+    [ "$(wc -l < "$work/err")" = 1 ] || failed "haul $*: not one line: $(cat "$work/err")"
+    grep -q '^haul: ' "$work/err" || failed "haul $*: no 'haul: ' in front: $(cat "$work/err")"
+  fi
+  grep -qF -- "$text" "$work/out" "$work/err" || failed "haul $*: says no '$text': $(cat "$work/err")"
+}
+
+# expect_json FILE EXPRESSION: FILE is one JSON document d for which the Python EXPRESSION holds.
+if command -v python3 > /dev/null; then
+  expect_json() {
+    python3 - "$1" "$2" << 'EOF' || failed "not true of $1: $2"
+import json, sys
+d = json.load(open(sys.argv[1]))
+sys.exit(0 if eval(sys.argv[2]) else 1)
+EOF
+  }
+elif command -v jq > /dev/null; then
+  expect_json() { jq -e . "$1" > /dev/null || failed "$1 is no JSON"; }
+else
+  expect_json() { [ -s "$1" ] || failed "$1 is empty"; }
+fi
+
+# ---- usage errors: 2, one line
+expect_status 2 'name a command'
+expect_status 2 'nonsense' nonsense
+expect_status 2 '--nonsense' info --nonsense
+expect_status 2 'see `haul bench --help`' bench
+expect_status 2 "'fast' is not one of hide|latency" bench fast
+expect_status 2 '--sizes' bench hide --sizes banana
+expect_status 2 '0 bytes' bench hide --sizes 0
+expect_status 2 '--size' explain --size -1
+expect_status 2 '--size' explain --size 99999999999G
+expect_status 2 "'move' is not one of copy|fill" explain --op move
+expect_status 2 '--dst-affinity' explain --dst-affinity warm
+expect_status 2 'excludes' explain --hot --cold
+expect_status 2 'excludes' explain --inline --dedicated
+expect_status 2 "'tcsh' is not one of bash|zsh|fish" completion tcsh
+expect_status 2 'no page' man nonsense
+
+# ---- failures: 1, one line
+expect_status 1 'cannot write' bench order --quick --json /nonexistent/rows.json
+expect_status 1 'cannot write' man --out /dev/null/pages
+expect_status 1 'smaller sizes' explain --size 4096G
+if [ -w /dev/full ]; then
+  timeout 60 "$haul" info > /dev/full 2> "$work/err"
+  [ $? = 1 ] || failed "info to a full disk does not fail"
+fi
+
+# ---- help and version, everywhere
+expect_status 0 'haul 0.' --version
+expect_status 0 'HAUL_MOVER_SPIN_US' --help
+for command in demo info tune explain bench clean completion man; do
+  expect_status 0 'HAUL_PLAN_INLINE_BYTES' "$command" --help
+  expect_status 0 "Usage: haul $command" "$command" --help
+done
+
+# ---- info and explain
+expect_status 0 'Engines' info
+expect_status 0 '' info --json
+cp "$work/out" "$work/info.json"
+expect_json "$work/info.json" 'd["cpus"] and any(e["name"] == "cpu" and e["available"] for e in d["engines"])'
+HAUL_MOVER_SPIN_US=banana HAUL_MOVER_SPINN=1 HAUL_LOG_LEVEL=error timeout 60 "$haul" info > "$work/out" 2> /dev/null
+grep -q 'unusable' "$work/out" || failed 'info does not name an unusable setting'
+grep -q 'HAUL_MOVER_SPINN.*misspelt' "$work/out" || failed 'info does not name an unknown setting'
+if grep -q $'\033' "$work/out"; then failed 'colour in a pipe'; fi
+expect_status 0 'Why' explain --size 1M
+expect_status 0 '' explain --size 64K --hot --json
+cp "$work/out" "$work/plan.json"
+expect_json "$work/plan.json" 'd["size_bytes"] == 65536 and d["cache"] == "hot" and len(d["reasons"]) >= 1'
+expect_status 0 '' explain --size 1M --inline --json
+cp "$work/out" "$work/plan.json"
+expect_json "$work/plan.json" 'd["scheme"].startswith("S") and d["mover"] == "caller"'
+expect_status 0 'fill of 4 KiB' explain --op fill --size 4K --checked --dst-affinity neutral --fresh
+
+# ---- bench: every suite once, small; the rows carry the names that others rely on
+fields() { # SUITE FIELD...
+  local suite=$1 names=$2 sizes=$3
+  expect_status 0 '' bench "$suite" --quick --sizes "$sizes" --json "$work/rows.json"
+  expect_json "$work/rows.json" "d['suite'] == '$suite' and d['host'] and d['date'] and d['rows']"
+  expect_json "$work/rows.json" "all(k in r for r in d['rows'] for k in '$names'.split())"
+}
+fields hide 'scheme engine cache placement size_bytes memcpy_ns compute_ns read_ns total_ns bound_ns serial_ns overlap round_trip_ns' 100,64K
+fields latency 'scheme engine cache size_bytes haul_ns haul_p99_ns memcpy_ns ratio placement' 64,16K
+fields bandwidth 'scheme engine cache size_bytes window haul_gbps memcpy_gbps placement' 1M
+fields split 'submit_ns test_ns wake_ns copy_ns' 4K
+fields threads 'threads haul_gbps memcpy_gbps' 64K
+fields affinity 'source destination size_bytes source_ns_per_line destination_ns_per_line bystander_ns_per_line undisturbed_ns_per_line' 256K
+expect_json "$work/rows.json" 'len({(r["source"], r["destination"]) for r in d["rows"]}) == 9'
+fields order 'memcpy_ns sum_ns total_ns ratio placement' 1M
+expect_status 0 '' bench latency --quick --sizes 4K --json -
+cp "$work/out" "$work/rows.json"
+expect_json "$work/rows.json" '{r["cache"] for r in d["rows"]} == {"hot", "l3", "cold"}'
+if [ -s "$work/err" ] && ! grep -q 'note' "$work/err"; then failed "bench is not silent in a pipe: $(cat "$work/err")"; fi
+
+# ---- demo, also on one CPU
+expect_status 0 'Every byte' demo
+if command -v taskset > /dev/null; then
+  cpu=$(taskset -pc $$ | sed 's/.*: *//; s/[-,].*//')
+  timeout 120 taskset -c "$cpu" "$haul" demo > "$work/out" 2> "$work/err" || failed "demo on one CPU: $(cat "$work/err")"
+  grep -q 'No CPU is free' "$work/out" || failed 'demo on one CPU does not say so'
+fi
+
+# ---- tune and clean: what one stores the other removes, and nothing else
+expect_status 0 'calibrated' tune
+[ -n "$(find "$work/cache/haul" -type f)" ] || failed 'tune stores nothing'
+file=$(find "$work/cache/haul" -type f | head -n 1)
+touch "$file.4242.tmp"
+expect_status 0 'would remove an unfinished file' clean --dry-run
+[ -e "$file" ] || failed 'clean --dry-run removes'
+expect_status 0 'removed a calibration' clean
+[ -e "$work/cache/haul" ] && failed 'clean leaves something'
+expect_status 0 'nothing to remove' clean
+mkdir -p "$work/mine"
+touch "$work/mine/figures" "$work/mine/figures.17.tmp" "$work/mine/other" "$work/mine/other.17.tmp"
+HAUL_TUNE_CACHE=$work/mine/figures "$haul" clean > /dev/null || failed 'clean of a named file'
+[ "$(cd "$work/mine" && echo *)" = 'other other.17.tmp' ] || failed 'clean removed what is not haul'"'"'s'
+(unset HOME XDG_CACHE_HOME; "$haul" clean > /dev/null && "$haul" info > /dev/null) || failed 'clean or info without HOME'
+
+# ---- completion and manual pages
+"$haul" completion bash > "$work/completion.bash"
+bash -n "$work/completion.bash" || failed 'bash completion does not parse'
+completed=$(bash -c "source '$work/completion.bash'; COMP_WORDS=(haul bench hi); COMP_CWORD=2; _haul; echo \"\${COMPREPLY[*]}\"")
+[ "$completed" = hide ] || failed "bash completes 'haul bench hi' to '$completed'"
+completed=$(bash -c "source '$work/completion.bash'; COMP_WORDS=(haul explain --op ''); COMP_CWORD=3; _haul; echo \"\${COMPREPLY[*]}\"")
+[ "$completed" = 'copy fill' ] || failed "bash completes 'haul explain --op' to '$completed'"
+for shell in zsh fish; do
+  "$haul" completion $shell > "$work/completion.$shell"
+  [ -s "$work/completion.$shell" ] || failed "no completion for $shell"
+  if command -v $shell > /dev/null; then
+    $shell -n "$work/completion.$shell" || failed "$shell completion does not parse"
+  fi
+done
+expect_status 0 'wrote 10 pages' man --out "$work/man"
+for page in "$work"/man/*; do
+  if command -v groff > /dev/null; then
+    warnings=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
+    [ -z "$warnings" ] || failed "$page: $warnings"
+  fi
+  if command -v mandoc > /dev/null; then
+    mandoc -T lint -W warning "$page" || failed "$page"
+  fi
+done
+
+[ $failures = 0 ] && echo 'all passed'
+exit $((failures != 0))

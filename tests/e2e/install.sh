@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# What a user of the installed library does: build every example with pkg-config and with CMake against
+# a staged installation, run it, compare its output; then uninstall and find nothing left.
+# E2E_MAKE=1 installs by `make install` and `make uninstall` (a CI step); else by what those call.
+set -euo pipefail
+
+if [ -n "${E2E_SANITIZE:-}" ]; then
+  echo "skipped: an installed sanitizer build is nobody's use"
+  exit 77
+fi
+for tool in pkg-config cmake; do
+  if ! command -v "$tool" > /dev/null; then
+    echo "skipped: $tool is missing; install it"
+    exit 77
+  fi
+done
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+stage=$work/stage
+usr=$stage/usr
+
+fail() {
+  echo "install test: $1" >&2
+  exit 1
+}
+
+# A build directory of our own: the records of an installation belong to its BUILD, and the tests may
+# run as a user who may not write there.
+installer() {
+  if [ "${E2E_MAKE:-}" = 1 ]; then
+    make -C "$E2E_SOURCE" --no-print-directory "$1" BUILD="$E2E_BUILD" DESTDIR="$stage" PREFIX=/usr
+  else
+    HAUL_INSTALL_RECORDS="$work/records" \
+      "$E2E_SOURCE/scripts/install.sh" "$1" "$E2E_BUILD" /usr "$stage"
+  fi
+}
+
+installer install
+export LD_LIBRARY_PATH=$usr/lib
+export PKG_CONFIG_PATH=$usr/lib/pkgconfig
+export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1
+
+for file in lib/libhaul.so.0 lib/libhaul.so include/haul/haul.h include/haul/haul.hpp share/doc/haul/LICENSE; do
+  [ -e "$usr/$file" ] || fail "$file was not installed"
+done
+version=$(sed -n 's/^#define HAUL_VERSION_[A-Z]* \([0-9]*\)$/\1/p' "$usr/include/haul/haul.h" | paste -sd.)
+[ "$(pkg-config --modversion haul)" = "$version" ] || fail "haul.pc and haul.h name different versions"
+if [ -n "${E2E_HAUL:-}" ]; then
+  env -u LD_LIBRARY_PATH "$usr/bin/haul" --version | grep -qF "$version" ||
+    fail "the installed haul does not run, or --version lacks $version"
+  for file in man/man1/haul.1 bash-completion/completions/haul; do
+    [ -s "$usr/share/$file" ] || fail "share/$file was not installed, or is empty"
+  done
+fi
+
+check_output() {
+  local how=$1 name=$2 program=$3
+  "$program" > "$work/output" 2> "$work/errors" ||
+    fail "examples/$name built by $how exits $?: $(tail -3 "$work/errors")"
+  diff -u "$E2E_SOURCE/examples/$name/expected.txt" "$work/output" >&2 ||
+    fail "examples/$name built by $how prints something else than its expected.txt"
+}
+
+count=0
+for folder in "$E2E_SOURCE"/examples/*/; do
+  name=$(basename "$folder")
+  source=$(find "$folder" -maxdepth 1 -name 'main.c*' -print -quit)
+  [ -n "$source" ] || fail "examples/$name has no main.c or main.cpp"
+  case $source in *.c) compiler='cc -std=c11' ;; *) compiler='c++ -std=c++20' ;; esac
+  # Warnings of the installed headers count, so they are no system headers here.
+  $compiler -O2 -Wall -Wextra -Wpedantic -Werror "$source" -o "$work/$name" \
+    $(pkg-config --cflags --libs haul) -pthread
+  check_output pkg-config "$name" "$work/$name"
+
+  mkdir -p "$work/cmake/$name"
+  cat > "$work/cmake/$name/CMakeLists.txt" << END
+cmake_minimum_required(VERSION 3.22)
+project(example LANGUAGES C CXX)
+set(CMAKE_CXX_STANDARD 20)
+find_package(haul $version REQUIRED)
+find_package(Threads REQUIRED)
+add_executable(example $source)
+target_link_libraries(example PRIVATE haul::haul Threads::Threads)
+END
+  cmake -S "$work/cmake/$name" -B "$work/cmake/$name/build" -DCMAKE_PREFIX_PATH="$usr" > "$work/log" 2>&1 &&
+    cmake --build "$work/cmake/$name/build" >> "$work/log" 2>&1 ||
+    { cat "$work/log" >&2; fail "examples/$name does not build with find_package(haul)"; }
+  check_output CMake "$name" "$work/cmake/$name/build/example"
+  count=$((count + 1))
+done
+[ "$count" -gt 0 ] || fail "there is no example below $E2E_SOURCE/examples"
+
+installer uninstall
+[ ! -e "$stage" ] || fail "uninstall left: $(find "$stage" | head -20)"
+echo "install test: $count examples, built twice, print what they should; uninstall left nothing"

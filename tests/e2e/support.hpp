@@ -1,0 +1,203 @@
+// What the end-to-end tests share: a child process with a fresh library, memory with a pattern, and ways to take things away.
+// Every test runs the library in children: each begins with no mover, no rings and the environment it sets.
+#pragma once
+
+#include <haul/haul.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+namespace e2e {
+
+inline constexpr std::size_t kib = 1024, mib = 1024 * 1024;
+inline constexpr int skip_status = 77;
+
+// In a child: the condition holds, or the child ends and its test fails. (GoogleTest's own checks stay in the parent.)
+#define CHILD_CHECK(condition)                                                                  \
+  do {                                                                                          \
+    if (!(condition)) {                                                                         \
+      std::fprintf(stderr, "%s:%d: child %d: %s is false (last error: %s)\n", __FILE__, __LINE__, \
+                   getpid(), #condition, haul_last_error());                                    \
+      _exit(1);                                                                                 \
+    }                                                                                           \
+  } while (false)
+
+// As above for equality, with both sides shown.
+#define CHILD_EQUAL(a, b)                                                                         \
+  do {                                                                                            \
+    const auto left_value = static_cast<long long>(a);                                            \
+    const auto right_value = static_cast<long long>(b);                                           \
+    if (left_value != right_value) {                                                              \
+      std::fprintf(stderr, "%s:%d: child %d: %s is %lld, but %s is %lld (last error: %s)\n",      \
+                   __FILE__, __LINE__, getpid(), #a, left_value, #b, right_value, haul_last_error()); \
+      _exit(1);                                                                                   \
+    }                                                                                             \
+  } while (false)
+
+// Ends the calling process by SIGALRM if it takes longer: a hang is a failure.
+inline void limit_seconds(unsigned seconds) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  seconds *= 4;
+#endif
+  signal(SIGALRM, SIG_DFL);
+  alarm(seconds);
+}
+
+inline void sleep_ms(unsigned ms) {
+  timespec time{ms / 1000, static_cast<long>(ms % 1000) * 1'000'000};
+  while (nanosleep(&time, &time) != 0 && errno == EINTR) {
+  }
+}
+
+// Forks a child that runs `body` (an int for its exit status, 0 is good) within `seconds`. Its pid.
+template <class Body>
+pid_t start_child(Body body, unsigned seconds = 60) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    limit_seconds(seconds);
+    _exit(body());
+  }
+  return child;
+}
+
+// How a child ended: its exit status, or 1000 + the signal that ended it.
+inline int end_of(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return -1;
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+template <class Body>
+int run_child(Body body, unsigned seconds = 60) {
+  return end_of(start_child(body, seconds));
+}
+
+// Calibration in the background would take a core and wake movers; tests of anything else do without, and leave no file.
+inline void quiet_environment() {
+  setenv("HAUL_TUNE_BACKGROUND", "off", 1);
+  setenv("HAUL_TUNE_CACHE", "/nonexistent/haul-e2e", 1);
+}
+
+// Processes of other tests on this machine must not take the lease away; and a copy goes to the mover whatever its size.
+inline void always_mover() {
+  quiet_environment();
+  setenv("HAUL_MOVER_LEASE", "off", 1);
+  setenv("HAUL_PLAN_MOVER", "thread", 1);
+}
+
+// Page-aligned memory of its own, with inaccessible pages on both sides.
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes) : bytes_(bytes), whole_((bytes + 4095) / 4096 * 4096 + 8192) {
+    void* at = mmap(nullptr, whole_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) {
+      std::perror("mmap");
+      _exit(1);
+    }
+    base_ = static_cast<unsigned char*>(at);
+    mprotect(base_, 4096, PROT_NONE);
+    mprotect(base_ + whole_ - 4096, 4096, PROT_NONE);
+  }
+  ~Buffer() { munmap(base_, whole_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  unsigned char* data() const { return base_ + 4096; }
+  std::size_t size() const { return bytes_; }
+  unsigned char& operator[](std::size_t at) const { return data()[at]; }
+
+  // Bytes that tell their position and `seed`, so that a copy from elsewhere shows.
+  void fill(std::uint64_t seed) const {
+    for (std::size_t at = 0; at < bytes_; ++at) data()[at] = expected(seed, at);
+  }
+  void clear() const { std::memset(data(), 0, bytes_); }
+  static unsigned char expected(std::uint64_t seed, std::size_t at) {
+    std::uint64_t x = (at + seed * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
+    return static_cast<unsigned char>(x >> 56 | 1);
+  }
+
+ private:
+  std::size_t bytes_, whole_;
+  unsigned char* base_;
+};
+
+inline haul_state state_now() {
+  haul_state state{};
+  state.size = sizeof state;
+  CHILD_CHECK(haul_query(&state) == 0);
+  return state;
+}
+
+// Wakes the mover and sees it awake; for tests that are about copies in flight.
+inline bool wake_and_see() {
+  for (int turn = 0; turn < 2000; ++turn) {
+    if (haul_wake() != 0) return false;
+    if (state_now().mover_state == 1) return true;
+    sleep_ms(1);
+  }
+  return false;
+}
+
+inline unsigned cpus_allowed() {
+  cpu_set_t mask;
+  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask)) : 1;
+}
+
+// From now on these system calls of the calling process fail with `error`.
+inline bool refuse_system_calls(std::initializer_list<int> numbers, int error) {
+  sock_filter filter[64];
+  unsigned short length = 0;
+  filter[length++] = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
+  for (const int number : numbers) {
+    filter[length++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1);
+    filter[length++] =
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (static_cast<unsigned>(error) & SECCOMP_RET_DATA));
+  }
+  filter[length++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  sock_fprog program{length, filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+}
+
+// The state of a copy that must simply work: submits, waits, compares.
+inline void copy_works(std::size_t bytes, std::uint64_t seed) {
+  const Buffer src(bytes), dst(bytes);
+  src.fill(seed);
+  dst.clear();
+  CHILD_EQUAL(haul_wait(haul_copy(dst.data(), src.data(), bytes)), 0);
+  CHILD_EQUAL(std::memcmp(dst.data(), src.data(), bytes), 0);
+}
+
+inline bool unprivileged() { return geteuid() != 0; }
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool thread_sanitizer = true;
+#else
+inline constexpr bool thread_sanitizer = false;
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitizer = true;
+#else
+inline constexpr bool sanitizer = false;
+#endif
+
+}  // namespace e2e
