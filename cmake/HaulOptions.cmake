@@ -26,6 +26,10 @@ if(HAUL_SANITIZE)
   target_compile_options(haul_options INTERFACE
     -fsanitize=${HAUL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(haul_options INTERFACE -fsanitize=${HAUL_SANITIZE})
+  if(HAUL_SANITIZE MATCHES "undefined")
+    # src/ has no RTTI, which this one check reads.
+    target_compile_options(haul_options INTERFACE -fno-sanitize=vptr)
+  endif()
   # GCC 12's ThreadSanitizer cannot map its shadow where the kernel randomizes more than 28 bits.
   if(sanitize_thread AND EXISTS /proc/sys/vm/mmap_rnd_bits)
     file(READ /proc/sys/vm/mmap_rnd_bits random_bits)

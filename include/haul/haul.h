@@ -196,19 +196,20 @@ static inline haul_request haul_request_fill(void* dst, uint64_t pattern, uint8_
 }
 
 /* Copies len bytes within this process, with memmove semantics (the ranges may overlap), both sides
- * cacheable. From the planner's threshold on (haul_plan.inline_below_bytes) it publishes the copy
- * and returns, without allocation, lock or system call while the mover is awake; below, and when
- * the ring is full, it copies before it returns. The thread's first copy of that size makes its
- * ring, the process's first one the mover's thread. Requests are unordered with each other:
- * HAUL_FENCE or a wait orders them. len 0 is done at once, whatever the pointers are.
+ * cacheable. A copy of haul_plan.mover_from_bytes or more it publishes and returns, without
+ * allocation, lock or system call while the mover is awake; one below inline_below_bytes, or when
+ * the ring is full, it makes before it returns; in between, a timed read of two bytes of the source
+ * decides. The thread's first copy that is published makes its ring, the process's first one the
+ * mover's thread. Requests are unordered with each other: HAUL_FENCE or a wait orders them. len 0
+ * is done at once, whatever the pointers are.
  * A wrong argument (NULL, a range past 2^56) or a call after haul_shutdown() gives a failed ticket:
  * nothing is copied, and haul_test() and haul_wait() on it return HAUL_EINVAL or HAUL_ECLOSED.
  * Never waits for another request. (Paper 000, III-C; paper 003, III: BLKCPY.) */
 HAUL_API haul_ticket haul_copy(void* dst, const void* src, size_t len);
 
 /* Fills len bytes with a pattern of pattern_bytes (1, 2, 4 or 8; else a ticket with HAUL_EINVAL),
- * beginning with its low byte at dst; dst and len need no alignment. Otherwise as haul_copy.
- * (Paper 003, III: BLKINIT.) */
+ * beginning with its low byte at dst; dst and len need no alignment. From mover_from_bytes on it is
+ * published. Otherwise as haul_copy. (Paper 003, III: BLKINIT.) */
 HAUL_API haul_ticket haul_fill(void* dst, uint64_t pattern, size_t pattern_bytes, size_t len);
 
 /* Submits count requests in order; tickets[i] is request i's. tickets may be NULL: then
@@ -227,11 +228,12 @@ HAUL_API int haul_submit(const haul_request* requests, size_t count, haul_ticket
 /* ---- tickets ------------------------------------------------------------------------------ */
 
 /* 1: done, every byte visible, source and destination are the caller's again. 0: pending. Negative:
- * how it failed (this counts as observing: haul may forget it when it needs the room, and keeps it
- * until then). HAUL_EINVAL: the ticket is none of haul's. HAUL_ESTALE: of another process, or more
- * than 65536 failures went unobserved and this ticket's may be among those forgotten. Never blocks,
- * never helps. From a signal handler only while no request of the process has failed: telling
- * failures apart takes a lock. */
+ * how it failed. That counts as observing: once 65536 failures are remembered, haul may forget it
+ * for a newer one, and a later test of the same ticket may then say 1. HAUL_EINVAL: also a ticket
+ * that is none of haul's. HAUL_ESTALE: of another process; or more than 65536 failures went
+ * unobserved, and this ticket's may be among those forgotten. Never blocks, never helps. In a
+ * signal handler that interrupts a call of its own thread which deals with a failure, a failed
+ * ticket may read as pending. */
 HAUL_API int haul_test(haul_ticket ticket);
 
 /* Blocks until the request has ended. 0: every byte is visible. Negative: as haul_test. Helps: it
@@ -277,10 +279,10 @@ HAUL_API int haul_drain(void);
  * is reaped. What a thread has not reaped when it exits is dropped. */
 HAUL_API int haul_reap(haul_completion* entries, size_t max);
 
-/* A descriptor for poll or epoll; made at the first call, the same from then on. It becomes
- * readable once after haul_reap_arm() when an entry arrives. Do not read, write or close it: it is
- * haul's, and passes on to another thread when this one exits. In a child of fork it is closed; ask
- * anew. Returns the descriptor, or HAUL_ENOMEM. */
+/* A descriptor for poll or epoll; made at the thread's first call, the same from then on. It
+ * becomes readable once after haul_reap_arm() when an entry arrives. Do not read, write or close
+ * it: it is haul's, and is closed when, after this thread has exited, another takes over its ring.
+ * In a child of fork it is closed; ask anew. Returns the descriptor, or HAUL_ENOMEM. */
 HAUL_API int haul_reap_eventfd(void);
 
 /* Clears the descriptor and arms it for one signal. Returns 1 if entries wait already (reap; it is
@@ -315,6 +317,8 @@ typedef struct haul_plan {
   uint64_t chunk_bytes;        /* of a full one; the last ones are smaller, the first up to twice */
   uint64_t inline_below_bytes; /* ordinary requests of fewer bytes are the caller's, in the mover's
                                   present state; UINT64_MAX: all */
+  uint64_t mover_from_bytes;   /* copies from here on are the mover's; in between, the caller's if
+                                  a timed read finds the source cached; UINT64_MAX: none */
   char scheme[8];              /* SCNI, MCNI, SCI, MCI (paper 000, I) */
   char mover[16];              /* caller, thread */
   char engine[16];             /* cpu, cma, fault; none if no engine can */
@@ -326,7 +330,8 @@ typedef struct haul_plan {
 
 /* Plans without submitting. The request is checked as by haul_submit() and refused alike; a request
  * that no engine can do is explained, not refused. HAUL_EINVAL: NULL, or plan->size is too small.
- * Reads no user memory but the request. Never blocks. */
+ * Between the thresholds it reads two bytes of the source, as a submit would, and faults where they
+ * are not mapped; else no memory but the request. Never blocks. */
 HAUL_API int haul_explain(const haul_request* request, haul_plan* plan);
 
 /* One engine as `haul info` shows it. */
@@ -337,7 +342,7 @@ typedef struct haul_engine_info {
   char spaces[64];  /* what it reaches, in words */
   char status[192]; /* "ready", or why not and what to do about it */
   /* Pieces moved so far by this process, and their bytes; what haul_copy() and haul_fill() moved
-   * at once, below the threshold, is not counted. */
+   * at once, without a plan, is not counted. */
   uint64_t chunks, bytes;
 } haul_engine_info;
 
@@ -348,8 +353,8 @@ HAUL_API int haul_engine(unsigned index, haul_engine_info* info);
 /* This process's movers and counters. The counters are read one by one, while others count on. */
 typedef struct haul_state {
   uint32_t size;        /* set to sizeof(haul_state) by the caller */
-  uint32_t mover_state; /* 0 none yet, 1 awake, 2 asleep, 3 core leased by another process,
-                           4 impossible here */
+  uint32_t mover_state; /* 0 none yet, 1 awake, 2 asleep, 3 the lease is refused (another
+                           process has the core), 4 impossible here */
   int32_t mover_cpu;    /* the leased core; -1 without, or not pinned */
   uint32_t threads;     /* rings in use */
   uint64_t submitted, inlined, dedicated; /* requests of threads that have a ring: all, run by the
@@ -372,8 +377,9 @@ HAUL_API int haul_wake(void);
 
 /* Calibrates in the foreground (about two seconds; needs the mover), takes the figures into use and
  * stores them for later processes. progress (optional) is called with 0 to 100 on the calling
- * thread. HAUL_EAGAIN, HAUL_ENOTSUP: there is no mover now, or here. HAUL_ENOMEM: no memory for the
- * buffers. Another error: measured and in use, but not stored; haul_last_error() says why. */
+ * thread. HAUL_EAGAIN, HAUL_ENOTSUP, HAUL_ECLOSED: there is no mover now, here, or any more.
+ * HAUL_ENOMEM: no memory for the buffers. Another error: measured and in use, but not stored;
+ * haul_last_error() says why. */
 HAUL_API int haul_tune(void (*progress)(int percent, void* context), void* context);
 
 /* Finishes everything in flight, stops the movers, gives the core back. Later submits are refused

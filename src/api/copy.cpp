@@ -2,6 +2,7 @@
 #include "copy/copy.hpp"
 #include "api/convert.hpp"
 #include "api/startup.hpp"
+#include "copy/cache_lines.hpp"
 #include "mover/submit.hpp"
 
 namespace haul::api {
@@ -55,9 +56,20 @@ haul_ticket moved_inline(std::size_t length) noexcept {
   return to_c(Ticket::decided(Code::ok, length));
 }
 
-// Is a plain request of this length the caller's own to make?
-bool is_inline(std::size_t length) noexcept {
-  return length < gate.inline_below.load(std::memory_order_relaxed) &&
+// Is a plain copy the caller's own to make? Between the thresholds that depends on where the source
+// lies. (After haul_shutdown() the long road refuses.)
+bool is_inline(const void* src, std::size_t length) noexcept {
+  if (gate.closed.load(std::memory_order_relaxed)) [[unlikely]]
+    return false;
+  if (length < gate.inline_below.load(std::memory_order_relaxed)) return true;
+  return length < gate.mover_from.load(std::memory_order_relaxed) &&
+         !gate.planned.load(std::memory_order_relaxed) && !copy::in_memory(src, length);
+}
+
+// A fill has no source that could be far away.
+bool is_inline_fill(std::size_t length) noexcept {
+  return length < gate.mover_from.load(std::memory_order_relaxed) &&
+         !gate.planned.load(std::memory_order_relaxed) &&
          !gate.closed.load(std::memory_order_relaxed);
 }
 
@@ -66,7 +78,7 @@ bool is_inline(std::size_t length) noexcept {
 extern "C" HAUL_API haul_ticket haul_copy(void* dst, const void* src, std::size_t len) {
   if (!plain_ok(dst, src, len)) [[unlikely]]
     return refuse_plain(dst, src, len, false);
-  if (is_inline(len)) {
+  if (is_inline(src, len)) {
     copy::move_bytes(dst, src, len, Affinity::cacheable, Affinity::cacheable);
     return moved_inline(len);
   }
@@ -87,7 +99,7 @@ extern "C" HAUL_API haul_ticket haul_fill(void* dst, std::uint64_t pattern,
                              "A pattern of %zu bytes cannot be filled with; use 1, 2, 4 or 8.",
                              pattern_bytes));
   }
-  if (is_inline(len)) {
+  if (is_inline_fill(len)) {
     copy::fill_bytes(dst, len, pattern, static_cast<unsigned>(pattern_bytes), Affinity::cacheable);
     return moved_inline(len);
   }

@@ -8,6 +8,7 @@
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"
 #include "mover/counters.hpp"
+#include "mover/lease.hpp"
 #include "mover/submit.hpp"
 #include "tune/background.hpp"
 
@@ -48,9 +49,10 @@ void describe_mover(plan::MoverState state, int cpu, haul_state* out) noexcept {
       std::snprintf(text, sizeof text, "Asleep; a large copy or haul_wake() wakes it.");
       break;
     case plan::MoverState::denied:
-      std::snprintf(text, sizeof text,
-                    "Another process leases the node's mover core; copies are inline until it is "
-                    "free (asked again every 50 ms).");
+      std::snprintf(text, sizeof text, "%s; copies are inline meanwhile (asked again every 50 ms).",
+                    lease_refusal() == Code::again
+                        ? "Another process leases the node's mover core"
+                        : "The lease's socket cannot be made: raise ulimit -n, or allow AF_UNIX");
       break;
     case plan::MoverState::impossible:
       std::snprintf(text, sizeof text,
@@ -106,7 +108,8 @@ extern "C" HAUL_API int haul_explain(const haul_request* request, haul_plan* pla
   plan->size = sizeof *plan;
   plan->chunks = decided.chunks.count();
   plan->chunk_bytes = decided.chunks.unit;
-  plan->inline_below_bytes = explanation.inputs.threshold;
+  plan->inline_below_bytes = explanation.inputs.thresholds.in_memory;
+  plan->mover_from_bytes = explanation.inputs.thresholds.any;
   put(plan->scheme, scheme_of(decided, explanation.inputs));
   put(plan->mover, name_of(decided.mover));
   put(plan->engine, decided.engine >= 0

@@ -36,7 +36,7 @@ unsigned allowed_cpus() noexcept;        // how many CPUs the calling thread's m
                                          // included); 1 if unknown
 bool pin_thread(unsigned cpu) noexcept;  // the calling thread
 bool unpin_thread() noexcept;            // back to the mask this thread had before it was pinned
-void lowest_priority() noexcept;  // the calling thread runs when nothing else does (SCHED_IDLE)
+void lowest_priority() noexcept;         // the calling thread runs when others leave time (nice 19)
 void name_thread(const char* name) noexcept;  // 15 bytes
 unsigned user_id() noexcept;                  // the effective one
 // Starts a joinable thread on a small stack (256 KiB and what thread-local storage takes) with all

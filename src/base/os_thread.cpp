@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -117,8 +118,9 @@ bool unpin_thread() noexcept {
 
 void lowest_priority() noexcept {
   const KeepErrno keep;
-  sched_param parameters{};
-  sched_setscheduler(0, SCHED_IDLE, &parameters);
+  // Linux keeps this figure for each thread. Not SCHED_IDLE: on a busy machine such a thread could
+  // stand still for minutes with a lock in its hand.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
 }
 
 void name_thread(const char* name) noexcept {

@@ -65,6 +65,14 @@ bool is_resident(const std::byte* address, std::uint32_t threshold_cycles) noexc
   return timed_read_cycles(address) < threshold_cycles;
 }
 
+bool in_memory(const void* range, std::size_t len) noexcept {
+  const auto* bytes = static_cast<const std::byte*>(range);
+  const std::uint32_t threshold = residency_threshold_cycles();
+  // Off the page starts, which prefetchers and neighbours touch more than the rest.
+  return !is_resident(bytes + len / 8 * 3, threshold) &&
+         !is_resident(bytes + len / 8 * 7, threshold);
+}
+
 void flush_lines(const std::byte* first, const std::byte* end) noexcept {
   if (cpu_features().clflushopt) {
     flush_lines_unordered(first, end);

@@ -25,14 +25,15 @@ constinit std::size_t l2_bytes = 1u << 20,
                       l3_bytes = 32u << 20;  // until the mover has read the topology
 constinit Seqlock<plan::Inputs> published;
 
+static_assert(knob_auto == UINT64_MAX);  // as plan::Settings::inline_bytes means it
+
 plan::Settings read_settings() noexcept {
   plan::Settings settings;
   settings.mover_caller = knob_number(Knob::plan_mover) == 1;
   settings.mover_thread = knob_number(Knob::plan_mover) == 2;
   settings.block_log2 =
       static_cast<std::uint32_t>(std::countr_zero(knob_number(Knob::copy_block_bytes)));
-  if (auto bytes = parse_bytes(knob_text(Knob::plan_inline_bytes)); bytes)
-    settings.inline_bytes = *bytes;
+  settings.inline_bytes = knob_number(Knob::plan_inline_bytes);
   if (const Engine* engine = engine_by_name(knob_text(Knob::plan_engine)); engine != nullptr) {
     for (std::size_t i = 0; i < engine_count(); ++i) {
       if (&engine_at(i) == engine) settings.engine = static_cast<int>(i);
@@ -51,25 +52,29 @@ void refresh() noexcept {
   inputs.l3_bytes = l3_bytes;
   inputs.calibration = figures;
   inputs.settings = read_settings();
-  std::uint64_t below = UINT64_MAX, invest = UINT64_MAX;
+  std::uint64_t invest = UINT64_MAX;
   const bool possible =
       inputs.mover != plan::MoverState::denied && inputs.mover != plan::MoverState::impossible;
-  if (possible && !held && !inputs.settings.mover_caller) {
-    below = inputs.settings.mover_thread ? 0 : plan::inline_below(inputs);
+  if (!possible || held || inputs.settings.mover_caller) {
+    inputs.thresholds = plan::Thresholds{UINT64_MAX, UINT64_MAX};
+  } else if (inputs.settings.mover_thread) {
+    inputs.thresholds = plan::Thresholds{0, 0};
+  } else {
+    inputs.thresholds = plan::thresholds_of(inputs);
     if (inputs.mover != plan::MoverState::awake) {
       plan::Inputs awake = inputs;
       awake.mover = plan::MoverState::awake;
-      invest = plan::inline_below(awake);
+      invest = plan::thresholds_of(awake).any;
     }
   }
   inputs.held = held;
-  inputs.threshold = below;
   published.write(inputs);
   const bool engine_set = inputs.settings.engine >= 0;
   gate.planned.store(engine_set, std::memory_order_relaxed);
   gate.block_log2.store(inputs.settings.block_log2, std::memory_order_relaxed);
   gate.invest_from.store(invest, std::memory_order_relaxed);
-  gate.inline_below.store(engine_set ? 0 : below, std::memory_order_relaxed);
+  gate.mover_from.store(inputs.thresholds.any, std::memory_order_relaxed);
+  gate.inline_below.store(engine_set ? 0 : inputs.thresholds.in_memory, std::memory_order_relaxed);
 }
 
 class Lock {
@@ -83,6 +88,7 @@ class Lock {
 }  // namespace
 
 constinit Gate gate{{default_start_bytes},
+                    {default_start_bytes},
                     {default_invest_bytes},
                     {0},
                     {plan::MoverState::none},

@@ -10,10 +10,12 @@
 namespace haul {
 
 struct alignas(64) Gate {
-  std::atomic<std::uint64_t>
-      inline_below;  // shorter ordinary copies are made by the caller; UINT64_MAX: all
-  std::atomic<std::uint64_t>
-      invest_from;  // the mover sleeps: inline copies from this length on count towards waking it
+  // Shorter ordinary copies are the caller's (UINT64_MAX: all are), copies from mover_from on the
+  // mover's. In between, the caller's if the source is cached.
+  std::atomic<std::uint64_t> inline_below;
+  std::atomic<std::uint64_t> mover_from;
+  // The mover sleeps: inline copies from this length on count towards waking it.
+  std::atomic<std::uint64_t> invest_from;
   std::atomic<std::uint32_t> asleep;  // 1: the mover sleeps, or is about to; futex word
   std::atomic<plan::MoverState> state;
   std::atomic<std::uint32_t> block_log2;

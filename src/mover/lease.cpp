@@ -17,6 +17,7 @@ struct Lease {
   std::atomic<int> fd{none};
 };
 constinit Lease leases[max_movers];
+constinit std::atomic<Code> refusal{Code::ok};
 
 }  // namespace
 
@@ -26,12 +27,16 @@ Code take_lease(unsigned index) noexcept {
   char name[32];
   std::snprintf(name, sizeof name, "haul-mover-%u", index);
   const int fd = os::bind_abstract(name);
-  if (fd == -EADDRINUSE) return Code::again;
   // No socket to be had (descriptors exhausted, a filter): the lease cannot be shown to be ours, so
   // it is not.
-  if (fd < 0) return Code::no_memory;
-  leases[index].fd.store(fd, std::memory_order_relaxed);
-  return Code::ok;
+  const Code code = fd >= 0 ? Code::ok : fd == -EADDRINUSE ? Code::again : Code::no_memory;
+  if (index == 0) refusal.store(code, std::memory_order_relaxed);
+  if (code == Code::ok) leases[index].fd.store(fd, std::memory_order_relaxed);
+  return code;
+}
+
+Code lease_refusal() noexcept {
+  return refusal.load(std::memory_order_relaxed);
 }
 
 void drop_lease(unsigned index) noexcept {

@@ -11,6 +11,9 @@ namespace haul {
 // HAUL_MOVER_LEASE=off: always granted.
 Code take_lease(unsigned index) noexcept;
 
+// Why the last attempt at lease 0 was refused; ok if it was not.
+Code lease_refusal() noexcept;
+
 void drop_lease(unsigned index) noexcept;
 
 // In a child: the parent's leases are not ours to keep.

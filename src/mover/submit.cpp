@@ -1,6 +1,7 @@
 // The long road: plan, then publish or run here.
 #include "mover/submit.hpp"
 
+#include "copy/cache_lines.hpp"
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"
 #include "mover/counters.hpp"
@@ -37,18 +38,29 @@ void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
   }
 }
 
+// Between the thresholds it matters whether the source is cached; only there is it looked at.
+bool source_in_memory(const Request& request, const plan::Inputs& inputs) noexcept {
+  const bool may_look = request.operation == Operation::copy && request.src_space == self_space &&
+                        request.dst_space == self_space && !request.checked &&
+                        !request.force_inline && !request.force_dedicated;
+  return may_look && request.length >= inputs.thresholds.in_memory &&
+         request.length < inputs.thresholds.any && request.src->length != 0 &&
+         copy::in_memory(reinterpret_cast<const void*>(request.src->address), request.src->length);
+}
+
 void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noexcept {
-  inputs->request =
-      plan::RequestFacts{request.operation,
-                         request.dst_affinity,
-                         request.src_affinity,
-                         request.length,
-                         request.dst_space == self_space && request.src_space == self_space,
-                         any_overlap(request),
-                         request.checked,
-                         request.fence && ring != nullptr && !ring->quiet(),
-                         request.force_inline,
-                         request.force_dedicated};
+  plan::RequestFacts& facts = inputs->request;
+  facts.operation = request.operation;
+  facts.dst_affinity = request.dst_affinity;
+  facts.src_affinity = request.src_affinity;
+  facts.length = request.length;
+  facts.self_only = request.dst_space == self_space && request.src_space == self_space;
+  facts.overlapping = any_overlap(request);
+  facts.checked = request.checked;
+  facts.source_in_memory = source_in_memory(request, *inputs);
+  facts.fenced_behind = request.fence && ring != nullptr && !ring->quiet();
+  facts.force_inline = request.force_inline;
+  facts.force_dedicated = request.force_dedicated;
 }
 
 // One piece by a synchronous engine, on this thread. What the engine leaves, the CPU does, where it

@@ -2,8 +2,6 @@
 // docs/design/hot-path.md.
 #include <pthread.h>
 
-#include <cstdlib>
-
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/knobs.hpp"
@@ -47,9 +45,8 @@ constinit std::uint64_t round_trip_measured_ns = 0;
 // Picks and takes a core: by knob, else the nearest one to the submitter that is not the
 // submitter's own.
 int choose_core(unsigned index) noexcept {
-  const char* wanted = knob_text(Knob::mover_cpu);
-  if (wanted[0] >= '0' && wanted[0] <= '9') {
-    const auto cpu = static_cast<unsigned>(std::strtoul(wanted, nullptr, 10)) + index;
+  if (const std::uint64_t wanted = knob_number(Knob::mover_cpu); wanted != knob_auto) {
+    const auto cpu = static_cast<unsigned>(wanted) + index;
     return os::pin_thread(cpu) ? static_cast<int>(cpu) : -1;
   }
   std::uint16_t order[max_movers];

@@ -1,6 +1,7 @@
 // The decision, its thresholds and its reasons.
 #include "plan/plan.hpp"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -35,20 +36,36 @@ double hand_over_ns(const Inputs& inputs) noexcept {
   return figures.submit_ns + 2 * round_trip(inputs) + wake;
 }
 
-// The least a copy of this length costs a caller that does it itself: its data may be as near as
-// the caches are large.
-double least_inline_line_ns(const Inputs& inputs, std::size_t length) noexcept {
+// What a copy of this length costs the caller a line at the least: the data may be as near as the
+// caches are large, unless its source is known to lie in memory.
+double inline_line_ns(const Inputs& inputs, std::size_t length, bool in_memory) noexcept {
   const Calibration& figures = inputs.calibration;
+  if (in_memory) return figures.cold_line_ns;
   if (length <= inputs.l2_bytes / 2) return figures.hot_line_ns;  // both sides must fit
   if (length <= inputs.l3_bytes / 2) return figures.l3_line_ns;
   return figures.cold_line_ns;
 }
 
-// Does handing over pay even where the caller's own copy is at its best?
-bool pays(const Inputs& inputs, std::size_t length) noexcept {
+// Does handing over pay?
+bool pays(const Inputs& inputs, std::size_t length, bool in_memory) noexcept {
   const double lines = static_cast<double>(length) / 64;
-  return lines * (least_inline_line_ns(inputs, length) - remote_line(inputs)) >
-         hand_over_ns(inputs);
+  const double probe_ns = in_memory ? 250 : 0;
+  return lines * (inline_line_ns(inputs, length, in_memory) - remote_line(inputs)) >
+         hand_over_ns(inputs) + probe_ns;
+}
+
+// The smallest length from which on handing over always pays.
+std::uint64_t threshold_of(const Inputs& inputs, bool in_memory) noexcept {
+  if (inputs.settings.inline_bytes != UINT64_MAX) return inputs.settings.inline_bytes;
+  std::uint64_t threshold = UINT64_MAX;
+  for (unsigned log2 = 40; log2 >= 12; --log2) {
+    for (unsigned quarter = 4; quarter-- > 0;) {
+      const std::uint64_t length = (std::uint64_t{4} + quarter) << (log2 - 2);
+      if (!pays(inputs, length, in_memory)) return threshold;
+      threshold = length;
+    }
+  }
+  return threshold;
 }
 
 int find_engine(const Inputs& inputs, Reasons* reasons) noexcept {
@@ -124,24 +141,31 @@ Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
         "wait for them.");
     return Mover::thread;
   }
-  const std::uint64_t threshold = inputs.threshold;
-  if (request.length < threshold) {
-    if (threshold == UINT64_MAX) {
-      say(reasons,
-          "The caller copies: at this distance of the cores (round trip %.0f ns) handing over "
-          "never pays.",
-          round_trip(inputs));
-    } else {
-      say(reasons,
-          "The caller copies: %zu bytes are fewer than the %llu from which handing over pays.",
-          request.length, static_cast<unsigned long long>(threshold));
-    }
-    return Mover::caller;
+  const Thresholds& thresholds = inputs.thresholds;
+  const bool in_memory = request.source_in_memory;
+  const std::uint64_t threshold = in_memory ? thresholds.in_memory : thresholds.any;
+  const char* where = in_memory ? " for a source in memory" : " wherever the source lies";
+  if (request.length >= threshold) {
+    say(reasons,
+        "A dedicated core copies: %zu bytes are at least the %llu from which handing over pays%s.",
+        request.length, static_cast<unsigned long long>(threshold), where);
+    return Mover::thread;
   }
-  say(reasons,
-      "A dedicated core copies: %zu bytes are at least the %llu from which handing over pays.",
-      request.length, static_cast<unsigned long long>(threshold));
-  return Mover::thread;
+  if (threshold == UINT64_MAX) {
+    say(reasons,
+        "The caller copies: at this distance of the cores (round trip %.0f ns) handing over never "
+        "pays%s.",
+        round_trip(inputs), where);
+  } else {
+    say(reasons,
+        "The caller copies: %zu bytes are fewer than the %llu from which handing over pays%s.",
+        request.length, static_cast<unsigned long long>(threshold), where);
+  }
+  if (!in_memory && request.length >= thresholds.in_memory) {
+    say(reasons, "From %llu bytes on it would pay if the source lay in memory, but it is cached.",
+        static_cast<unsigned long long>(thresholds.in_memory));
+  }
+  return Mover::caller;
 }
 
 void explain_costs(const Inputs& inputs, Reasons* reasons) noexcept {
@@ -153,11 +177,11 @@ void explain_costs(const Inputs& inputs, Reasons* reasons) noexcept {
       "caller reads back.",
       hand_over_ns(inputs) / 1000, states[static_cast<unsigned>(inputs.mover)], round_trip(inputs),
       remote_line(inputs));
-  say(reasons,
-      "Copying it itself costs the caller at least %.1f us (%.2f ns a line, as if all were in the "
-      "nearest cache it fits).",
-      lines * least_inline_line_ns(inputs, inputs.request.length) / 1000,
-      least_inline_line_ns(inputs, inputs.request.length));
+  const double line_ns =
+      inline_line_ns(inputs, inputs.request.length, inputs.request.source_in_memory);
+  say(reasons, "Copying it itself costs the caller %s%.1f us (%.2f ns a line%s).",
+      inputs.request.source_in_memory ? "about " : "at least ", lines * line_ns / 1000, line_ns,
+      inputs.request.source_in_memory ? "" : ", as if all were in the nearest cache it fits");
   say(reasons, "Figures: %s.",
       inputs.calibration.measured ? "measured on this machine"
                                   : "safe defaults; haul tune measures this machine");
@@ -169,19 +193,9 @@ const char* name_of(Mover mover) noexcept {
   return mover == Mover::caller ? "caller" : "thread";
 }
 
-std::uint64_t inline_below(const Inputs& inputs) noexcept {
-  if (inputs.settings.inline_bytes != UINT64_MAX) return inputs.settings.inline_bytes;
-  // A size must pay, and so must all above: a threshold that is overtaken once the data no longer
-  // fits a cache would not be one.
-  std::uint64_t threshold = UINT64_MAX;
-  for (unsigned log2 = 40; log2 >= 12; --log2) {
-    for (unsigned quarter = 4; quarter-- > 0;) {
-      const std::uint64_t length = (std::uint64_t{4} + quarter) << (log2 - 2);
-      if (!pays(inputs, length)) return threshold;
-      threshold = length;
-    }
-  }
-  return threshold;
+Thresholds thresholds_of(const Inputs& inputs) noexcept {
+  const std::uint64_t any = threshold_of(inputs, false);
+  return Thresholds{std::min(threshold_of(inputs, true), any), any};
 }
 
 Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {

@@ -32,7 +32,8 @@ struct RequestFacts {
   bool self_only = true;     // both sides in this process
   bool overlapping = false;  // a side overlaps the other: one directional chunk
   bool checked = false;
-  bool fenced_behind = false;  // a fence, and earlier requests are pending
+  bool source_in_memory = false;  // a timed read found it in no cache
+  bool fenced_behind = false;     // a fence, and earlier requests are pending
   bool force_inline = false, force_dedicated = false;
 };
 
@@ -55,6 +56,12 @@ struct Settings {
   std::uint32_t block_log2 = 12;
 };
 
+// From which length on a copy goes to the mover; UINT64_MAX: none does.
+struct Thresholds {
+  std::uint64_t in_memory = 0;  // if its source is known to lie in memory
+  std::uint64_t any = 0;        // wherever it lies: even in the caller's nearest cache that it fits
+};
+
 struct Inputs {
   RequestFacts request;
   EngineView engines[max_engine_views];
@@ -67,8 +74,7 @@ struct Inputs {
   std::size_t l3_bytes = 32u << 20;
   Calibration calibration;
   Settings settings;
-  std::uint64_t threshold =
-      0;  // inline_below() of these inputs: it changes with the mover's state, not with the request
+  Thresholds thresholds;  // thresholds_of() these inputs: they change with the mover's state only
 };
 
 inline constexpr std::size_t min_chunk_bytes = 32 * 1024;
@@ -92,9 +98,8 @@ struct Reasons {
 Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept;
 const char* scheme_of(const Plan& plan, const Inputs& inputs) noexcept;
 
-// The smallest length of an ordinary copy within this process that goes to the mover in its present
-// state; UINT64_MAX if none does. make_plan and the gate that submit reads both rest on this one
-// figure.
-std::uint64_t inline_below(const Inputs& inputs) noexcept;
+// The thresholds in the mover's present state. make_plan and the gate that submit reads both rest
+// on these figures. (inputs.thresholds is not read.)
+Thresholds thresholds_of(const Inputs& inputs) noexcept;
 
 }  // namespace haul::plan

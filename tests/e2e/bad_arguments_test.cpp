@@ -60,7 +60,7 @@ TEST(BadArguments, NullIsRefusedUnlessEmpty) {
 
 TEST(BadArguments, RangesPastTheAddressSpaceAreRefused) {
   EXPECT_EQ(in_both_states([] {
-    char bytes[64];
+    char bytes[64] = {};
     auto* top = reinterpret_cast<char*>(UINTPTR_MAX - 15);
     is_refused(haul_copy(bytes, bytes, SIZE_MAX), HAUL_EINVAL);
     is_refused(haul_copy(bytes, bytes + 1, SIZE_MAX - 64), HAUL_EINVAL);

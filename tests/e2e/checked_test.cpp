@@ -183,7 +183,9 @@ TEST(Checked, WithoutItTheProcessGetsTheSignal) {
         return 0;
       });
       EXPECT_NE(end, 0) << "kind " << kind << " flags " << flags;
-      if (!sanitizer) EXPECT_EQ(end, 1000 + (kind == 2 ? SIGBUS : SIGSEGV)) << "kind " << kind << " flags " << flags;
+      if (!sanitizer) {
+        EXPECT_EQ(end, 1000 + (kind == 2 ? SIGBUS : SIGSEGV)) << "kind " << kind << " flags " << flags;
+      }
     }
   }
 }

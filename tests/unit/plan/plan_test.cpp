@@ -16,7 +16,7 @@ Inputs near_machine() {
   inputs.engines[2] = EngineView{"fault", true, true, false, false, false};
   inputs.mover = MoverState::awake;
   inputs.calibration = Calibration{true, 110, 30, 10000, 60000, 0.47, 0.95, 2.5, 0.29};
-  inputs.threshold = inline_below(inputs);
+  inputs.thresholds = thresholds_of(inputs);
   return inputs;
 }
 
@@ -29,11 +29,11 @@ bool mentions(const Reasons& reasons, const char* text) {
 
 TEST(Plan, TheThresholdDividesCallerFromThread) {
   Inputs inputs = near_machine();
-  ASSERT_GT(inputs.threshold, 16u << 10);
-  ASSERT_LT(inputs.threshold, 1u << 20);
-  inputs.request.length = inputs.threshold - 1;
+  ASSERT_GT(inputs.thresholds.any, 16u << 10);
+  ASSERT_LT(inputs.thresholds.any, 1u << 20);
+  inputs.request.length = inputs.thresholds.any - 1;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
-  inputs.request.length = inputs.threshold;
+  inputs.request.length = inputs.thresholds.any;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
 }
 
@@ -41,7 +41,7 @@ TEST(Plan, EveryLengthAboveTheThresholdPays) {
   for (const double remote : {0.1, 0.29, 0.5, 0.9, 1.5, 2.4, 3.0}) {
     Inputs inputs = near_machine();
     inputs.calibration.remote_line_ns = remote;
-    const std::uint64_t threshold = inline_below(inputs);
+    const std::uint64_t threshold = thresholds_of(inputs).any;
     if (threshold == UINT64_MAX) {
       EXPECT_GE(remote, 2.4);
       continue;
@@ -56,14 +56,27 @@ TEST(Plan, EveryLengthAboveTheThresholdPays) {
   }
 }
 
+TEST(Plan, ASourceInMemoryIsHandedOverSooner) {
+  Inputs inputs = near_machine();
+  EXPECT_LT(inputs.thresholds.in_memory, inputs.thresholds.any);
+  inputs.request.length = inputs.thresholds.any - 1;
+  Reasons reasons;
+  EXPECT_EQ(make_plan(inputs, &reasons).mover, Mover::caller);
+  EXPECT_TRUE(mentions(reasons, "but it is cached"));
+  inputs.request.source_in_memory = true;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
+  inputs.request.length = inputs.thresholds.in_memory - 1;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
+}
+
 TEST(Plan, DistantCoresRaiseTheThreshold) {
   Inputs inputs = near_machine();
-  const std::uint64_t near_threshold = inline_below(inputs);
+  const std::uint64_t near_threshold = thresholds_of(inputs).any;
   inputs.round_trip_ns = 180;
-  EXPECT_GT(inline_below(inputs), near_threshold);
+  EXPECT_GT(thresholds_of(inputs).any, near_threshold);
   inputs.round_trip_ns = 110 * 20;
-  EXPECT_EQ(inline_below(inputs), UINT64_MAX);
-  inputs.threshold = UINT64_MAX;
+  EXPECT_EQ(thresholds_of(inputs).any, UINT64_MAX);
+  inputs.thresholds = thresholds_of(inputs);
   inputs.request.length = 64u << 20;
   Reasons reasons;
   EXPECT_EQ(make_plan(inputs, &reasons).mover, Mover::caller);
@@ -72,19 +85,19 @@ TEST(Plan, DistantCoresRaiseTheThreshold) {
 
 TEST(Plan, ASleepingMoverMustBeWorthItsWaking) {
   Inputs inputs = near_machine();
-  const std::uint64_t awake = inline_below(inputs);
+  const std::uint64_t awake = thresholds_of(inputs).any;
   inputs.mover = MoverState::asleep;
-  const std::uint64_t asleep = inline_below(inputs);
+  const std::uint64_t asleep = thresholds_of(inputs).any;
   inputs.mover = MoverState::none;
   EXPECT_GT(asleep, awake);
-  EXPECT_GT(inline_below(inputs), asleep);
+  EXPECT_GT(thresholds_of(inputs).any, asleep);
 }
 
 TEST(Plan, DefaultsAreCautious) {
   Inputs inputs = near_machine();
-  const std::uint64_t measured = inline_below(inputs);
+  const std::uint64_t measured = thresholds_of(inputs).any;
   inputs.calibration = Calibration{};
-  EXPECT_GT(inline_below(inputs), measured);
+  EXPECT_GT(thresholds_of(inputs).any, measured);
 }
 
 struct Case {

@@ -1,0 +1,72 @@
+# haul: the front door. `make help` lists what it does; CMakeLists.txt holds the build itself.
+#
+# Variables: PRESET (release, dev, asan, tsan), BUILD (the build directory, else build/PRESET or
+# $HAUL_BUILD_DIR/PRESET), PREFIX and DESTDIR (install), JOBS, CMAKE_ARGS, CTEST_ARGS.
+
+PRESET ?= release
+BUILD ?= $(or $(HAUL_BUILD_DIR),build)/$(PRESET)
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2> /dev/null || echo 2)
+CMAKE_ARGS ?=
+CTEST_ARGS ?=
+SUITES ?= hide latency bandwidth split threads affinity order
+
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+.PHONY: build run test deps bench install uninstall clean help tools configure
+
+build: configure ## build what the installed packages allow (the default)
+	@cmake --build $(BUILD) -j $(JOBS)
+	@cat $(BUILD)/parts.txt
+
+run: ## install what the command needs, build it, and take the tour: haul demo
+	@scripts/deps.sh run
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) -j $(JOBS) --target haul_cli
+	@$(BUILD)/bin/haul demo
+
+test: ## install what the tests need, build, and run them all
+	@scripts/deps.sh test
+	@$(MAKE) --no-print-directory build
+	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS) $(CTEST_ARGS)
+
+deps: ## install what every face of haul, its tests and its checks need
+	@scripts/deps.sh all
+
+bench: ## run every benchmark suite (SUITES="hide latency" runs some)
+	@scripts/deps.sh run
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) -j $(JOBS) --target haul_cli
+	@for suite in $(SUITES); do $(BUILD)/bin/haul bench $$suite || exit 1; done
+
+install: configure ## install below PREFIX (/usr/local), staged in DESTDIR
+	@cmake --build $(BUILD) -j $(JOBS) --target haul_product
+	@scripts/install.sh install "$(BUILD)" "$(PREFIX)" "$(DESTDIR)"
+
+uninstall: ## remove what `make install` put there (same PREFIX and DESTDIR)
+	@scripts/install.sh uninstall "$(BUILD)" "$(PREFIX)" "$(DESTDIR)"
+
+clean: ## remove the build directory
+	@if [ -f $(BUILD)/CMakeCache.txt ]; then rm -rf $(BUILD); fi
+
+help: ## this text
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | \
+	  while IFS="$$(printf '\t')" read -r target text; do printf '  make %-10s %s\n' "$$target" "$$text"; done
+	@sed -n '/^# Variables/,/^$$/s/^# //p' $(MAKEFILE_LIST)
+
+tools:
+	@for tool in cmake c++; do \
+	  command -v $$tool > /dev/null || { \
+	    echo "haul: $$tool is missing; 'make run' installs what a build needs, or install: g++ cmake ninja-build" >&2; \
+	    exit 1; }; \
+	done
+
+# Configured each time, so that packages installed since are found. Without ninja, make does the work.
+configure: tools
+	@generator=$$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' $(BUILD)/CMakeCache.txt 2> /dev/null); \
+	if [ -z "$$generator" ]; then \
+	  if command -v ninja > /dev/null; then generator=Ninja; else generator='Unix Makefiles'; fi; \
+	fi; \
+	mkdir -p $(BUILD); \
+	cmake --preset $(PRESET) -B $(BUILD) -G "$$generator" $(CMAKE_ARGS) > $(BUILD)/configure.log 2>&1 || \
+	  { cat $(BUILD)/configure.log >&2; exit 1; }

@@ -1,0 +1,93 @@
+// The suites: one a figure or table. A suite yields rows of named figures; who prints them is not
+// its business.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/cache.hpp"
+#include "bench/stage.hpp"
+
+namespace haul::bench {
+
+using Row = nlohmann::ordered_json;
+
+struct Options {
+  bool quick = false;
+  std::vector<std::size_t> sizes;  // empty: the suite's own
+  std::function<void(double share, const std::string& step)> progress = [](double, const auto&) {};
+};
+
+// What a column of the table for people shows of a row.
+enum class Unit { text, bytes, ns, ratio, gbps, count };
+struct Column {
+  const char* field;
+  const char* title;
+  Unit unit;
+};
+
+struct Session {
+  Stage& stage;
+  CachePreparer& caches;
+  const Options& options;
+};
+
+struct Suite {
+  const char* name;
+  const char* help;
+  void (*run)(Session& session, std::vector<Row>& rows);
+  std::vector<Column> columns;
+  bool needs_distance;  // rows carry placement
+};
+
+const std::vector<Suite>& suites();
+const Suite* find_suite(const std::string& name);
+
+// The distance of the two cores around a suite: it may move while the suite runs.
+struct Distance {
+  double before_ns = 0, after_ns = 0;
+  const char* placement() const;  // near if both are, else far; none on a one-CPU machine
+};
+
+struct Result {
+  const Suite* suite = nullptr;
+  Distance distance;
+  std::vector<Row> rows;
+};
+
+// Runs one suite. Throws Failure.
+Result run_suite(const Suite& suite, Stage& stage, const Options& options);
+
+// {host, date, suite, rows}
+nlohmann::ordered_json document(const std::string& name, const std::vector<Result>& results,
+                                const Stage& stage);
+
+// 64 B to 64 MiB in powers of four.
+const std::vector<std::size_t>& default_sizes();
+// The sizes asked for, or `own`.
+const std::vector<std::size_t>& sizes_or(const Options& options,
+                                         const std::vector<std::size_t>& own);
+
+// Each size in each cache state it fits; without --sizes, 8 MiB is added to the L3 rows.
+struct Case {
+  Cache cache;
+  std::size_t bytes;
+};
+std::vector<Case> cases(const Session& session);
+
+// "cold 1 MiB", for progress.
+std::string describe(const Case& one);
+
+// The suites.
+void run_hide(Session& session, std::vector<Row>& rows);
+void run_latency(Session& session, std::vector<Row>& rows);
+void run_bandwidth(Session& session, std::vector<Row>& rows);
+void run_split(Session& session, std::vector<Row>& rows);
+void run_threads(Session& session, std::vector<Row>& rows);
+void run_affinity(Session& session, std::vector<Row>& rows);
+void run_order(Session& session, std::vector<Row>& rows);
+
+}  // namespace haul::bench

@@ -1,0 +1,212 @@
+// The table of suites, and what all of them share: sizes, placement, the JSON document.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <haul/haul.h>
+#include <sys/utsname.h>
+
+#include <chrono>
+
+#include "base/cpu.hpp"
+#include "bench/stats.hpp"
+#include "bench/suite.hpp"
+#include "bench/units.hpp"
+
+namespace haul::bench {
+
+const std::vector<Suite>& suites() {
+  static const Column cache{"cache", "cache", Unit::text}, size{"size_bytes", "size", Unit::bytes},
+      scheme{"scheme", "scheme", Unit::text}, memcpy_ns{"memcpy_ns", "memcpy", Unit::ns},
+      ratio{"ratio", "ratio", Unit::ratio}, low{"ratio_q25", "25 %", Unit::ratio},
+      high{"ratio_q75", "75 %", Unit::ratio};
+  static const std::vector<Suite> table = {
+      {"hide",
+       "copy, compute, read: how much of the copy hides behind the compute",
+       run_hide,
+       {cache,
+        size,
+        scheme,
+        memcpy_ns,
+        {"compute_ns", "compute", Unit::ns},
+        {"read_ns", "read", Unit::ns},
+        {"remote_read_ns", "read moved", Unit::ns},
+        {"bound_ns", "bound", Unit::ns},
+        {"serial_ns", "serial", Unit::ns},
+        {"total_ns", "total", Unit::ns},
+        {"overlap", "overlap", Unit::ratio},
+        {"ratio_serial", "total/serial", Unit::ratio},
+        low,
+        high},
+       true},
+      {"latency",
+       "copy and wait at once, against memcpy",
+       run_latency,
+       {cache,
+        size,
+        scheme,
+        {"haul_ns", "haul", Unit::ns},
+        {"haul_p99_ns", "p99", Unit::ns},
+        memcpy_ns,
+        ratio,
+        low,
+        high},
+       true},
+      {"bandwidth",
+       "eight pieces in flight, against one memcpy",
+       run_bandwidth,
+       {cache,
+        size,
+        {"window", "window", Unit::count},
+        scheme,
+        {"haul_gbps", "haul", Unit::gbps},
+        {"memcpy_gbps", "memcpy", Unit::gbps},
+        {"speedup", "speedup", Unit::ratio},
+        {"speedup_q25", "25 %", Unit::ratio},
+        {"speedup_q75", "75 %", Unit::ratio}},
+       true},
+      {"split",
+       "what one submit, test and wake cost the caller (paper 000, Fig. 7)",
+       run_split,
+       {size,
+        scheme,
+        {"submit_ns", "submit", Unit::ns},
+        {"batch_submit_ns", "in a batch", Unit::ns},
+        {"haul_copy_ns", "haul_copy()", Unit::ns},
+        {"test_ns", "test", Unit::ns},
+        {"wake_ns", "submit asleep", Unit::ns},
+        {"copy_ns", "copy", Unit::ns}},
+       false},
+      {"threads",
+       "one to eight threads that submit, against as many that memcpy",
+       run_threads,
+       {{"threads", "threads", Unit::count},
+        size,
+        scheme,
+        {"haul_gbps", "haul", Unit::gbps},
+        {"memcpy_gbps", "memcpy", Unit::gbps},
+        {"speedup", "speedup", Unit::ratio},
+        {"speedup_q25", "25 %", Unit::ratio},
+        {"speedup_q75", "75 %", Unit::ratio}},
+       false},
+      {"affinity",
+       "what a copy leaves in the cache, and what it drives out (paper 003, III-B)",
+       run_affinity,
+       {{"source", "source", Unit::text},
+        {"destination", "destination", Unit::text},
+        size,
+        {"source_ns_per_line", "source/line", Unit::ns},
+        {"destination_ns_per_line", "dest./line", Unit::ns},
+        {"bystander_ns_per_line", "bystander", Unit::ns},
+        {"undisturbed_ns_per_line", "undisturbed", Unit::ns},
+        {"ratio", "bystander/undist.", Unit::ratio},
+        low,
+        high,
+        {"copy_ns", "copy", Unit::ns}},
+       false},
+      {"order",
+       "sum a large copy front to back while it is being made",
+       run_order,
+       {cache,
+        size,
+        scheme,
+        memcpy_ns,
+        {"sum_ns", "sum", Unit::ns},
+        {"total_ns", "total", Unit::ns},
+        {"first_step_ns", "first 64K", Unit::ns},
+        ratio,
+        low,
+        high},
+       true}};
+  return table;
+}
+
+const Suite* find_suite(const std::string& name) {
+  for (const Suite& suite : suites()) {
+    if (name == suite.name) return &suite;
+  }
+  return nullptr;
+}
+
+const char* Distance::placement() const {
+  if (before_ns == 0 || after_ns == 0) return "none";
+  return before_ns < near_below_ns && after_ns < near_below_ns ? "near" : "far";
+}
+
+Result run_suite(const Suite& suite, Stage& stage, const Options& options) {
+  Result result;
+  result.suite = &suite;
+  CachePreparer caches(stage.topology());
+  Session session{stage, caches, options};
+  if (suite.needs_distance) result.distance.before_ns = stage.round_trip_ns();
+  suite.run(session, result.rows);
+  if (!suite.needs_distance) return result;
+  result.distance.after_ns = stage.round_trip_ns();
+  for (Row& row : result.rows) {
+    row["placement"] = result.distance.placement();
+    row["round_trip_ns"] = round1(result.distance.before_ns);
+    row["round_trip_after_ns"] = round1(result.distance.after_ns);
+  }
+  return result;
+}
+
+nlohmann::ordered_json document(const std::string& name, const std::vector<Result>& results,
+                                const Stage& stage) {
+  utsname system{};
+  uname(&system);
+  const Topology& topology = stage.topology();
+  nlohmann::ordered_json all;
+  all["host"] = {{"name", system.nodename},
+                 {"kernel", system.release},
+                 {"cpu", cpu_features().brand},
+                 {"cpus", topology.allowed_count},
+                 {"l2_bytes", topology.l2_bytes},
+                 {"l3_bytes", topology.l3_bytes},
+                 {"caller_cpu", stage.caller_cpu()},
+                 {"partner_cpu", stage.partner_cpu()},
+                 {"haul", haul_version()}};
+  all["date"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::now()));
+  all["suite"] = name;
+  all["rows"] = nlohmann::ordered_json::array();
+  for (const Result& result : results) {
+    for (const Row& row : result.rows) {
+      Row with_suite = {{"suite", result.suite->name}};
+      with_suite.update(row);
+      all["rows"].push_back(with_suite);
+    }
+  }
+  return all;
+}
+
+const std::vector<std::size_t>& default_sizes() {
+  static const std::vector<std::size_t> sizes = [] {
+    std::vector<std::size_t> all;
+    for (std::size_t bytes = 64; bytes <= std::size_t{64} << 20; bytes *= 4) all.push_back(bytes);
+    return all;
+  }();
+  return sizes;
+}
+
+const std::vector<std::size_t>& sizes_or(const Options& options,
+                                         const std::vector<std::size_t>& own) {
+  return options.sizes.empty() ? own : options.sizes;
+}
+
+std::vector<Case> cases(const Session& session) {
+  constexpr std::size_t l3_end_bytes = std::size_t{8} << 20;
+  std::vector<Case> all;
+  for (Cache cache : {Cache::hot, Cache::l3, Cache::cold}) {
+    std::vector<std::size_t> sizes = sizes_or(session.options, default_sizes());
+    if (session.options.sizes.empty() && cache == Cache::l3) {
+      sizes.push_back(l3_end_bytes);
+    }
+    for (std::size_t bytes : sizes) {
+      if (bytes <= session.caches.largest(cache)) all.push_back({cache, bytes});
+    }
+  }
+  return all;
+}
+
+std::string describe(const Case& one) {
+  return fmt::format("{} {}", cache_name(one.cache), show_bytes(one.bytes));
+}
+
+}  // namespace haul::bench

@@ -1,0 +1,184 @@
+// haul info: what this machine can do, and why not the rest.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/cpu.hpp"
+#include "bench/units.hpp"
+#include "cli/calibration_files.hpp"
+#include "cli/environment.hpp"
+#include "cli/machine.hpp"
+#include "cli/table.hpp"
+#include "cli/terminal.hpp"
+#include "cli/tree.hpp"
+
+namespace haul::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string calibration_status() {
+  if (calibration_place().empty()) {
+    return "nowhere to store it, as neither HOME nor XDG_CACHE_HOME is set; set one, or "
+           "HAUL_TUNE_CACHE to a path";
+  }
+  std::size_t count = 0;
+  for (const CalibrationFile& file : calibration_files()) count += file.temporary ? 0 : 1;
+  if (count == 0) {
+    return "none yet: safe defaults hold until one is made in the background, or by `haul tune`";
+  }
+  return "stored; `haul tune` renews it, `haul clean` removes it";
+}
+
+void heading(const char* text) {
+  fmt::print("\n{}\n", bold(text));
+}
+void field(const char* name, const std::string& text) {
+  constexpr std::size_t indent = 16;
+  std::string lines = wrapped(text, indent);
+  fmt::print("  {:<13} {}", name, lines.substr(indent));
+}
+
+void print_machine(const Machine& machine) {
+  const Topology& topology = *machine.topology;
+  heading("Machine");
+  std::string quota = topology.cpu_quota > 0 && topology.cpu_quota < topology.allowed_count
+                          ? fmt::format(" (limited to {:.1f} CPUs' time)", topology.cpu_quota)
+                          : "";
+  field("processor", cpu_brand());
+  field("CPUs", fmt::format("{} usable by this process, {} online{}", topology.allowed_count,
+                            topology.online_count, quota));
+  field("caches",
+        fmt::format("L1 {}, L2 {}, L3 {}", bench::show_bytes(topology.l1d_bytes),
+                    bench::show_bytes(topology.l2_bytes), bench::show_bytes(topology.l3_bytes)));
+  field("can do", fmt::format("{}", fmt::join(cpu_abilities(), " ")));
+  for (const CacheGroup& group : cache_groups(topology)) {
+    field("shared L3",
+          fmt::format("[{}]  package {}, memory node {}", group.cpus, group.package, group.node));
+  }
+}
+
+void print_mover(const haul_state& state) {
+  heading("Mover");
+  field("state", mover_state_name(state) +
+                     (state.mover_cpu >= 0 ? fmt::format(", on CPU {}", state.mover_cpu) : ""));
+  if (state.mover_status[0] != '\0') field("", state.mover_status);
+  if (state.round_trip_ns != 0) {
+    field("round trip", fmt::format("{} from this core to the mover's and back",
+                                    bench::show_ns(static_cast<double>(state.round_trip_ns))));
+  }
+}
+
+void print_engines(const Machine& machine) {
+  heading("Engines");
+  for (const haul_engine_info& engine : machine.engines) {
+    std::string mark = engine.available != 0 ? good("ready") : bad("absent");
+    fmt::print("  {:<13} {}: {}\n", engine.name, mark, engine.spaces);
+    if (engine.available == 0) fmt::print("{}", wrapped(engine.status, 16));
+  }
+}
+
+void print_rest() {
+  heading("System");
+  for (const SystemAbility& ability : system_abilities()) {
+    field(ability.name, (ability.ready ? "yes: " : "no: ") + ability.status);
+  }
+  heading("Calibration");
+  field("state", calibration_status());
+  for (const CalibrationFile& file : calibration_files()) {
+    if (!file.temporary) field("file", file.path.string());
+  }
+  heading("Settings");
+  std::vector<SetKnob> knobs = set_knobs();
+  std::vector<std::string> unknown = unknown_knobs();
+  if (knobs.empty() && unknown.empty())
+    field("all", "at their defaults; man haul-knobs lists them");
+  for (const SetKnob& knob : knobs) {
+    fmt::print("  {}={} {}\n", knob.row->variable, knob.text,
+               dim(fmt::format("(default '{}')", knob.row->default_text)));
+    if (!knob.problem.empty()) fmt::print("{}", wrapped("unusable: " + knob.problem, 16));
+  }
+  for (const std::string& name : unknown) {
+    fmt::print("  {} {}\n", name, bad("is no setting of haul: misspelt?"));
+  }
+}
+
+Json to_json(const Machine& machine) {
+  const Topology& topology = *machine.topology;
+  Json all;
+  all["version"] = haul_version();
+  all["cpu"] = {{"brand", cpu_brand()}, {"abilities", cpu_abilities()}};
+  all["caches"] = {{"l1d_bytes", topology.l1d_bytes},
+                   {"l2_bytes", topology.l2_bytes},
+                   {"l3_bytes", topology.l3_bytes}};
+  all["online_cpus"] = topology.online_count;
+  all["cpu_quota"] = topology.cpu_quota;
+  all["cpus"] = Json::array();
+  for (unsigned i = 0; i < topology.allowed_count; ++i) {
+    const CpuInfo& cpu = topology.allowed[i];
+    all["cpus"].push_back({{"cpu", cpu.cpu},
+                           {"core", cpu.core},
+                           {"package", cpu.package},
+                           {"l3_group", cpu.l3_group},
+                           {"node", cpu.node}});
+  }
+  const haul_state& state = machine.state;
+  all["mover"] = {{"state", mover_state_name(state)},
+                  {"cpu", state.mover_cpu},
+                  {"round_trip_ns", state.round_trip_ns},
+                  {"status", state.mover_status}};
+  all["engines"] = Json::array();
+  for (const haul_engine_info& engine : machine.engines) {
+    all["engines"].push_back({{"name", engine.name},
+                              {"available", engine.available != 0},
+                              {"spaces", engine.spaces},
+                              {"status", engine.status}});
+  }
+  all["system"] = Json::array();
+  for (const SystemAbility& ability : system_abilities()) {
+    all["system"].push_back(
+        {{"name", ability.name}, {"ready", ability.ready}, {"status", ability.status}});
+  }
+  all["calibration"] = {{"status", calibration_status()}, {"files", Json::array()}};
+  for (const CalibrationFile& file : calibration_files()) {
+    if (!file.temporary) all["calibration"]["files"].push_back(file.path.string());
+  }
+  all["settings"] = Json::array();
+  for (const SetKnob& knob : set_knobs()) {
+    all["settings"].push_back({{"variable", knob.row->variable},
+                               {"value", knob.text},
+                               {"default", knob.row->default_text},
+                               {"problem", knob.problem}});
+  }
+  all["unknown_settings"] = unknown_knobs();
+  return all;
+}
+
+}  // namespace
+
+void add_info(Tree& tree) {
+  CLI::App& app =
+      tree.command("info", "What this machine can do: cores, caches, mover, engines, settings",
+                   "Shows the processor and which of its cores share a cache, the mover (the "
+                   "dedicated core that "
+                   "copies), every engine with its state and, where one is absent, the remedy, the "
+                   "calibration, and "
+                   "the settings that differ from their defaults.");
+  auto json = std::make_shared<bool>(false);
+  app.add_flag("--json", *json, "Print one JSON document instead");
+  app.callback([json] {
+    Machine machine = examine_machine();
+    if (*json) {
+      fmt::print("{}\n", to_json(machine).dump(2, ' ', false, Json::error_handler_t::replace));
+      return;
+    }
+    fmt::print("haul {}\n", haul_version());
+    print_machine(machine);
+    print_mover(machine.state);
+    print_engines(machine);
+    print_rest();
+  });
+}
+
+}  // namespace haul::cli

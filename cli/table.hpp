@@ -1,0 +1,26 @@
+// A table: titles, a rule, aligned columns.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace haul::cli {
+
+class Table {
+ public:
+  enum class Align { left, right };
+  struct Column {
+    std::string title;
+    Align align;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  void print() const;  // to standard output
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace haul::cli
