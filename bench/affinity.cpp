@@ -15,6 +15,7 @@ namespace haul::bench {
 namespace {
 
 constexpr std::size_t bystander_bytes = std::size_t{512} << 10;
+constexpr std::size_t bystander_lines = bystander_bytes / line_bytes;
 constexpr std::size_t sampled_lines = 2048;
 constexpr const char* names[] = {"cacheable", "non-cacheable", "neutral"};
 constexpr std::size_t kinds = std::size(names), pairs = kinds * kinds;
@@ -88,7 +89,7 @@ class Affinity {
 
   double chase_ns() {
     return timed_ns([&] { keep(chase(bystander_.data(), bystander_bytes)); }) /
-           static_cast<double>(bystander_bytes / line_bytes);
+           static_cast<double>(bystander_lines);
   }
 
   double lines_ns(const std::byte* data) {

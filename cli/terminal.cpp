@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -82,7 +83,7 @@ ProgressBar::~ProgressBar() {
 void ProgressBar::show(double share, std::string_view step) {
   if (!visible_) return;
   constexpr std::size_t cells = 24;
-  auto full = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * cells + 0.5);
+  auto full = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * cells));
   std::string line = fmt::format("{} [{}{}] {:3.0f} % {}", title_, std::string(full, '#'),
                                  std::string(cells - full, '.'), share * 100, step);
   std::size_t columns = columns_of(STDERR_FILENO);

@@ -94,7 +94,7 @@ inline ticket copy(void* dst, const void* src, std::size_t len) noexcept {
 // if it does not fit. Elements are trivially copyable. Pass spans: containers do not convert here.
 template <class T>
   requires std::is_trivially_copyable_v<T>
-ticket copy(std::span<T> dst, std::span<const T> src) {
+ticket copy(std::span<T> dst, std::span<const std::type_identity_t<T>> src) {
   if (dst.size() < src.size()) {
     throw std::length_error("haul::copy: the destination is shorter than the source; give it room");
   }
@@ -112,15 +112,17 @@ ticket fill(std::span<T> dst, const T& value) noexcept {
 }
 // clang-format on
 
-// haul_submit of all, in order; appends their tickets. If one is refused it throws, with the
-// sentence of the refusal; the earlier ones are under way and their tickets are in `tickets`.
+// haul_submit of all, in order; appends their tickets. If one is refused it throws the refusal, with
+// its code and sentence; the earlier ones are under way and their tickets are in `tickets`.
 // Allocates.
 inline void submit(std::span<const haul_request> requests, std::vector<ticket>& tickets) {
   std::vector<haul_ticket> raw(requests.size());
-  const int taken = haul_submit(requests.data(), requests.size(), raw.data());
-  for (int i = 0; i < taken; ++i) tickets.emplace_back(raw[static_cast<std::size_t>(i)]);
-  check(taken);
-  if (static_cast<std::size_t>(taken) < requests.size()) throw error(HAUL_EAGAIN);
+  while (!requests.empty()) {
+    // A part may be taken; asking for the rest again brings the refusal's code, or takes it.
+    const int taken = check(haul_submit(requests.data(), requests.size(), raw.data()));
+    for (int i = 0; i < taken; ++i) tickets.emplace_back(raw[static_cast<std::size_t>(i)]);
+    requests = requests.subspan(static_cast<std::size_t>(taken));
+  }
 }
 
 // haul_space_open: another process's memory, closed with the object. Opening throws if the kernel

@@ -51,8 +51,8 @@ haul_ticket refuse(const Error& error) noexcept {
   return refuse(error);
 }
 
-haul_ticket moved_inline(std::size_t length) noexcept {
-  note_inline(length);
+haul_ticket moved_inline(std::size_t length, std::size_t worth) noexcept {
+  note_inline(worth);
   return to_c(Ticket::decided(Code::ok, length));
 }
 
@@ -79,8 +79,9 @@ extern "C" HAUL_API haul_ticket haul_copy(void* dst, const void* src, std::size_
   if (!plain_ok(dst, src, len)) [[unlikely]]
     return refuse_plain(dst, src, len, false);
   if (is_inline(src, len)) {
+    const std::size_t worth = worth_handing_over(src, len);  // before the copy warms the caches
     copy::move_bytes(dst, src, len, Affinity::cacheable, Affinity::cacheable);
-    return moved_inline(len);
+    return moved_inline(len, worth);
   }
   const auto to = reinterpret_cast<std::uintptr_t>(dst);
   const auto from = reinterpret_cast<std::uintptr_t>(src);
@@ -101,7 +102,7 @@ extern "C" HAUL_API haul_ticket haul_fill(void* dst, std::uint64_t pattern,
   }
   if (is_inline_fill(len)) {
     copy::fill_bytes(dst, len, pattern, static_cast<unsigned>(pattern_bytes), Affinity::cacheable);
-    return moved_inline(len);
+    return moved_inline(len, worth_handing_over(nullptr, len));
   }
   const auto to = reinterpret_cast<std::uintptr_t>(dst);
   const std::uint64_t wide = copy::widen_pattern(pattern, static_cast<unsigned>(pattern_bytes));

@@ -22,7 +22,7 @@ constexpr KnobRow rows[] = {
     {Knob::log_level, KnobKind::choice, "HAUL_LOG_LEVEL", "warning", "error|warning|info|debug", 0,
      0, false,
      "Diagnostics on standard error up to this level (default warning); info tells of each "
-     "fallback, debug of each decision."},
+     "fallback, debug of each waking and falling asleep of the mover."},
     {Knob::copy_block_bytes, KnobKind::bytes, "HAUL_COPY_BLOCK_BYTES", "4K", "", 64, mib, true,
      "The grain in bytes at which a ticket reports progress (a power of two from 64 to 1M, default "
      "4K); a smaller one lets a reader start earlier and costs the mover more stores."},

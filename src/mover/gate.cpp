@@ -16,13 +16,14 @@ namespace haul {
 namespace {
 
 constexpr std::uint64_t default_start_bytes = 1u << 20;
-constexpr std::uint64_t default_invest_bytes = 128u << 10;
+constexpr std::uint64_t default_worth_bytes = 128u << 10;
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit plan::Calibration figures;
 constinit double round_trip_ns = 0;
 constinit std::size_t l2_bytes = 1u << 20,
                       l3_bytes = 32u << 20;  // until the mover has read the topology
+constinit bool shut = false;                 // for good
 constinit Seqlock<plan::Inputs> published;
 
 static_assert(knob_auto == UINT64_MAX);  // as plan::Settings::inline_bytes means it
@@ -52,7 +53,7 @@ void refresh() noexcept {
   inputs.l3_bytes = l3_bytes;
   inputs.calibration = figures;
   inputs.settings = read_settings();
-  std::uint64_t invest = UINT64_MAX;
+  plan::Thresholds worth{UINT64_MAX, UINT64_MAX};
   const bool possible =
       inputs.mover != plan::MoverState::denied && inputs.mover != plan::MoverState::impossible;
   if (!possible || held || inputs.settings.mover_caller) {
@@ -64,7 +65,7 @@ void refresh() noexcept {
     if (inputs.mover != plan::MoverState::awake) {
       plan::Inputs awake = inputs;
       awake.mover = plan::MoverState::awake;
-      invest = plan::thresholds_of(awake).any;
+      worth = plan::thresholds_of(awake);
     }
   }
   inputs.held = held;
@@ -72,7 +73,8 @@ void refresh() noexcept {
   const bool engine_set = inputs.settings.engine >= 0;
   gate.planned.store(engine_set, std::memory_order_relaxed);
   gate.block_log2.store(inputs.settings.block_log2, std::memory_order_relaxed);
-  gate.invest_from.store(invest, std::memory_order_relaxed);
+  gate.worth_below.store(worth.in_memory, std::memory_order_relaxed);
+  gate.worth_from.store(worth.any, std::memory_order_relaxed);
   gate.mover_from.store(inputs.thresholds.any, std::memory_order_relaxed);
   gate.inline_below.store(engine_set ? 0 : inputs.thresholds.in_memory, std::memory_order_relaxed);
 }
@@ -89,7 +91,8 @@ class Lock {
 
 constinit Gate gate{{default_start_bytes},
                     {default_start_bytes},
-                    {default_invest_bytes},
+                    {default_worth_bytes},
+                    {default_worth_bytes},
                     {0},
                     {plan::MoverState::none},
                     {12},
@@ -155,7 +158,8 @@ void hold_gate() noexcept {
 }
 
 void release_gate(After after) noexcept {
-  gate.held.store(after == After::shut, std::memory_order_relaxed);
+  if (after == After::shut) shut = true;
+  gate.held.store(shut, std::memory_order_relaxed);
   refresh();
   pthread_mutex_unlock(&mutex);
 }
@@ -168,7 +172,7 @@ void reset_gate_in_child() noexcept {
 void remake_gate() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
   reset_gate_in_child();
-  gate.held.store(gate.closed.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  gate.held.store(shut, std::memory_order_relaxed);
   published.remake();
   refresh();
 }

@@ -14,8 +14,9 @@ struct alignas(64) Gate {
   // mover's. In between, the caller's if the source is cached.
   std::atomic<std::uint64_t> inline_below;
   std::atomic<std::uint64_t> mover_from;
-  // The mover sleeps: inline copies from this length on count towards waking it.
-  std::atomic<std::uint64_t> invest_from;
+  // The mover sleeps: what inline_below and mover_from would be if it did not; else UINT64_MAX.
+  std::atomic<std::uint64_t> worth_below;
+  std::atomic<std::uint64_t> worth_from;
   std::atomic<std::uint32_t> asleep;  // 1: the mover sleeps, or is about to; futex word
   std::atomic<plan::MoverState> state;
   std::atomic<std::uint32_t> block_log2;
@@ -25,7 +26,7 @@ struct alignas(64) Gate {
 };
 extern constinit Gate gate;
 
-// Bytes of worthwhile copies that a thread makes inline before it wakes a sleeping mover for the
+// Bytes worth handing over that a thread copies inline before it wakes a sleeping mover for the
 // next one: a wake costs 5 to 10 us, this many bytes 100 us and more.
 inline constexpr std::uint64_t invest_bytes = 2u << 20;
 
@@ -46,7 +47,8 @@ double round_trip_now() noexcept;
 // Holds the gate shut: every copy is inline until release. Returns once no thread is between
 // passing the gate and publishing. Around fork and shutdown; keeps the gate's lock in between.
 void hold_gate() noexcept;
-// Lets go of the lock, with the gate open, or shut for good.
+// Lets go of the lock. open: copies may go to movers again, unless the gate was ever left shut.
+// shut: never again, the movers are about to stop.
 enum class After : std::uint8_t { open, shut };
 void release_gate(After after) noexcept;
 // In a child of fork, before the release: there is no mover.

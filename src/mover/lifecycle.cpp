@@ -28,7 +28,7 @@ void after_fork_in_parent() noexcept {
   thread_slot.forking = false;
   ledger_unlock();
   rings_after_fork_parent();
-  release_gate(gate.closed.load(std::memory_order_relaxed) ? After::shut : After::open);
+  release_gate(After::open);
 }
 
 void after_fork_in_child() noexcept {
@@ -38,12 +38,22 @@ void after_fork_in_child() noexcept {
   ledger_unlock();
   forget_movers();
   reset_gate_in_child();
-  release_gate(gate.closed.load(std::memory_order_relaxed) ? After::shut : After::open);
+  release_gate(After::open);
+}
+
+// What is in flight is finished; nothing is given to a mover any more, and there is none.
+void finish_everything() noexcept {
+  // A child by a bare clone has the parent's variables, but none of its threads.
+  if (ring_table.cookie() == 0) return;
+  hold_gate();
+  drain_all();
+  release_gate(After::shut);
+  stop_movers();
 }
 
 void at_exit() noexcept {
-  // A child by a bare clone has the parent's variables, but none of its threads.
-  if (ring_table.cookie() != 0) shut_down();
+  // Not closed: copies that other exit handlers make later are made inline.
+  finish_everything();
 }
 
 // A process's first ring. Also the first one of a child by a bare clone, which inherited handlers
@@ -69,11 +79,7 @@ Ring* ring_for_submit(Error* error) noexcept {
 
 void shut_down() noexcept {
   gate.closed.store(true, std::memory_order_relaxed);
-  if (ring_table.cookie() == 0) return;
-  hold_gate();
-  drain_all();
-  release_gate(After::shut);
-  stop_movers();
+  finish_everything();
 }
 
 }  // namespace haul

@@ -241,7 +241,7 @@ Ticket submit(const Request& request, Error* error) noexcept {
   }
   bool ran_inline = false;
   const Ticket ticket = plan_and_do(request, error, &ran_inline);
-  if (ran_inline) note_inline(request.length);
+  if (ran_inline) note_inline(worth_handing_over(nullptr, request.length));
   return ticket;
 }
 
@@ -252,15 +252,15 @@ void explain(const Request& request, Explanation* explanation) noexcept {
   explanation->plan = make_plan(explanation->inputs, &explanation->reasons);
 }
 
-void note_inline(std::size_t length) noexcept {
+void note_inline(std::size_t worth) noexcept {
   if (Ring* ring = thread_slot.ring; ring != nullptr) {
     ring->inlined.store(ring->inlined.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
   }
-  if (length < gate.invest_from.load(std::memory_order_relaxed)) return;
+  if (worth == 0) return;
   const BusyThread busy;
   if (!busy) return;
-  thread_slot.invested += length;
+  thread_slot.invested += worth;
   if (thread_slot.invested < invest_bytes) return;
   thread_slot.invested = 0;
   Error ignored;

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/os.hpp"
 #include "completion/ticket.hpp"
+#include "copy/cache_lines.hpp"
 #include "mover/gate.hpp"
 #include "mover/mover.hpp"
 #include "request/request.hpp"
@@ -66,9 +67,17 @@ inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t
   return publish(*ring, job, nullptr, ticket);
 }
 
-// Notes a copy that the caller made itself, and wakes the mover when enough of them would have been
+// How many bytes of a plain copy that the caller is about to make itself an awake mover would have
+// been worth: all or, mostly, 0. `src` is nullptr for a fill.
+inline std::size_t worth_handing_over(const void* src, std::size_t length) noexcept {
+  if (length < gate.worth_below.load(std::memory_order_relaxed)) return 0;
+  if (length >= gate.worth_from.load(std::memory_order_relaxed)) return length;
+  return src != nullptr && copy::in_memory(src, length) ? length : 0;
+}
+
+// Notes a request that the caller carried out itself, and wakes the mover when enough bytes were
 // worth handing over.
-void note_inline(std::size_t length) noexcept;
+void note_inline(std::size_t worth) noexcept;
 
 // Hooks that the first ring of a process sets: fork and exit handlers. Idempotent; called by
 // submit() before it attaches a ring.

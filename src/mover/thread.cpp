@@ -225,9 +225,9 @@ Code wake_mover(Error* error) noexcept {
   }
   pthread_mutex_lock(&mutex);
   Code code = Code::ok;
-  if (gate.closed.load(std::memory_order_relaxed)) {
-    *error =
-        make_error(Code::closed, 0, "haul_shutdown() was called; there are no movers after it.");
+  if (gate.held.load(std::memory_order_relaxed)) {
+    *error = make_error(Code::closed, 0,
+                        "No mover now: the process forks, exits or has called haul_shutdown().");
     code = Code::closed;
   } else if (running == 0) {
     code = make_threads(error);

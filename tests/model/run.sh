@@ -234,14 +234,6 @@ check stuck fence BUG_SLEEP_BEHIND_FENCE
 check stuck fence NO_MOVER TENANCIES=3 BUG_HELP_OWN_REQUEST_ONLY
 check assertion fence REACH_FENCE_BLOCKS
 
-check holds fork
-check holds fork NAP
-check cycles fork
-check assertion fork BUG_SCANS_CLAIMS_ONLY
-check assertion fork BUG_IDLE_BEFORE_STATE
-check assertion fork BUG_NO_MEMBARRIER
-check assertion fork REACH_FORK_MIDWAY
-check assertion fork REACH_FLAG_UP_AT_FORK
 
 check holds drain
 check holds drain NAP
