@@ -91,7 +91,9 @@ bool ended(const Ring& ring, std::uint64_t seq) noexcept {
   return State::seq(ring.state_word(seq).load(std::memory_order_acquire)) >= seq;
 }
 
-[[gnu::noinline]] int test_slowly(Ticket ticket) noexcept {
+// Two words, not a struct: a struct goes through memory, and its reload waits for the stores.
+[[gnu::noinline]] int test_slowly(std::uint64_t where, std::uint64_t tenancy) noexcept {
+  const Ticket ticket{where, tenancy};
   const Named named = resolve(ticket);
   if (named.ring == nullptr) return named.code == Code::ok ? 1 : report(named.code);
   if (!ended(*named.ring, ticket.tenancy)) return 0;
@@ -131,17 +133,17 @@ bool range_end(std::size_t offset, std::size_t len, std::size_t* end) noexcept {
 }  // namespace
 
 extern "C" HAUL_API int haul_test(haul_ticket ticket) {
-  if (static_cast<std::uint32_t>(ticket.where >> 32) == ring_table.cookie() &&
-      ticket.where >> 32 != 0) [[likely]] {
-    const auto index = static_cast<std::uint32_t>(ticket.where);
-    if (index < ring_table.count.load(std::memory_order_relaxed)) [[likely]] {
-      const std::uint64_t word =
-          ring_table.ring(index).state_word(ticket.tenancy).load(std::memory_order_acquire);
-      // The shift drops what no seq has; a made-up ticket may have it.
-      if (word == State::make(ticket.tenancy, Code::ok) && ticket.tenancy >> 56 == 0) return 1;
-    }
+  const std::uint64_t where = ticket.where, tenancy = ticket.tenancy;
+  if (where == 0) return 1;
+  const auto index = static_cast<std::uint32_t>(where);
+  // The shift in State::make drops what no seq has, and a made-up ticket may have.
+  if (where >> 32 == ring_table.cookie() && tenancy >> 56 == 0 &&
+      index < ring_table.count.load(std::memory_order_acquire)) [[likely]] {
+    const std::uint64_t word =
+        ring_table.ring(index).state_word(tenancy).load(std::memory_order_acquire);
+    if (word == State::make(tenancy, Code::ok)) return 1;
   }
-  return ticket.where == 0 ? 1 : test_slowly(from_c(ticket));
+  return test_slowly(where, tenancy);
 }
 
 extern "C" HAUL_API int haul_wait(haul_ticket ticket) {

@@ -195,6 +195,18 @@ HandOver hand_over(const Request& request, const plan::Plan& plan, Ring& ring,
   return HandOver::no_mover;
 }
 
+// Would the plan surely be the short road's: the mover, engine cpu, this process, nothing special?
+bool is_plain(const Request& request) noexcept {
+  const bool ordinary = !request.fence && !request.checked && !request.complete &&
+                        !request.vector() && request.notify == nullptr &&
+                        request.dst_space == self_space && request.src_space == self_space &&
+                        request.dst_affinity == Affinity::cacheable &&
+                        request.src_affinity == Affinity::cacheable;
+  return ordinary && !request.force_inline &&
+         (request.force_dedicated ||
+          request.length >= gate.mover_from.load(std::memory_order_relaxed));
+}
+
 Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexcept {
   const BusyThread busy;
   Error no_ring;
@@ -238,6 +250,14 @@ Ticket submit(const Request& request, Error* error) noexcept {
   if (gate.closed.load(std::memory_order_relaxed)) {
     return refuse(error,
                   make_error(Code::closed, 0, "haul_shutdown() was called; submit before it."));
+  }
+  if (is_plain(request)) {
+    const bool copy = request.operation == Operation::copy;
+    Ticket published;
+    if (publish_plain(request.operation, request.dst->address,
+                      copy ? request.src->address : request.pattern, request.length, &published)) {
+      return published;
+    }
   }
   bool ran_inline = false;
   const Ticket ticket = plan_and_do(request, error, &ran_inline);
