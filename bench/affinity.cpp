@@ -27,7 +27,7 @@ struct Figures {
 class Affinity {
  public:
   Affinity(Session& session, std::size_t bytes)
-      : trial_(session.stage, session.caches, bytes, Cache::cold),
+      : trial_(session.caches, bytes, Cache::cold),
         bystander_(bystander_bytes),
         lines_(random_lines(bytes, sampled_lines, 1)) {
     link_circle(bystander_.data(), bystander_bytes, 2);

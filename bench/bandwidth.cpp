@@ -35,7 +35,7 @@ int copy_in_pieces(Trial& trial, const Cut& cut) {
 }
 
 Row measure(Session& session, const Case& one) {
-  Trial trial(session.stage, session.caches, one.bytes, one.cache);
+  Trial trial(session.caches, one.bytes, one.cache);
   Cut cut(one.bytes);
   Samples haul, memcpy;
   trial.prepare();

@@ -23,8 +23,7 @@ struct Figures {
 
 class Hide {
  public:
-  Hide(Session& session, const Case& one)
-      : trial_(session.stage, session.caches, one.bytes, one.cache) {
+  Hide(Session& session, const Case& one) : trial_(session.caches, one.bytes, one.cache) {
     Samples probe;  // the lower quartile: a compute several times the copy would hide too much
     for (int i = 0; i < 11; ++i) {
       trial_.prepare();

@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned tail_factor = 3;
 
 Row measure(Session& session, const Case& one) {
-  Trial trial(session.stage, session.caches, one.bytes, one.cache);
+  Trial trial(session.caches, one.bytes, one.cache);
   Samples haul, memcpy;
   trial.prepare();
   MoverWatch watch(request_of(trial));

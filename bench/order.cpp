@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t step_bytes = std::size_t{64} << 10;
 
 Row measure(Session& session, std::size_t bytes) {
-  Trial trial(session.stage, session.caches, bytes, Cache::cold);
+  Trial trial(session.caches, bytes, Cache::cold);
   Samples memcpy, sum, both, total, first;
   trial.prepare();
   MoverWatch watch(request_of(trial));

@@ -24,7 +24,7 @@ struct Split {
   Samples submit, batch, haul_copy, test, wake, copy;
 
   Split(Session& s, std::size_t bytes)
-      : session(s), trial(s.stage, s.caches, bytes, Cache::cold), request(request_of(trial)) {
+      : session(s), trial(s.caches, bytes, Cache::cold), request(request_of(trial)) {
     request.flags = HAUL_DEDICATED;
   }
 
@@ -90,7 +90,7 @@ struct Split {
   void wakes(unsigned repetitions) {
     for (unsigned i = 0; i < repetitions; ++i) {
       trial.prepare();
-      if (!session.stage.let_sleep()) return;
+      if (!let_mover_sleep()) return;
       haul_ticket ticket{};
       int taken = 0;
       double ns = timed_ns([&] { taken = haul_submit(&request, 1, &ticket); });

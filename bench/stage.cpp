@@ -48,9 +48,31 @@ bool wake_mover() {
   return true;
 }
 
+bool let_mover_sleep() {
+  std::uint64_t spin_ns = knob_number(Knob::mover_spin_us) * 1000;
+  std::uint64_t deadline_ns = now_ns() + 2 * spin_ns + 50 * ms;
+  while (query().mover_state == 1) {
+    if (now_ns() > deadline_ns) return false;
+    os::sleep_ns(ms / 4);
+  }
+  return true;
+}
+
+bool settle_mover() {
+  if (!wake_mover()) return false;
+  std::uint64_t from = 1, to = 0;
+  haul_request request = haul_request_copy(&to, &from, sizeof to);
+  request.flags = HAUL_DEDICATED;
+  haul_ticket ticket{};
+  require(haul_submit(&request, 1, &ticket), "haul_submit()");
+  require(haul_wait(ticket), "haul_wait()");
+  let_mover_sleep();
+  return wake_mover();
+}
+
 Stage::Stage() : topology_(std::make_unique<Topology>()) {
   // The mover starts first: a thread that is pinned already would look like a one-CPU machine.
-  (void)wake_mover();
+  (void)settle_mover();
   auto read = read_topology("");
   if (!read) throw Failure(read.error().sentence);
   *topology_ = *read;
@@ -73,19 +95,9 @@ Stage::~Stage() {
   os::unpin_thread();
 }
 
-bool Stage::let_sleep() {
-  std::uint64_t spin_ns = knob_number(Knob::mover_spin_us) * 1000;
-  std::uint64_t deadline_ns = now_ns() + 2 * spin_ns + 50 * ms;
-  while (query().mover_state == 1) {
-    if (now_ns() > deadline_ns) return false;
-    os::sleep_ns(ms / 4);
-  }
-  return true;
-}
-
 double Stage::round_trip_ns() {
   if (partner_cpu_ < 0) return 0;
-  let_sleep();  // A spinning mover would share the partner's CPU.
+  let_mover_sleep();  // A spinning mover would share the partner's CPU.
   constexpr std::uint32_t batch = 200, batches = 60, rounds = batch * batches;
   struct alignas(128) Line {
     std::atomic<std::uint32_t> word{0};

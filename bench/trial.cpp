@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bench/failure.hpp"
+#include "bench/stage.hpp"
 
 namespace haul::bench {
 namespace {
@@ -18,13 +19,8 @@ std::uint64_t next_seed() {
 
 }  // namespace
 
-Trial::Trial(Stage& stage, CachePreparer& caches, std::size_t bytes, Cache cache)
-    : stage_(stage),
-      caches_(caches),
-      cache_(cache),
-      src_(bytes),
-      dst_(bytes, dst_shift_bytes),
-      seed_(0) {}
+Trial::Trial(CachePreparer& caches, std::size_t bytes, Cache cache)
+    : caches_(caches), cache_(cache), src_(bytes), dst_(bytes, dst_shift_bytes), seed_(0) {}
 
 void Trial::prepare() {
   seed_ = next_seed();

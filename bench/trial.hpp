@@ -11,13 +11,12 @@
 
 #include "bench/buffer.hpp"
 #include "bench/cache.hpp"
-#include "bench/stage.hpp"
 
 namespace haul::bench {
 
 class Trial {
  public:
-  Trial(Stage& stage, CachePreparer& caches, std::size_t bytes, Cache cache);
+  Trial(CachePreparer& caches, std::size_t bytes, Cache cache);
 
   // New content, the cache state, and the mover awake. Outside of the timed section.
   void prepare();
@@ -30,7 +29,6 @@ class Trial {
   haul_ticket copy() { return haul_copy(dst(), src(), bytes()); }
 
  private:
-  Stage& stage_;
   CachePreparer& caches_;
   Cache cache_;
   Buffer src_, dst_;

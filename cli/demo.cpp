@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "bench/failure.hpp"
 #include "bench/suite.hpp"
@@ -46,13 +47,15 @@ std::vector<bench::Row> measure(const char* suite, std::size_t bytes, bench::Sta
 void show_machine(const Machine& machine) {
   stop(1, "This machine");
   const Topology& topology = *machine.topology;
-  fmt::print("   {}: {} CPUs, L2 {} each, L3 {}\n", cpu_brand(), topology.allowed_count,
-             show_bytes(topology.l2_bytes), show_bytes(topology.l3_bytes));
+  fmt::print("   {}: {} CPU{}, L2 {} each, L3 {}\n", cpu_brand(), topology.allowed_count,
+             topology.allowed_count == 1 ? "" : "s", show_bytes(topology.l2_bytes),
+             show_bytes(topology.l3_bytes));
   for (const CacheGroup& group : cache_groups(topology)) {
     fmt::print("   CPUs that share an L3: [{}]\n", group.cpus);
   }
   std::vector<std::string> ready, absent;
   for (const haul_engine_info& engine : machine.engines) {
+    if (std::string_view(engine.name) == "fault") continue;  // moves bytes only to test haul
     (engine.available != 0 ? ready : absent).emplace_back(engine.name);
   }
   fmt::print("   engines that can move bytes: {}{}\n", fmt::join(ready, ", "),

@@ -100,7 +100,7 @@ void print_json(const Question& question, std::size_t bytes, const haul_plan& pl
 void explain(const Question& question) {
   std::size_t bytes = to_bytes(question.size);
   bench::Buffer dst(bytes), src(bytes);
-  if (!question.fresh) (void)bench::wake_mover();
+  if (!question.fresh) (void)bench::settle_mover();
   if (question.hot) {
     bench::touch(dst.data(), bytes);
     bench::touch(src.data(), bytes);

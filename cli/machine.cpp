@@ -61,7 +61,7 @@ Machine examine_machine() {
   auto read = read_topology("");
   if (!read) throw bench::Failure(read.error().sentence);
   *machine.topology = *read;
-  (void)bench::wake_mover();  // why there is no mover, if so, is in the state
+  (void)bench::settle_mover();  // why there is no mover, if so, is in the state
   machine.state.size = sizeof machine.state;
   bench::require(haul_query(&machine.state), "haul_query()");
   for (unsigned i = 0;; ++i) {

@@ -21,7 +21,7 @@ void report() {
   haul_request request = haul_request_copy(to, from, sizeof to);
   haul_plan plan{};
   plan.size = sizeof plan;
-  bool awake = bench::wake_mover();
+  bool awake = bench::settle_mover();
   bench::require(haul_explain(&request, &plan), "haul_explain()");
   fmt::print("calibrated");
   for (const CalibrationFile& file : calibration_files()) {

@@ -14,10 +14,9 @@
 namespace haul::copy {
 namespace {
 
-// Above: rep movsb, which does not fetch the destination's lines before it overwrites them.
-// Below: vectors, which start sooner; but a piece of a large copy follows on its predecessor.
-constexpr std::size_t string_move_above_bytes = 16 * 1024;
-constexpr std::size_t string_move_piece_bytes = 4 * 1024;
+// From here: rep movsb, where it is fast. It does not fetch the destination's lines before it
+// overwrites them: equal to vectors in the L1, a third faster from the L2, a tenth from memory.
+constexpr std::size_t string_move_from_bytes = 2 * 1024;
 // From here: rep stosq, for the same reason (cold 70 GB/s, vectors 40).
 constexpr std::size_t string_fill_from_bytes = 8 * 1024;
 // Below: an affinity costs more than it spares.
@@ -108,20 +107,20 @@ void move_streamed(const Kernels& kernels, std::byte* dst, const std::byte* src,
 // No overlap; part of something large. The destination is written through the cache.
 void move_piece(const Kernels& kernels, std::byte* dst, const std::byte* src,
                 std::size_t len) noexcept {
-  if (len >= string_move_piece_bytes && cpu_features().fast_rep_movsb) {
+  if (len >= string_move_from_bytes && cpu_features().fast_rep_movsb) {
     move_string(dst, src, len);
   } else {
     move_cached(kernels, dst, src, len);
   }
 }
 
-// Both sides cacheable, len > 64; it or the whole above string_move_above_bytes. Out of line, to
+// Both sides cacheable, len > 64; it or the whole at least string_move_from_bytes. Out of line, to
 // keep small copies short.
 [[gnu::noinline]] void move_large(const Kernels& kernels, std::byte* dst, const std::byte* src,
                                   std::size_t len, std::size_t whole_bytes) noexcept {
   if (overlap(dst, src, len)) {
     kernels.move(dst, src, len);
-  } else if (len >= string_move_piece_bytes && outgrows_cache(len, whole_bytes)) {
+  } else if (len >= string_move_from_bytes && outgrows_cache(len, whole_bytes)) {
     move_streamed(kernels, dst, src, len);
     _mm_sfence();
   } else {
@@ -132,7 +131,7 @@ void move_piece(const Kernels& kernels, std::byte* dst, const std::byte* src,
 // Both sides cacheable, len > 64.
 void move_cacheable(const Kernels& kernels, std::byte* dst, const std::byte* src, std::size_t len,
                     std::size_t whole_bytes) noexcept {
-  if (len <= string_move_above_bytes && whole_bytes <= string_move_above_bytes) [[likely]] {
+  if (len < string_move_from_bytes && whole_bytes < string_move_from_bytes) [[likely]] {
     return kernels.move(dst, src, len);
   }
   move_large(kernels, dst, src, len, whole_bytes);

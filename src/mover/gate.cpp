@@ -72,7 +72,11 @@ void refresh() noexcept {
   published.write(inputs);
   const bool engine_set = inputs.settings.engine >= 0;
   gate.planned.store(engine_set, std::memory_order_relaxed);
-  gate.block_log2.store(inputs.settings.block_log2, std::memory_order_relaxed);
+  gate.block_log2.store(static_cast<std::uint8_t>(inputs.settings.block_log2),
+                        std::memory_order_relaxed);
+  gate.min_chunk_bytes.store(static_cast<std::uint32_t>(plan::min_chunk_bytes(
+                                 round_trip_ns > 0 ? round_trip_ns : figures.round_trip_ns)),
+                             std::memory_order_relaxed);
   gate.worth_below.store(worth.in_memory, std::memory_order_relaxed);
   gate.worth_from.store(worth.any, std::memory_order_relaxed);
   gate.mover_from.store(inputs.thresholds.any, std::memory_order_relaxed);
@@ -95,6 +99,7 @@ constinit Gate gate{{default_start_bytes},
                     {default_worth_bytes},
                     {0},
                     {plan::MoverState::none},
+                    {64u << 10},
                     {12},
                     {false},
                     {false},

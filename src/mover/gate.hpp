@@ -19,7 +19,8 @@ struct alignas(64) Gate {
   std::atomic<std::uint64_t> worth_from;
   std::atomic<std::uint32_t> asleep;  // 1: the mover sleeps, or is about to; futex word
   std::atomic<plan::MoverState> state;
-  std::atomic<std::uint32_t> block_log2;
+  std::atomic<std::uint32_t> min_chunk_bytes;
+  std::atomic<std::uint8_t> block_log2;
   std::atomic<bool> planned;  // every request takes the long road (knobs ask for something special)
   std::atomic<bool> held;     // nothing may be published: a fork is under way, or all is shut down
   std::atomic<bool> closed;   // haul_shutdown() was called

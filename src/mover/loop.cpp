@@ -50,6 +50,8 @@ bool MoverLoop::visit(std::uint32_t index, Ring& ring) noexcept {
     if (!here && flight == nullptr) return true;
     const int chunk = tenancy.claim(job.chunks);
     if (chunk < 0) continue;
+    // Written before the request was published; so it is dirty in the owner's cache.
+    drift.sample(ring.publishing);
     count_moved_chunk();
     if (here) {
       run_here(ring, job, static_cast<unsigned>(chunk));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "mover/drift.hpp"
 #include "mover/worker.hpp"
 #include "request/rings.hpp"
 
@@ -19,6 +20,8 @@ class MoverLoop {
   // Whether this mover is the one that drives asynchronous engines (engine.hpp: one thread at a
   // time).
   void drive_devices(bool yes) noexcept { drives_devices_ = yes; }
+
+  DriftWatch drift;  // how far the submitters' lines come, by samples of round()
 
   // One round over all rings: at most one chunk of each. True if there was anything to do, or
   // something is under way or held back by a fence.

@@ -62,8 +62,10 @@ inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t
   job.src_or_pattern = src_or_pattern;
   const std::uint32_t block_log2 = gate.block_log2.load(std::memory_order_relaxed);
   const bool one_direction = operation == Operation::copy && overlaps(dst, src_or_pattern, length);
-  job.chunks = one_direction ? Chunks::single(length, block_log2)
-                             : Chunks::cut(length, plan::min_chunk_bytes, block_log2);
+  job.chunks =
+      one_direction
+          ? Chunks::single(length, block_log2)
+          : Chunks::cut(length, gate.min_chunk_bytes.load(std::memory_order_relaxed), block_log2);
   return publish(*ring, job, nullptr, ticket);
 }
 

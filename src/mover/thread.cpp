@@ -21,6 +21,7 @@ namespace {
 constexpr std::uint64_t denied_pause_ns = 50'000'000;  // then the lease may be asked for again
 constexpr std::uint64_t nap_ns = 1'000'000;            // in place of a membarrier
 constexpr std::uint64_t round_trip_every_ns = 10'000'000'000;
+constexpr std::uint64_t round_trip_drifted_ns = 100'000'000;
 constexpr unsigned rounds_between_clocks = 64;
 
 struct Mover {
@@ -59,8 +60,11 @@ int choose_core(unsigned index) noexcept {
   return os::pin_thread(cpu) ? static_cast<int>(cpu) : -1;
 }
 
-// Serves the rings until there has been nothing to do for the spin time.
-void serve(MoverLoop& loop, std::uint64_t spin_ns) noexcept {
+enum class Served : std::uint8_t { idle, drifted };
+
+// Serves the rings until there has been nothing to do for the spin time, or, in a moment without
+// work, until the cores turn out to have moved.
+Served serve(MoverLoop& loop, std::uint64_t spin_ns) noexcept {
   std::uint64_t idle_since = 0;
   for (unsigned turn = 0; !stopping.load(std::memory_order_relaxed); ++turn) {
     if (loop.round()) {
@@ -71,12 +75,16 @@ void serve(MoverLoop& loop, std::uint64_t spin_ns) noexcept {
     cpu_relax();
     if (turn % rounds_between_clocks != 0) continue;
     const std::uint64_t now = now_ns();
+    if (loop.drift.drifted() && now - round_trip_measured_ns >= round_trip_drifted_ns) {
+      return Served::drifted;
+    }
     if (idle_since == 0) {
       idle_since = now;
     } else if (now - idle_since >= spin_ns) {
-      return;
+      break;
     }
   }
+  return Served::idle;
 }
 
 // The first mover says it sleeps, and looks once more: a submit either is seen by that look, or
@@ -99,14 +107,15 @@ void sleep_until_called(MoverLoop& loop, plan::MoverState state,
   }
 }
 
-void measure_distance(int own_cpu) noexcept {
-  const std::uint64_t now = now_ns();
-  if (round_trip_measured_ns != 0 && now - round_trip_measured_ns < round_trip_every_ns) return;
-  round_trip_measured_ns = now;
+// Measures, which takes the submitter's core for some 30 us.
+void measure_distance(MoverLoop& loop, int own_cpu) noexcept {
+  round_trip_measured_ns = now_ns();
+  loop.drift.reset();
   const int other = submitter_cpu.load(std::memory_order_relaxed);
   const double measured = round_trip_ns(own_cpu, other);
   if (measured > 0) {
     set_round_trip(measured);
+    log(LogLevel::debug, "round trip to the mover's core: %.0f ns", measured);
   } else {
     round_trip_measured_ns = 0;  // the cores were busy; try at the next waking
   }
@@ -133,10 +142,14 @@ void run_first(Mover& self) noexcept {
     party.fetch_add(1, std::memory_order_release);
     os::futex_wake(&party, static_cast<int>(max_movers));
     serve(self.loop, 0);
-    measure_distance(cpu);
-    if (started_hook != nullptr && !hook_ran.exchange(true, std::memory_order_relaxed))
-      started_hook();
-    serve(self.loop, spin_ns);
+    if (round_trip_measured_ns == 0 || now_ns() - round_trip_measured_ns >= round_trip_every_ns) {
+      measure_distance(self.loop, cpu);
+    }
+    if (const MoverHook hook = started_hook.load(std::memory_order_relaxed);
+        hook != nullptr && !hook_ran.exchange(true, std::memory_order_relaxed)) {
+      hook();
+    }
+    while (serve(self.loop, spin_ns) == Served::drifted) measure_distance(self.loop, cpu);
     drop_lease(0);
     first_cpu.store(-1, std::memory_order_relaxed);
     os::unpin_thread();

@@ -2,6 +2,7 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdarg>
 #include <cstdio>
 
@@ -46,12 +47,16 @@ double inline_line_ns(const Inputs& inputs, std::size_t length, bool in_memory) 
   return figures.cold_line_ns;
 }
 
-// Does handing over pay?
+// Does handing over pay? Twice over: a caller that computes meanwhile must gain, though it then
+// reads lines that another core wrote; and one that waits at once must not lose more than a
+// twentieth.
 bool pays(const Inputs& inputs, std::size_t length, bool in_memory) noexcept {
+  constexpr double probe_ns = 250, tolerable_loss = 0.05;
   const double lines = static_cast<double>(length) / 64;
-  const double probe_ns = in_memory ? 250 : 0;
-  return lines * (inline_line_ns(inputs, length, in_memory) - remote_line(inputs)) >
-         hand_over_ns(inputs) + probe_ns;
+  const double inline_ns = lines * inline_line_ns(inputs, length, in_memory);
+  const double overhead_ns = hand_over_ns(inputs) + (in_memory ? probe_ns : 0);
+  return inline_ns - lines * remote_line(inputs) > overhead_ns &&
+         inline_ns * tolerable_loss >= hand_over_ns(inputs);
 }
 
 // The smallest length from which on handing over always pays.
@@ -189,6 +194,13 @@ void explain_costs(const Inputs& inputs, Reasons* reasons) noexcept {
 
 }  // namespace
 
+std::size_t min_chunk_bytes(double round_trip_ns) noexcept {
+  constexpr double bytes_per_round_trip_ns = 160;  // a fifth of the time goes to taking turns
+  const auto wanted =
+      static_cast<std::size_t>(std::clamp(round_trip_ns, 0.0, 1e4) * bytes_per_round_trip_ns);
+  return std::clamp(std::bit_ceil(wanted), std::size_t{32} << 10, std::size_t{256} << 10);
+}
+
 const char* name_of(Mover mover) noexcept {
   return mover == Mover::caller ? "caller" : "thread";
 }
@@ -210,7 +222,7 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   } else if (plan.mover == Mover::caller) {
     plan.chunks = Chunks::single(request.length, block_log2);
   } else {
-    plan.chunks = Chunks::cut(request.length, min_chunk_bytes, block_log2);
+    plan.chunks = Chunks::cut(request.length, min_chunk_bytes(round_trip(inputs)), block_log2);
     say(reasons,
         "%u chunk%s of up to %zu bytes: a waiter can take some, and finished blocks show early.",
         plan.chunks.count(), plan.chunks.count() == 1 ? "" : "s", plan.chunks.end(0));

@@ -77,7 +77,9 @@ struct Inputs {
   Thresholds thresholds;  // thresholds_of() these inputs: they change with the mover's state only
 };
 
-inline constexpr std::size_t min_chunk_bytes = 32 * 1024;
+// The smallest chunk worth claiming: a claim and its report cost two round trips when two workers
+// take turns, so the further apart the cores, the larger the chunk.
+std::size_t min_chunk_bytes(double round_trip_ns) noexcept;
 
 // The decision alone.
 struct Plan {

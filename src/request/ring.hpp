@@ -71,22 +71,23 @@ class Ring {
   // MiB for every thread.
   void begin(std::uint32_t ring_index, std::uint32_t table_cookie) noexcept;
 
-  std::atomic<bool> owned;  // a thread has it
-  std::atomic<bool>
-      publishing;  // its owner has passed, or is about to pass, the gate (mover/gate.hpp)
+  std::atomic<bool> owned;      // a thread has it
   std::atomic<bool> abandoned;  // in a fork child: the ring of a thread that does not exist there
   std::uint32_t index;
   std::uint32_t cookie;
-  std::atomic<std::uint64_t> inlined;  // requests the owner copied itself; only it writes
 
-  static constexpr std::uint64_t first_seq =
-      slots;  // so that generations begin at 1 and zeroed lines are old
+  // Not on a line that movers read: each submit writes it twice.
+  alignas(64) std::atomic<bool> publishing;  // its owner is passing the gate (mover/gate.hpp)
+  std::atomic<std::uint64_t> inlined;        // requests the owner copied itself; only it writes
+
+  // So that generations begin at 1, and zeroed lines are old.
+  static constexpr std::uint64_t first_seq = slots;
 
  private:
   bool look_for_room() noexcept;
 
   // The owner's line; tail_ is read by others for statistics and drains.
-  alignas(64) std::atomic<std::uint64_t> tail_;
+  std::atomic<std::uint64_t> tail_;
   std::uint64_t credit_;        // slots known to be free
   std::uint64_t reclaimed_;     // segments of requests below are free again
   std::uint32_t segment_head_;  // next free segment

@@ -6,7 +6,8 @@ haul=${E2E_HAUL:?the path of the command haul}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export XDG_CACHE_HOME=$work/cache HAUL_TUNE_BACKGROUND=off
+# Other processes may hold the lease of the mover's core: not this test's matter.
+export XDG_CACHE_HOME=$work/cache HAUL_TUNE_BACKGROUND=off HAUL_MOVER_LEASE=off
 unset HAUL_TUNE_CACHE HAUL_LOG_LEVEL
 failures=0
 
@@ -125,6 +126,12 @@ if command -v taskset > /dev/null; then
 fi
 
 # ---- tune and clean: what one stores the other removes, and nothing else
+# On a busy machine the cores' distance may not be measurable just then; haul asks to try again.
+for _ in 1 2 3 4 5 6 7 8 9; do
+  timeout 120 "$haul" tune > /dev/null 2> "$work/err" && break
+  grep -q 'try again' "$work/err" || break
+  sleep 1
+done
 expect_status 0 'calibrated' tune
 [ -n "$(find "$work/cache/haul" -type f)" ] || failed 'tune stores nothing'
 file=$(find "$work/cache/haul" -type f | head -n 1)

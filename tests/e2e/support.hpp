@@ -27,11 +27,29 @@ namespace e2e {
 inline constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 inline constexpr int skip_status = 77;
 
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool thread_sanitizer = true;
+#else
+inline constexpr bool thread_sanitizer = false;
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitizer = true;
+#else
+inline constexpr bool sanitizer = false;
+#endif
+
+inline void check_equal(long long a, long long b, const char* a_text, const char* b_text, const char* file, int line) {
+  if (a == b) return;
+  std::fprintf(stderr, "%s:%d: child %d: %.200s is %lld, but %.200s is %lld (last error: %s)\n", file, line, getpid(), a_text,
+               a, b_text, b, haul_last_error());
+  _exit(1);
+}
+
 // In a child: the condition holds, or the child ends and its test fails. (GoogleTest's own checks stay in the parent.)
 #define CHILD_CHECK(condition)                                                                  \
   do {                                                                                          \
     if (!(condition)) {                                                                         \
-      std::fprintf(stderr, "%s:%d: child %d: %s is false (last error: %s)\n", __FILE__, __LINE__, \
+      std::fprintf(stderr, "%s:%d: child %d: %.300s is false (last error: %s)\n", __FILE__, __LINE__, \
                    getpid(), #condition, haul_last_error());                                    \
       _exit(1);                                                                                 \
     }                                                                                           \
@@ -40,23 +58,8 @@ inline constexpr int skip_status = 77;
 // As above for equality, with both sides shown.
 #define CHILD_EQUAL(a, b)                                                                         \
   do {                                                                                            \
-    const auto left_value = static_cast<long long>(a);                                            \
-    const auto right_value = static_cast<long long>(b);                                           \
-    if (left_value != right_value) {                                                              \
-      std::fprintf(stderr, "%s:%d: child %d: %s is %lld, but %s is %lld (last error: %s)\n",      \
-                   __FILE__, __LINE__, getpid(), #a, left_value, #b, right_value, haul_last_error()); \
-      _exit(1);                                                                                   \
-    }                                                                                             \
+    e2e::check_equal(static_cast<long long>(a), static_cast<long long>(b), #a, #b, __FILE__, __LINE__); \
   } while (false)
-
-// Ends the calling process by SIGALRM if it takes longer: a hang is a failure.
-inline void limit_seconds(unsigned seconds) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  seconds *= 4;
-#endif
-  signal(SIGALRM, SIG_DFL);
-  alarm(seconds);
-}
 
 inline void sleep_ms(unsigned ms) {
   timespec time{ms / 1000, static_cast<long>(ms % 1000) * 1'000'000};
@@ -64,31 +67,43 @@ inline void sleep_ms(unsigned ms) {
   }
 }
 
-// Forks a child that runs `body` (an int for its exit status, 0 is good) within `seconds`. Its pid.
+// Forks a child that runs `body` (an int for its exit status, 0 is good). Its pid. It dies with the thread that made it.
 template <class Body>
-pid_t start_child(Body body, unsigned seconds = 60) {
+pid_t start_child(Body body) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    limit_seconds(seconds);
     _exit(body());
   }
   return child;
 }
 
-// How a child ended: its exit status, or 1000 + the signal that ended it.
-inline int end_of(pid_t child) {
+// How a child ended: its exit status, or 1000 + the signal that ended it. A child that takes longer than `seconds` hangs, and is
+// killed: 1000 + SIGKILL. (An alarm of its own would not do: it may hang with all signals blocked.)
+inline int end_of(pid_t child, unsigned seconds = 60) {
+  if (child < 0) return -1;
+  if (sanitizer) seconds *= 4;
+  timespec begin, now;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return -1;
+  for (unsigned turn = 0;; ++turn) {
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child) break;
+    if (ended < 0 && errno != EINTR) return -1;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (static_cast<unsigned long>(now.tv_sec - begin.tv_sec) > seconds) {
+      std::fprintf(stderr, "child %d hangs and is killed\n", child);
+      kill(child, SIGKILL);
+    }
+    usleep(turn < 100 ? 200 : 2000);
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 template <class Body>
 int run_child(Body body, unsigned seconds = 60) {
-  return end_of(start_child(body, seconds));
+  return end_of(start_child(body), seconds);
 }
 
 // Calibration in the background would take a core and wake movers; tests of anything else do without, and leave no file.
@@ -188,16 +203,5 @@ inline void copy_works(std::size_t bytes, std::uint64_t seed) {
 }
 
 inline bool unprivileged() { return geteuid() != 0; }
-
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool thread_sanitizer = true;
-#else
-inline constexpr bool thread_sanitizer = false;
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sanitizer = true;
-#else
-inline constexpr bool sanitizer = false;
-#endif
 
 }  // namespace e2e

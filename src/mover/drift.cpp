@@ -1,0 +1,45 @@
+// Medians of a few timed reads, then and now.
+#include "mover/drift.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace haul {
+namespace {
+
+constexpr std::uint64_t pause_ticks = 2'000'000;  // about a millisecond at any clock rate
+// The read of a line in one's own cache takes about this long between two fenced clock reads; a
+// difference of less is none.
+constexpr double least_difference_ticks = 40;
+
+}  // namespace
+
+double DriftWatch::median(const std::uint32_t* ticks) noexcept {
+  std::uint32_t sorted[window];
+  std::copy_n(ticks, window, sorted);
+  std::nth_element(sorted, sorted + window / 2, sorted + window);
+  return sorted[window / 2];
+}
+
+void DriftWatch::sample(const std::atomic<bool>& owners_line) noexcept {
+  const std::uint64_t begin = ticks();
+  if (begin - last_ticks_ < pause_ticks) return;
+  last_ticks_ = begin;
+  const std::uint64_t before = fenced_ticks();
+  (void)owners_line.load(std::memory_order_relaxed);
+  const std::uint64_t elapsed = fenced_ticks() - before;
+  const auto clipped = static_cast<std::uint32_t>(std::min<std::uint64_t>(elapsed, 1u << 20));
+  if (taken_ < window) base_ticks_[taken_] = clipped;
+  latest_ticks_[taken_ % window] = clipped;
+  ++taken_;
+}
+
+bool DriftWatch::drifted() const noexcept {
+  if (taken_ < 2 * window) return false;
+  const double then = median(base_ticks_), now = median(latest_ticks_);
+  return std::max(then, now) > 1.5 * std::min(then, now) &&
+         std::max(then, now) - std::min(then, now) > least_difference_ticks;
+}
+
+}  // namespace haul
