@@ -59,18 +59,16 @@ haul_ticket moved_inline(std::size_t length, std::size_t worth) noexcept {
 // Is a plain copy the caller's own to make? Between the thresholds that depends on where the source
 // lies. (After haul_shutdown() the long road refuses.)
 bool is_inline(const void* src, std::size_t length) noexcept {
-  if (gate.closed.load(std::memory_order_relaxed)) [[unlikely]]
+  if (burst_pays(length) || gate.closed.load(std::memory_order_relaxed)) [[unlikely]]
     return false;
   if (length < gate.inline_below.load(std::memory_order_relaxed)) return true;
-  return length < gate.mover_from.load(std::memory_order_relaxed) &&
-         !gate.planned.load(std::memory_order_relaxed) && !copy::in_memory(src, length);
+  return !gate.planned.load(std::memory_order_relaxed) && !copy::in_memory(src, length);
 }
 
 // A fill has no source that could be far away.
 bool is_inline_fill(std::size_t length) noexcept {
-  return length < gate.mover_from.load(std::memory_order_relaxed) &&
-         !gate.planned.load(std::memory_order_relaxed) &&
-         !gate.closed.load(std::memory_order_relaxed);
+  return !burst_pays(length) && !gate.closed.load(std::memory_order_relaxed) &&
+         !gate.planned.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -126,7 +124,10 @@ extern "C" HAUL_API int haul_submit(const haul_request* requests, std::size_t co
     Request request;
     Error error;
     Ticket ticket;
-    if (convert(requests[i], &request, &error) == Code::ok) ticket = submit(request, &error);
+    if (convert(requests[i], &request, &error) == Code::ok) {
+      thread_slot.burst_bytes += request.length;
+      ticket = submit(request, &error);
+    }
     if (error.code != Code::ok) {
       fail(error);
       return i != 0 ? static_cast<int>(i) : static_cast<int>(error.code);

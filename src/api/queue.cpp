@@ -43,6 +43,7 @@ extern "C" HAUL_API int haul_reap(haul_completion* entries, std::size_t max) {
         make_error(Code::invalid, 0,
                    "haul_reap() needs room for one entry or more; pass an array and its length."));
   }
+  thread_slot.burst_bytes = 0;
   Ring* ring = own_ring();
   if (ring == nullptr || thread_slot.busy)
     return 0;  // busy: we are a handler amid a submit or reap

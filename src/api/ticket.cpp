@@ -58,6 +58,7 @@ struct Named {
 }
 
 Named resolve(Ticket ticket) noexcept {
+  thread_slot.burst_bytes = 0;
   if (ticket.cookie() == 0) return Named{nullptr, ticket.code()};
   if (ticket.cookie() != ring_table.cookie()) return Named{nullptr, Code::stale};
   if (ticket.ring() >= ring_table.count.load(std::memory_order_acquire))
@@ -134,6 +135,7 @@ bool range_end(std::size_t offset, std::size_t len, std::size_t* end) noexcept {
 
 extern "C" HAUL_API int haul_test(haul_ticket ticket) {
   const std::uint64_t where = ticket.where, tenancy = ticket.tenancy;
+  thread_slot.burst_bytes = 0;
   if (where == 0) return 1;
   const auto index = static_cast<std::uint32_t>(where);
   // The shift in State::make drops what no seq has, and a made-up ticket may have.
@@ -147,12 +149,18 @@ extern "C" HAUL_API int haul_test(haul_ticket ticket) {
 }
 
 extern "C" HAUL_API int haul_wait(haul_ticket ticket) {
-  if (ticket.where == 0) return 0;
+  if (ticket.where == 0) {
+    thread_slot.burst_bytes = 0;
+    return 0;
+  }
   return wait_until(from_c(ticket), no_deadline);
 }
 
 extern "C" HAUL_API int haul_wait_for(haul_ticket ticket, std::uint64_t timeout_ns) {
-  if (ticket.where == 0) return 0;
+  if (ticket.where == 0) {
+    thread_slot.burst_bytes = 0;
+    return 0;
+  }
   const std::uint64_t now = now_ns();
   return wait_until(from_c(ticket),
                     timeout_ns >= no_deadline - now ? no_deadline : now + timeout_ns);
@@ -206,6 +214,7 @@ extern "C" HAUL_API int haul_progress(haul_ticket ticket, std::size_t* good_byte
 }
 
 extern "C" HAUL_API int haul_drain(void) {
+  thread_slot.burst_bytes = 0;
   Ring* ring = own_ring();
   if (ring == nullptr) return 0;
   const std::uint64_t end = ring->next_seq();

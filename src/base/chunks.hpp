@@ -47,16 +47,20 @@ struct Chunks {
     return Chunks{length, length, 0, 0, block_log2};
   }
 
-  // Cuts `length` bytes for two or more workers; chunks of at least `minimum` bytes (a multiple of
-  // the block).
-  static constexpr Chunks cut(std::size_t length, std::size_t minimum,
+  // Cuts `length` bytes for two or more workers: units of at least unit_minimum bytes (but two
+  // chunks where two fit), and a tail down to `minimum`. Few chunks cost least, a fine tail ends
+  // together.
+  static constexpr Chunks cut(std::size_t length, std::size_t unit_minimum, std::size_t minimum,
                               std::uint32_t block_log2) noexcept {
     const std::size_t block = std::size_t{1} << block_log2;
-    minimum = std::max((minimum + block - 1) & ~(block - 1), block);
+    const auto round_up = [block](std::size_t bytes) { return (bytes + block - 1) & ~(block - 1); };
+    minimum = std::max(round_up(minimum), block);
     const std::size_t whole = length & ~(block - 1);
     if (whole < 2 * minimum) return single(length, block_log2);
-    const std::size_t share = whole / 22;
-    Chunks chunks{length, std::max((share + block - 1) & ~(block - 1), minimum), 0, 0, block_log2};
+    const std::size_t half = (whole / 2) & ~(block - 1);
+    const std::size_t unit =
+        std::max({round_up(whole / 22), std::min(round_up(unit_minimum), half), minimum});
+    Chunks chunks{length, unit, 0, 0, block_log2};
     std::size_t tail_total = 0;
     while (chunks.tail < max_tail && chunks.tail_bytes(chunks.tail + 1) >= minimum) {
       tail_total += chunks.tail_bytes(++chunks.tail);

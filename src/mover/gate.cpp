@@ -20,7 +20,7 @@ constexpr std::uint64_t default_worth_bytes = 128u << 10;
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit plan::Calibration figures;
-constinit double round_trip_ns = 0;
+constinit std::atomic<double> round_trip_ns{0};  // written under the lock
 constinit std::size_t l2_bytes = 1u << 20,
                       l3_bytes = 32u << 20;  // until the mover has read the topology
 constinit bool shut = false;                 // for good
@@ -48,18 +48,18 @@ void refresh() noexcept {
   const bool held = gate.held.load(std::memory_order_relaxed);
   plan::Inputs inputs;
   inputs.mover = gate.state.load(std::memory_order_relaxed);
-  inputs.round_trip_ns = round_trip_ns;
+  inputs.round_trip_ns = round_trip_now();
   inputs.l2_bytes = l2_bytes;
   inputs.l3_bytes = l3_bytes;
   inputs.calibration = figures;
   inputs.settings = read_settings();
-  plan::Thresholds worth{UINT64_MAX, UINT64_MAX};
+  plan::Thresholds worth{UINT64_MAX, UINT64_MAX, UINT64_MAX};
   const bool possible =
       inputs.mover != plan::MoverState::denied && inputs.mover != plan::MoverState::impossible;
   if (!possible || held || inputs.settings.mover_caller) {
-    inputs.thresholds = plan::Thresholds{UINT64_MAX, UINT64_MAX};
+    inputs.thresholds = plan::Thresholds{UINT64_MAX, UINT64_MAX, UINT64_MAX};
   } else if (inputs.settings.mover_thread) {
-    inputs.thresholds = plan::Thresholds{0, 0};
+    inputs.thresholds = plan::Thresholds{0, 0, 0};
   } else {
     inputs.thresholds = plan::thresholds_of(inputs);
     if (inputs.mover != plan::MoverState::awake) {
@@ -75,10 +75,11 @@ void refresh() noexcept {
   gate.block_log2.store(static_cast<std::uint8_t>(inputs.settings.block_log2),
                         std::memory_order_relaxed);
   gate.min_chunk_bytes.store(static_cast<std::uint32_t>(plan::min_chunk_bytes(
-                                 round_trip_ns > 0 ? round_trip_ns : figures.round_trip_ns)),
+                                 round_trip_now() > 0 ? round_trip_now() : figures.round_trip_ns)),
                              std::memory_order_relaxed);
   gate.worth_below.store(worth.in_memory, std::memory_order_relaxed);
   gate.worth_from.store(worth.any, std::memory_order_relaxed);
+  gate.piece_from.store(inputs.thresholds.piece, std::memory_order_relaxed);
   gate.mover_from.store(inputs.thresholds.any, std::memory_order_relaxed);
   gate.inline_below.store(engine_set ? 0 : inputs.thresholds.in_memory, std::memory_order_relaxed);
 }
@@ -94,6 +95,7 @@ class Lock {
 }  // namespace
 
 constinit Gate gate{{default_start_bytes},
+                    {default_start_bytes},
                     {default_start_bytes},
                     {default_worth_bytes},
                     {default_worth_bytes},
@@ -131,7 +133,7 @@ void set_mover_state(plan::MoverState state) noexcept {
 
 void set_round_trip(double measured_ns) noexcept {
   const Lock lock;
-  round_trip_ns = measured_ns;
+  round_trip_ns.store(measured_ns, std::memory_order_relaxed);
   refresh();
 }
 
@@ -143,8 +145,7 @@ void set_caches(std::size_t l2, std::size_t l3) noexcept {
 }
 
 double round_trip_now() noexcept {
-  const Lock lock;
-  return round_trip_ns;
+  return round_trip_ns.load(std::memory_order_relaxed);
 }
 
 void hold_gate() noexcept {

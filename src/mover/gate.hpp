@@ -14,6 +14,9 @@ struct alignas(64) Gate {
   // mover's. In between, the caller's if the source is cached.
   std::atomic<std::uint64_t> inline_below;
   std::atomic<std::uint64_t> mover_from;
+  // ... or the mover's if, together with what the thread submitted since it last looked at a
+  // ticket, it reaches mover_from, and has this many bytes itself.
+  std::atomic<std::uint64_t> piece_from;
   // The mover sleeps: what inline_below and mover_from would be if it did not; else UINT64_MAX.
   std::atomic<std::uint64_t> worth_below;
   std::atomic<std::uint64_t> worth_from;

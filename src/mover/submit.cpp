@@ -56,6 +56,7 @@ void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noex
   facts.length = request.length;
   facts.self_only = request.dst_space == self_space && request.src_space == self_space;
   facts.overlapping = any_overlap(request);
+  facts.burst_bytes = thread_slot.burst_bytes;
   facts.checked = request.checked;
   facts.source_in_memory = source_in_memory(request, *inputs);
   facts.fenced_behind = request.fence && ring != nullptr && !ring->quiet();
@@ -204,7 +205,8 @@ bool is_plain(const Request& request) noexcept {
                         request.src_affinity == Affinity::cacheable;
   return ordinary && !request.force_inline &&
          (request.force_dedicated ||
-          request.length >= gate.mover_from.load(std::memory_order_relaxed));
+          (request.length >= gate.piece_from.load(std::memory_order_relaxed) &&
+           thread_slot.burst_bytes >= gate.mover_from.load(std::memory_order_relaxed)));
 }
 
 Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexcept {

@@ -44,6 +44,14 @@ inline bool publish(Ring& ring, Job& job, const Extras* extras, Ticket* ticket) 
   return open;
 }
 
+// Adds a request to the thread's burst: what it submitted since it last looked at a ticket. Does
+// the burst make this one worth handing over?
+inline bool burst_pays(std::size_t length) noexcept {
+  thread_slot.burst_bytes += length;
+  return thread_slot.burst_bytes >= gate.mover_from.load(std::memory_order_relaxed) &&
+         length >= gate.piece_from.load(std::memory_order_relaxed);
+}
+
 // The short road: true and *ticket if a plain request (this process, cacheable, no flags) went to
 // the mover. False: take the long one.
 inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t src_or_pattern,
@@ -62,10 +70,10 @@ inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t
   job.src_or_pattern = src_or_pattern;
   const std::uint32_t block_log2 = gate.block_log2.load(std::memory_order_relaxed);
   const bool one_direction = operation == Operation::copy && overlaps(dst, src_or_pattern, length);
-  job.chunks =
-      one_direction
-          ? Chunks::single(length, block_log2)
-          : Chunks::cut(length, gate.min_chunk_bytes.load(std::memory_order_relaxed), block_log2);
+  job.chunks = one_direction
+                   ? Chunks::single(length, block_log2)
+                   : plan::cut_for_mover(
+                         length, gate.min_chunk_bytes.load(std::memory_order_relaxed), block_log2);
   return publish(*ring, job, nullptr, ticket);
 }
 

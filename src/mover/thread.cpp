@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t denied_pause_ns = 50'000'000;  // then the lease may be asked for again
 constexpr std::uint64_t nap_ns = 1'000'000;            // in place of a membarrier
 constexpr std::uint64_t round_trip_every_ns = 10'000'000'000;
-constexpr std::uint64_t round_trip_drifted_ns = 100'000'000;
+constexpr std::uint64_t round_trip_pause_ns = 50'000'000;  // at least, between two measurements
 constexpr unsigned rounds_between_clocks = 64;
 
 struct Mover {
@@ -75,7 +75,8 @@ Served serve(MoverLoop& loop, std::uint64_t spin_ns) noexcept {
     cpu_relax();
     if (turn % rounds_between_clocks != 0) continue;
     const std::uint64_t now = now_ns();
-    if (loop.drift.drifted() && now - round_trip_measured_ns >= round_trip_drifted_ns) {
+    const bool stale = round_trip_now() <= 0 || loop.drift.drifted();
+    if (stale && now - round_trip_measured_ns >= round_trip_pause_ns) {
       return Served::drifted;
     }
     if (idle_since == 0) {
@@ -113,12 +114,9 @@ void measure_distance(MoverLoop& loop, int own_cpu) noexcept {
   loop.drift.reset();
   const int other = submitter_cpu.load(std::memory_order_relaxed);
   const double measured = round_trip_ns(own_cpu, other);
-  if (measured > 0) {
-    set_round_trip(measured);
-    log(LogLevel::debug, "round trip to the mover's core: %.0f ns", measured);
-  } else {
-    round_trip_measured_ns = 0;  // the cores were busy; try at the next waking
-  }
+  if (measured <= 0) return;  // the cores were busy; again soon
+  set_round_trip(measured);
+  log(LogLevel::debug, "round trip to the mover's core: %.0f ns", measured);
 }
 
 void run_first(Mover& self) noexcept {

@@ -150,6 +150,15 @@ Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
   const bool in_memory = request.source_in_memory;
   const std::uint64_t threshold = in_memory ? thresholds.in_memory : thresholds.any;
   const char* where = in_memory ? " for a source in memory" : " wherever the source lies";
+  if (request.length < threshold && request.length >= thresholds.piece &&
+      request.burst_bytes >= thresholds.any) {
+    say(reasons,
+        "A dedicated core copies: with what this thread submitted since it last looked at a ticket "
+        "it makes %llu bytes, and from %llu on handing over pays.",
+        static_cast<unsigned long long>(request.burst_bytes),
+        static_cast<unsigned long long>(thresholds.any));
+    return Mover::thread;
+  }
   if (request.length >= threshold) {
     say(reasons,
         "A dedicated core copies: %zu bytes are at least the %llu from which handing over pays%s.",
@@ -207,7 +216,8 @@ const char* name_of(Mover mover) noexcept {
 
 Thresholds thresholds_of(const Inputs& inputs) noexcept {
   const std::uint64_t any = threshold_of(inputs, false);
-  return Thresholds{std::min(threshold_of(inputs, true), any), any};
+  const std::uint64_t piece = 2 * min_chunk_bytes(round_trip(inputs));
+  return Thresholds{std::min(threshold_of(inputs, true), any), any, std::min(piece, any)};
 }
 
 Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
@@ -222,7 +232,7 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   } else if (plan.mover == Mover::caller) {
     plan.chunks = Chunks::single(request.length, block_log2);
   } else {
-    plan.chunks = Chunks::cut(request.length, min_chunk_bytes(round_trip(inputs)), block_log2);
+    plan.chunks = cut_for_mover(request.length, min_chunk_bytes(round_trip(inputs)), block_log2);
     say(reasons,
         "%u chunk%s of up to %zu bytes: a waiter can take some, and finished blocks show early.",
         plan.chunks.count(), plan.chunks.count() == 1 ? "" : "s", plan.chunks.end(0));

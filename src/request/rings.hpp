@@ -33,6 +33,7 @@ extern constinit RingTable ring_table;
 // What belongs to the calling thread.
 struct ThreadSlot {
   Ring* ring = nullptr;
+  std::uint64_t burst_bytes = 0;  // submitted since it last looked at a ticket
   std::uint64_t invested =
       0;                 // bytes it copied itself while the mover slept, since it last woke it
   bool forking = false;  // between the fork handlers

@@ -196,10 +196,34 @@ TEST(Hostile, FilesAndPinningRefused) {
     quiet_environment();
     unsetenv("HAUL_TUNE_BACKGROUND");
     always_mover();
-    if (!refuse_system_calls({SYS_openat, SYS_open, SYS_sched_setaffinity, SYS_madvise}, EPERM)) return skip_status;
+    if (!refuse_system_calls({SYS_openat, SYS_open, SYS_sched_setaffinity}, EPERM)) return skip_status;
     everything_works();
     haul_wake();
     everything_works();
+    return 0;
+  }), 0);
+}
+
+// Without MADV_WIPEONFORK there can be no rings, so there is no completion queue either; copies need none.
+TEST(Hostile, NoRingsToBeHad) {
+  EXPECT_EQ(run_child([] {
+    always_mover();
+    if (!refuse_system_calls({SYS_madvise}, EINVAL)) return skip_status;
+    copy_works(8 * mib, 1);
+    const Buffer src(mib), dst(mib);
+    src.fill(3);
+    haul_request request = haul_request_copy(dst.data(), src.data(), mib);
+    request.flags = HAUL_FENCE | HAUL_NONBLOCK | HAUL_DEDICATED;
+    haul_ticket ticket{};
+    CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
+    CHILD_EQUAL(haul_wait(ticket), 0);
+    CHILD_EQUAL(std::memcmp(dst.data(), src.data(), mib), 0);
+    request.flags = HAUL_COMPLETE;
+    CHILD_EQUAL(haul_submit(&request, 1, &ticket), HAUL_ENOMEM);
+    CHILD_EQUAL(haul_wake(), HAUL_ENOMEM);
+    CHILD_EQUAL(haul_drain(), 0);
+    if (!thread_sanitizer) CHILD_EQUAL(run_child([] { copy_works(mib, 2); return 0; }), 0);
+    CHILD_EQUAL(haul_shutdown(), 0);
     return 0;
   }), 0);
 }

@@ -28,18 +28,19 @@ TEST(Chunks, CoverEveryLengthExactlyOnce) {
     const auto block_log2 = static_cast<std::uint32_t>(6 + random() % 15);
     const std::size_t length = 1 + random() % (std::size_t{1} << (8 + random() % 33));
     const std::size_t minimum = std::size_t{1} << (6 + random() % 15);
-    expect_sound(Chunks::cut(length, minimum, block_log2));
+    const std::size_t unit_minimum = std::size_t{1} << (6 + random() % 15);
+    expect_sound(Chunks::cut(length, unit_minimum, minimum, block_log2));
     if (HasFatalFailure()) return;
   }
 }
 
 TEST(Chunks, ASmallRequestIsOneChunk) {
-  EXPECT_EQ(Chunks::cut(65535, 32768, 12).count(), 1u);
-  EXPECT_EQ(Chunks::cut(65536, 32768, 12).count(), 2u);
+  EXPECT_EQ(Chunks::cut(65535, 65536, 32768, 12).count(), 1u);
+  EXPECT_EQ(Chunks::cut(65536, 65536, 32768, 12).count(), 2u);
 }
 
 TEST(Chunks, TheTailHalves) {
-  const Chunks chunks = Chunks::cut(64u << 20, 32768, 12);
+  const Chunks chunks = Chunks::cut(64u << 20, 65536, 32768, 12);
   ASSERT_GE(chunks.tail, 2u);
   const unsigned last = chunks.count() - 1;
   EXPECT_LT(chunks.end(last) - chunks.begin(last), chunks.end(last - 1) - chunks.begin(last - 1));
@@ -47,7 +48,7 @@ TEST(Chunks, TheTailHalves) {
 }
 
 TEST(Chunks, MaskHasOneBitAChunk) {
-  const Chunks chunks = Chunks::cut(1u << 20, 32768, 12);
+  const Chunks chunks = Chunks::cut(1u << 20, 65536, 32768, 12);
   EXPECT_EQ(static_cast<unsigned>(__builtin_popcount(chunks.mask())), chunks.count());
 }
 

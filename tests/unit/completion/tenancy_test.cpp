@@ -32,7 +32,7 @@ class TenancyTest : public testing::Test {
   alignas(64) unsigned char memory_[sizeof(Slot)] = {};
 };
 
-const Chunks four = Chunks::cut(4 * 65536 - 5, 65536, 12);
+const Chunks four = Chunks::cut(4 * 65536 - 5, 65536, 65536, 12);
 const Chunks one = Chunks::single(100, 12);
 
 TEST_F(TenancyTest, EachChunkIsClaimedOnce) {
@@ -154,7 +154,7 @@ TEST_F(TenancyTest, GenerationsWrap) {
 
 TEST_F(TenancyTest, ManyThreadsClaimAndFinishEachChunkOnce) {
   constexpr unsigned threads = 4, tenancies = 2000;
-  const Chunks chunks = Chunks::cut(31 * 4096, 4096, 12);
+  const Chunks chunks = Chunks::cut(31 * 4096, 4096, 4096, 12);
   std::vector<std::atomic<std::uint64_t>> current(1);
   current[0] = slots;
   std::atomic<unsigned> claims{0}, lasts{0};

@@ -56,6 +56,20 @@ TEST(Plan, EveryLengthAboveTheThresholdPays) {
   }
 }
 
+TEST(Plan, PiecesThatTogetherAreLargeAreHandedOver) {
+  Inputs inputs = near_machine();
+  inputs.request.length = inputs.thresholds.piece;
+  ASSERT_LT(inputs.request.length, inputs.thresholds.any);
+  inputs.request.burst_bytes = inputs.thresholds.any - 1;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
+  inputs.request.burst_bytes = inputs.thresholds.any;
+  Reasons reasons;
+  EXPECT_EQ(make_plan(inputs, &reasons).mover, Mover::thread);
+  EXPECT_TRUE(mentions(reasons, "since it last looked"));
+  inputs.request.length = inputs.thresholds.piece - 1;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
+}
+
 TEST(Plan, ASourceInMemoryIsHandedOverSooner) {
   Inputs inputs = near_machine();
   EXPECT_LT(inputs.thresholds.in_memory, inputs.thresholds.any);
@@ -72,7 +86,7 @@ TEST(Plan, ASourceInMemoryIsHandedOverSooner) {
 TEST(Plan, DistantCoresRaiseTheThreshold) {
   Inputs inputs = near_machine();
   const std::uint64_t near_threshold = thresholds_of(inputs).any;
-  inputs.round_trip_ns = 180;
+  inputs.round_trip_ns = 300;
   EXPECT_GT(thresholds_of(inputs).any, near_threshold);
   inputs.round_trip_ns = 110 * 20;
   EXPECT_EQ(thresholds_of(inputs).any, UINT64_MAX);

@@ -73,7 +73,7 @@ TEST_F(RingTest, ParametersArriveWhole) {
   sent.src_or_pattern = 0xfedcba9876543210;
   sent.segment_first = 17;
   sent.segment_count = 2000;
-  sent.chunks = Chunks::cut(123456789, 32768, 14);
+  sent.chunks = Chunks::cut(123456789, 65536, 32768, 14);
   const Extras extras{};
   ASSERT_TRUE(ring().has_room());
   ring().publish(sent, &extras);
