@@ -89,5 +89,6 @@ void run_split(Session& session, std::vector<Row>& rows);
 void run_threads(Session& session, std::vector<Row>& rows);
 void run_affinity(Session& session, std::vector<Row>& rows);
 void run_order(Session& session, std::vector<Row>& rows);
+void run_checked(Session& session, std::vector<Row>& rows);
 
 }  // namespace haul::bench

@@ -115,7 +115,19 @@ const std::vector<Suite>& suites() {
         ratio,
         low,
         high},
-       true}};
+       true},
+      {"checked",
+       "the price of HAUL_CHECKED, both on the caller's thread",
+       run_checked,
+       {cache,
+        size,
+        {"engine", "engine", Unit::text},
+        {"checked_ns", "checked", Unit::ns},
+        {"unchecked_ns", "unchecked", Unit::ns},
+        ratio,
+        low,
+        high},
+       false}};
   return table;
 }
 

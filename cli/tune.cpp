@@ -52,11 +52,11 @@ void report() {
 }  // namespace
 
 void add_tune(Tree& tree) {
-  CLI::App& app =
-      tree.command("tune", "Measure this machine now, for about two seconds, and store the figures",
-                   "Programs that use haul calibrate by themselves, in the background, once a "
-                   "machine. This does it "
-                   "at once and thoroughly: run it while the machine is quiet.");
+  CLI::App& app = tree.command(
+      "tune", "Measure this machine now, in a fraction of a second, and store the figures",
+      "Programs that use haul calibrate by themselves, in the background, once a "
+      "machine. This does it "
+      "at once and thoroughly: run it while the machine is quiet.");
   app.callback([] {
     {
       ProgressBar bar("calibrating");

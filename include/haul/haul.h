@@ -375,10 +375,10 @@ HAUL_API int haul_query(haul_state* state);
  * system call while the mover sleeps, none while it is awake; the first call makes threads. */
 HAUL_API int haul_wake(void);
 
-/* Calibrates in the foreground (about two seconds; needs the mover), takes the figures into use and
- * stores them for later processes. progress (optional) is called with 0 to 100 on the calling
- * thread. HAUL_EAGAIN, HAUL_ENOTSUP, HAUL_ECLOSED: there is no mover now, here, or any more.
- * HAUL_ENOMEM: no memory for the buffers. Another error: measured and in use, but not stored;
+/* Calibrates in the foreground (a fraction of a second; needs the mover), takes the figures into
+ * use and stores them for later processes. progress (optional) is called with 0 to 100 on the
+ * calling thread. HAUL_EAGAIN, HAUL_ENOTSUP, HAUL_ECLOSED: there is no mover now, here, or any
+ * more. HAUL_ENOMEM: no memory for the buffers. Another error: measured and in use, but not stored;
  * haul_last_error() says why. */
 HAUL_API int haul_tune(void (*progress)(int percent, void* context), void* context);
 

@@ -64,6 +64,7 @@ Code calibrate_now(void (*progress)(int percent, void* context), void* context,
   Watch watch;
   watch.progress = progress;
   watch.context = context;
+  watch.runs = max_runs;
   auto figures = measure(watch);
   if (!figures) {
     *error = figures.error();

@@ -11,7 +11,8 @@ namespace haul::tune {
 // it first starts. Never blocks for long. HAUL_TUNE_BACKGROUND=off: loads only.
 void start_background() noexcept;
 
-// Measures in the calling thread and stores. progress may be nullptr. Blocks for about two seconds.
+// Measures in the calling thread and stores. progress may be nullptr. Blocks for a fraction of a
+// second.
 Code calibrate_now(void (*progress)(int percent, void* context), void* context,
                    Error* error) noexcept;
 

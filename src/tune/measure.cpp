@@ -22,7 +22,6 @@ constexpr std::size_t hot_bytes = 64u << 10;
 constexpr std::size_t l3_bytes = 2u << 20;
 constexpr std::size_t cold_bytes = 1u << 20;
 constexpr std::size_t remote_bytes = 256u << 10;
-constexpr unsigned runs = 15;
 
 // Two buffers, and what to measure with them.
 class Bench {
@@ -148,9 +147,9 @@ class Bench {
 
   template <class Run>
   double median(Run run) noexcept {
-    double figures[runs];
+    double figures[max_runs];
     unsigned count = 0;
-    for (; count < runs && !out_of_time(); ++count) {
+    for (; count < watch_.runs && !out_of_time(); ++count) {
       Error ignored;
       wake_mover(&ignored);
       if (watch_.pause_ns != 0) os::sleep_ns(watch_.pause_ns);

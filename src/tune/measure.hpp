@@ -8,10 +8,13 @@
 
 namespace haul::tune {
 
+inline constexpr unsigned max_runs = 101;
+
 // How the measuring is going; called on the measuring thread.
 struct Watch {
   void (*progress)(int percent, void* context) = nullptr;
   void* context = nullptr;
+  unsigned runs = 15;  // of each kind, for a median; 1 to max_runs
   std::uint64_t cpu_limit_ns =
       0;  // of the measuring thread's CPU time; then it stops and fails with timed_out
   std::uint64_t pause_ns = 0;  // sleeps this long between the small steps, so that others run

@@ -111,6 +111,7 @@ fields split 'submit_ns test_ns wake_ns copy_ns' 4K
 fields threads 'threads haul_gbps memcpy_gbps' 64K
 fields affinity 'source destination size_bytes source_ns_per_line destination_ns_per_line bystander_ns_per_line undisturbed_ns_per_line' 256K
 expect_json "$work/rows.json" 'len({(r["source"], r["destination"]) for r in d["rows"]}) == 9'
+fields checked 'scheme engine cache size_bytes checked_ns unchecked_ns ratio' 4K
 fields order 'memcpy_ns sum_ns total_ns ratio placement' 1M
 expect_status 0 '' bench latency --quick --sizes 4K --json -
 cp "$work/out" "$work/rows.json"
