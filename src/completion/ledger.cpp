@@ -105,7 +105,7 @@ class Hold {
 void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
                    std::uint64_t good_bytes) noexcept {
   const Hold hold;
-  if (table == nullptr) {
+  if (hold && table == nullptr) {
     table = static_cast<Entry*>(os::map_anonymous(table_size * sizeof(Entry)));
   }
   if (!hold || table == nullptr) {

@@ -56,6 +56,12 @@ bool CompletionQueue::arm() noexcept {
   return true;
 }
 
+void CompletionQueue::abandon() noexcept {
+  forget_descriptor();
+  head_ = tail_.load(std::memory_order_relaxed);
+  outstanding_ = 0;
+}
+
 void CompletionQueue::forget_descriptor() noexcept {
   const int fd = event_fd_.exchange(-1, std::memory_order_relaxed);
   if (fd >= 0) os::close_fd(fd);

@@ -49,6 +49,10 @@ class CompletionQueue {
   // Owner: entries reserved and not yet reaped.
   unsigned outstanding() const noexcept { return outstanding_; }
 
+  // A new owner, while nobody posts: what was not reaped was for a thread that is gone, and so is
+  // its event loop.
+  void abandon() noexcept;
+
   // After fork, in the child: the eventfd is shared with the parent, so let go of it.
   void forget_descriptor() noexcept;
 

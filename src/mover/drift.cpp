@@ -19,7 +19,8 @@ double DriftWatch::median(const std::uint32_t* ticks) noexcept {
   std::uint32_t sorted[window];
   std::copy_n(ticks, window, sorted);
   std::nth_element(sorted, sorted + window / 2, sorted + window);
-  return sorted[window / 2];
+  const std::uint32_t middle = sorted[window / 2];
+  return middle;
 }
 
 void DriftWatch::sample(const std::atomic<bool>& owners_line) noexcept {

@@ -178,6 +178,7 @@ void reset_gate_in_child() noexcept {
 void remake_gate() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
   reset_gate_in_child();
+  gate.state.store(plan::MoverState::impossible, std::memory_order_relaxed);
   gate.held.store(shut, std::memory_order_relaxed);
   published.remake();
   refresh();

@@ -57,8 +57,8 @@ enum class After : std::uint8_t { open, shut };
 void release_gate(After after) noexcept;
 // In a child of fork, before the release: there is no mover.
 void reset_gate_in_child() noexcept;
-// In a child by a bare clone: likewise, and whatever lock or half-written figure was copied is made
-// anew.
+// In a child by a bare clone: there never will be one, and whatever lock or half-written figure was
+// copied is made anew.
 void remake_gate() noexcept;
 
 }  // namespace haul

@@ -60,7 +60,7 @@ void at_exit() noexcept {
 // and nothing else of use.
 void table_made() noexcept {
   if (handlers_set.exchange(true, std::memory_order_relaxed)) {
-    forget_movers();
+    forbid_movers();
     remake_gate();
     remake_ledger();
     return;

@@ -26,6 +26,10 @@ void stop_movers() noexcept;
 // In a child: there are no threads, whatever the variables say.
 void forget_movers() noexcept;
 
+// In a child by a bare clone: none, for good, since glibc cannot be relied on to make threads
+// there.
+void forbid_movers() noexcept;
+
 // The CPU of the first mover while it is awake, else -1.
 int mover_cpu() noexcept;
 

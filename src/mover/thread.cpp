@@ -41,7 +41,8 @@ constinit std::atomic<std::uint32_t> party{
 constinit std::atomic<MoverHook> started_hook{nullptr};
 constinit std::atomic<bool> hook_ran{false};
 constinit Topology topology;  // read by the first mover; the others run only once it is awake
-constinit std::uint64_t round_trip_measured_ns = 0;
+constinit std::uint64_t round_trip_measured_ns = 0;  // the first mover's
+constinit bool forbidden = false;                    // a child by a bare clone
 
 // Picks and takes a core: by knob, else the nearest one to the submitter that is not the
 // submitter's own.
@@ -62,9 +63,9 @@ int choose_core(unsigned index) noexcept {
 
 enum class Served : std::uint8_t { idle, drifted };
 
-// Serves the rings until there has been nothing to do for the spin time, or, in a moment without
-// work, until the cores turn out to have moved.
-Served serve(MoverLoop& loop, std::uint64_t spin_ns) noexcept {
+// Serves the rings until there has been nothing to do for the spin time, or, if the mover watches
+// that, until the cores turn out to have moved (looked at in moments without work).
+Served serve(MoverLoop& loop, std::uint64_t spin_ns, bool watch_distance = false) noexcept {
   std::uint64_t idle_since = 0;
   for (unsigned turn = 0; !stopping.load(std::memory_order_relaxed); ++turn) {
     if (loop.round()) {
@@ -75,7 +76,7 @@ Served serve(MoverLoop& loop, std::uint64_t spin_ns) noexcept {
     cpu_relax();
     if (turn % rounds_between_clocks != 0) continue;
     const std::uint64_t now = now_ns();
-    const bool stale = round_trip_now() <= 0 || loop.drift.drifted();
+    const bool stale = watch_distance && (round_trip_now() <= 0 || loop.drift.drifted());
     if (stale && now - round_trip_measured_ns >= round_trip_pause_ns) {
       return Served::drifted;
     }
@@ -147,7 +148,7 @@ void run_first(Mover& self) noexcept {
         hook != nullptr && !hook_ran.exchange(true, std::memory_order_relaxed)) {
       hook();
     }
-    while (serve(self.loop, spin_ns) == Served::drifted) measure_distance(self.loop, cpu);
+    while (serve(self.loop, spin_ns, true) == Served::drifted) measure_distance(self.loop, cpu);
     drop_lease(0);
     first_cpu.store(-1, std::memory_order_relaxed);
     os::unpin_thread();
@@ -189,6 +190,12 @@ void* mover_body(void* argument) noexcept {
 
 // Locked.
 Code make_threads(Error* error) noexcept {
+  if (forbidden) {
+    *error = make_error(Code::not_supported, 0,
+                        "No mover: this process was made by clone() without fork's handlers, so it "
+                        "cannot make threads; use fork().");
+    return Code::not_supported;
+  }
   if (knob_number(Knob::mover_cores) == 0) {
     *error =
         make_error(Code::not_supported, 0, "No mover: HAUL_MOVER_CORES is 0; set it to 1 or more.");
@@ -281,6 +288,11 @@ void forget_movers() noexcept {
   first_cpu.store(-1, std::memory_order_relaxed);
   for (Mover& mover : movers) mover.loop.begin(true);
   drop_inherited_leases();
+}
+
+void forbid_movers() noexcept {
+  forget_movers();
+  forbidden = true;
 }
 
 int mover_cpu() noexcept {

@@ -17,6 +17,16 @@ void Ring::begin(std::uint32_t ring_index, std::uint32_t table_cookie) noexcept 
   owned.store(true, std::memory_order_relaxed);
 }
 
+void Ring::adopt() noexcept {
+  completions.abandon();
+  credit_ = slots;
+  reclaimed_ = next_seq();
+  segment_head_ = segment_reserved_ = 0;
+  segment_free_ = segment_slots;
+  for (std::uint32_t& used : segments_used_) used = 0;
+  owned.store(true, std::memory_order_relaxed);
+}
+
 bool Ring::look_for_room() noexcept {
   const std::uint64_t next = next_seq();
   // Slot of seq is free when the tenancy before it has ended. Independent loads: their transfers

@@ -71,6 +71,10 @@ class Ring {
   // MiB for every thread.
   void begin(std::uint32_t ring_index, std::uint32_t table_cookie) noexcept;
 
+  // Makes a quiet ring a new owner's: whatever its former one left half-done (it may not exist in
+  // this process) is forgotten.
+  void adopt() noexcept;
+
   std::atomic<bool> owned;      // a thread has it
   std::atomic<bool> abandoned;  // in a fork child: the ring of a thread that does not exist there
   std::uint32_t index;

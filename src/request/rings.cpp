@@ -73,10 +73,7 @@ Ring* take_ring() noexcept {
     Ring& ring = ring_table.ring(i);
     if (!ring.owned.load(std::memory_order_relaxed) &&
         !ring.abandoned.load(std::memory_order_relaxed) && ring.quiet()) {
-      // What nobody reaped was for a thread that is gone, and so is its event loop.
-      ring.completions.forget_descriptor();
-      while (ring.completions.front() != nullptr) ring.completions.pop();
-      ring.owned.store(true, std::memory_order_relaxed);
+      ring.adopt();
       return &ring;
     }
   }
@@ -93,8 +90,12 @@ Ring* take_ring() noexcept {
 Ring* attach_ring(Error* error) noexcept {
   if (Ring* ring = own_ring(); ring != nullptr) return ring;
   thread_slot.ring = nullptr;
-  // A child by a bare clone, with one thread: whoever held the lock is not here.
-  if (cookie_page != nullptr && ring_table.cookie() == 0) mutex = PTHREAD_MUTEX_INITIALIZER;
+  // A child by a bare clone, with one thread: whoever held the lock is not here. (While the first
+  // table is being made, the word is still no_cookie's.)
+  if (ring_table.cookie_word.load(std::memory_order_acquire) != &no_cookie &&
+      ring_table.cookie() == 0) {
+    mutex = PTHREAD_MUTEX_INITIALIZER;
+  }
   pthread_mutex_lock(&mutex);
   const bool made = make_table();
   if (!key_made) key_made = pthread_key_create(&exit_key, thread_exits) == 0;

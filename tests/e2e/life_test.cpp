@@ -92,7 +92,7 @@ TEST(Life, AnAdoptedRingHasAnEmptyQueueAndNoEvents) {
         CHILD_EQUAL(haul_reap_arm(), 0);
         for (int k = 0; k < 300; ++k) {
           haul_request request = haul_request_copy(dst, src, sizeof dst);
-          request.flags = HAUL_DEDICATED | HAUL_COMPLETE;
+          request.flags = HAUL_DEDICATED | HAUL_COMPLETE | HAUL_FENCE;
           CHILD_EQUAL(haul_submit(&request, 1, nullptr), 1);
         }
         CHILD_EQUAL(haul_drain(), 0);

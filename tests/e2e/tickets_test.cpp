@@ -7,10 +7,10 @@ namespace {
 
 using namespace e2e;
 
-// A ticket of a request that a mover takes.
+// A ticket of a request that a mover takes; fenced, for they share a destination.
 haul_ticket dedicated_copy(const Buffer& dst, const Buffer& src, unsigned more_flags = 0) {
   haul_request request = haul_request_copy(dst.data(), src.data(), src.size());
-  request.flags = HAUL_DEDICATED | more_flags;
+  request.flags = HAUL_DEDICATED | HAUL_FENCE | more_flags;
   haul_ticket ticket{};
   CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
   return ticket;

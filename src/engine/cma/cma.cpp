@@ -196,6 +196,8 @@ class CmaEngine final : public Engine {
 
   const char* spaces_text() const noexcept override { return "this process (checked) and peers"; }
 
+  bool available() const noexcept override { return cma::self_test() == 0; }
+
   bool reaches(Operation, Space, Space) const noexcept override { return true; }
 
   Submitted submit(const Piece& piece, std::uint64_t, Outcome& outcome) noexcept override {

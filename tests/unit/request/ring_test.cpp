@@ -152,6 +152,25 @@ TEST_F(RingTest, SegmentsNeverOverlapAndAreContiguous) {
   }
 }
 
+TEST_F(RingTest, AnAdoptedRingStartsCleanAndKeepsCounting) {
+  ring().reserve_segments(100);
+  const std::uint64_t seq = publish();
+  ring().reserve_segments(500);  // half-way when its owner vanished
+  ring().completions.reserve();
+  ring().tenancy(seq).end(Code::ok);
+  ASSERT_TRUE(ring().quiet());
+  ring().adopt();
+  EXPECT_EQ(ring().completions.outstanding(), 0u);
+  EXPECT_EQ(ring().reserve_segments(Ring::segment_slots), 0);
+  ring().cancel_segments();
+  for (std::uint64_t n = 0; n < 2 * Ring::slots; ++n) {
+    ASSERT_TRUE(ring().has_room());
+    const std::uint64_t next = publish();
+    ASSERT_EQ(next, seq + 1 + n);
+    ring().tenancy(next).end(Code::ok);
+  }
+}
+
 Request vectors(const Extent* dst, std::uint32_t dst_count, const Extent* src,
                 std::uint32_t src_count) {
   Request request;
