@@ -92,7 +92,7 @@ struct alignas(64) Parameters {
            static_cast<std::uint64_t>(job.dst_affinity) << 4 |
            static_cast<std::uint64_t>(job.src_affinity) << 6 |
            std::uint64_t{job.pattern_bytes} << 8 | std::uint64_t{job.engine} << 12 |
-           std::uint64_t{job.chunks.full} << 16 | std::uint64_t{job.chunks.tail} << 24 |
+           std::uint64_t{job.chunks.full} << 16 | std::uint64_t{job.chunks.taper} << 24 |
            std::uint64_t{job.chunks.block_log2} << 32;
   }
 };

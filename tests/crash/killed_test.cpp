@@ -16,7 +16,8 @@ struct Mailbox {
 };
 
 Mailbox& mailbox() {
-  return *static_cast<Mailbox*>(mmap(nullptr, sizeof(Mailbox), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  return *static_cast<Mailbox*>(
+      mmap(nullptr, sizeof(Mailbox), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }
 
 constexpr std::size_t bytes = 16 * mib;
@@ -41,7 +42,8 @@ TEST(Killed, TheWriterDiesAndThePeerGoesOn) {
       const Buffer src(bytes);
       std::memset(src.data(), 0x42, bytes);
       for (;;) {
-        haul_request request = haul_request_copy(reinterpret_cast<void*>(box.address.load()), src.data(), bytes);
+        haul_request request =
+            haul_request_copy(reinterpret_cast<void*>(box.address.load()), src.data(), bytes);
         request.dst.space = space;
         request.flags = HAUL_DEDICATED;
         haul_ticket ticket{};
@@ -80,7 +82,8 @@ TEST(Killed, ThePeerDiesAndTheCopyEnds) {
       const Buffer src(bytes);
       haul_ticket tickets[16];
       for (haul_ticket& ticket : tickets) {
-        haul_request request = haul_request_copy(reinterpret_cast<void*>(box.address.load()), src.data(), bytes);
+        haul_request request =
+            haul_request_copy(reinterpret_cast<void*>(box.address.load()), src.data(), bytes);
         request.dst.space = space;
         request.flags = HAUL_DEDICATED;
         CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
@@ -95,7 +98,8 @@ TEST(Killed, ThePeerDiesAndTheCopyEnds) {
       }
       // It is certainly gone by now (a zombie at most: it has no memory).
       for (int turn = 0; turn < 500; ++turn) {
-        haul_request request = haul_request_copy(reinterpret_cast<void*>(box.address.load()), src.data(), 4096);
+        haul_request request =
+            haul_request_copy(reinterpret_cast<void*>(box.address.load()), src.data(), 4096);
         request.dst.space = space;
         haul_ticket ticket{};
         CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
@@ -119,10 +123,12 @@ TEST(Killed, ThePeerDiesAndTheCopyEnds) {
   }
 }
 
-// Killed at random instants of every kind of work, a hundred times: no file, no shared memory, no lease is left.
+// Killed at random instants of every kind of work, a hundred times: no file, no shared memory, no
+// lease is left.
 TEST(Killed, AnyInstantLeavesNothingBehind) {
   const auto count_shm = [] {
-    std::FILE* list = popen("ls /dev/shm 2>/dev/null | grep -c haul; ls -d /tmp/haul* 2>/dev/null | grep -vc e2e", "r");
+    std::FILE* list = popen(
+        "ls /dev/shm 2>/dev/null | grep -c haul; ls -d /tmp/haul* 2>/dev/null | grep -vc e2e", "r");
     int shm = -1, tmp = -1;
     if (list == nullptr || std::fscanf(list, "%d %d", &shm, &tmp) != 2) shm = -1;
     if (list != nullptr) pclose(list);
@@ -148,11 +154,12 @@ TEST(Killed, AnyInstantLeavesNothingBehind) {
   }
   EXPECT_EQ(count_shm(), before);
   EXPECT_EQ(run_child([] {
-    quiet_environment();
-    setenv("HAUL_PLAN_MOVER", "thread", 1);
-    copy_works(8 * mib, 1);
-    return 0;
-  }), 0);
+              quiet_environment();
+              setenv("HAUL_PLAN_MOVER", "thread", 1);
+              copy_works(8 * mib, 1);
+              return 0;
+            }),
+            0);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The node-wide lease of the mover core: one process at a time spins a mover, and nobody waits for one that does not let go.
+// The node-wide lease of the mover core: one process at a time spins a mover, and nobody waits for
+// one that does not let go.
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -13,7 +14,8 @@ namespace {
 
 using namespace e2e;
 
-// Processes of other tests, or of the machine's users, may hold the lease: then there is nothing to see here.
+// Processes of other tests, or of the machine's users, may hold the lease: then there is nothing to
+// see here.
 bool lease_is_free() {
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -33,9 +35,9 @@ bool wait_until_free() {
   return false;
 }
 
-#define NEED_FREE_LEASE()                                                                    \
-  do {                                                                                       \
-    if (cpus_allowed() < 2) GTEST_SKIP() << "one CPU: no mover is ever made here";           \
+#define NEED_FREE_LEASE()                                                                      \
+  do {                                                                                         \
+    if (cpus_allowed() < 2) GTEST_SKIP() << "one CPU: no mover is ever made here";             \
     if (!wait_until_free()) GTEST_SKIP() << "another process of this machine holds the lease"; \
   } while (false)
 
@@ -46,7 +48,8 @@ struct Shared {
 };
 
 Shared& shared_memory() {
-  void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* at =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return *static_cast<Shared*>(at);
 }
 
@@ -59,11 +62,16 @@ void keep_environment() {
 // A process that holds the lease until it is killed.
 pid_t start_holder(Shared& shared, bool as_nobody) {
   const pid_t holder = start_child([&shared, as_nobody] {
-    if (as_nobody && (setgroups(0, nullptr) != 0 || setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)) return 1;
+    if (as_nobody && (setgroups(0, nullptr) != 0 || setresgid(65534, 65534, 65534) != 0 ||
+                      setresuid(65534, 65534, 65534) != 0))
+      return 1;
     keep_environment();
     CHILD_CHECK(wake_and_see());
     shared.ready = true;
-    while (!shared.stop) copy_works(2 * mib, 1);
+    while (!shared.stop) {
+      haul_wake();
+      copy_works(64 * kib, 1);
+    }
     return 0;
   });
   while (!shared.ready && waitpid(holder, nullptr, WNOHANG) == 0) sleep_ms(1);
@@ -113,7 +121,9 @@ TEST(Lease, AHolderOfAnotherUserStopsNobodyElse) {
   Shared& shared = shared_memory();
   const pid_t holder = start_holder(shared, true);
   ASSERT_FALSE(lease_is_free());
+  kill(holder, SIGSTOP);  // or it might happen to sleep and let go
   EXPECT_EQ(bystander(), 0);
+  kill(holder, SIGCONT);
   shared.stop = true;
   EXPECT_EQ(end_of(holder), 0);
 }
@@ -148,31 +158,33 @@ TEST(Lease, AKilledHolderLeavesItToTheNext) {
 TEST(Lease, IsGivenBackBySleepShutdownAndForkedChildren) {
   NEED_FREE_LEASE();
   EXPECT_EQ(run_child([] {
-    keep_environment();
-    CHILD_CHECK(wake_and_see());
-    CHILD_CHECK(!lease_is_free());
-    // A child that lives on does not keep it.
-    const pid_t child = thread_sanitizer ? 0 : start_child([] {
-      for (;;) pause();
-      return 0;
-    });
-    CHILD_EQUAL(haul_shutdown(), 0);
-    CHILD_CHECK(lease_is_free());
-    if (child > 0) {
-      kill(child, SIGKILL);
-      end_of(child);
-    }
-    return 0;
-  }), 0);
+              keep_environment();
+              CHILD_CHECK(wake_and_see());
+              CHILD_CHECK(!lease_is_free());
+              // A child that lives on does not keep it.
+              const pid_t child = thread_sanitizer ? 0 : start_child([] {
+                for (;;) pause();
+                return 0;
+              });
+              CHILD_EQUAL(haul_shutdown(), 0);
+              CHILD_CHECK(lease_is_free());
+              if (child > 0) {
+                kill(child, SIGKILL);
+                end_of(child);
+              }
+              return 0;
+            }),
+            0);
   EXPECT_EQ(run_child([] {
-    keep_environment();
-    setenv("HAUL_MOVER_SPIN_US", "1000", 1);
-    CHILD_CHECK(wake_and_see());
-    for (int turn = 0; turn < 500 && !lease_is_free(); ++turn) sleep_ms(10);
-    CHILD_CHECK(lease_is_free());
-    CHILD_EQUAL(state_now().mover_state, 2);
-    return 0;
-  }), 0);
+              keep_environment();
+              setenv("HAUL_MOVER_SPIN_US", "1000", 1);
+              CHILD_CHECK(wake_and_see());
+              for (int turn = 0; turn < 500 && !lease_is_free(); ++turn) sleep_ms(10);
+              CHILD_CHECK(lease_is_free());
+              CHILD_EQUAL(state_now().mover_state, 2);
+              return 0;
+            }),
+            0);
 }
 
 TEST(Lease, OfEightBusyProcessesOneHasAMover) {
@@ -195,7 +207,8 @@ TEST(Lease, OfEightBusyProcessesOneHasAMover) {
     for (int turn = 0; rounds < 30 && turn < 4000; ++turn) sleep_ms(5);
     EXPECT_GE(rounds.load(), 30u);  // nobody hangs for the lease
   }
-  // The words are read one after the other and the lease may change hands in between, so one look may see two; most may not.
+  // The words are read one after the other and the lease may change hands in between, so one look
+  // may see two; most may not.
   unsigned more_than_one = 0, any = 0;
   for (int look = 0; look < 100; ++look) {
     unsigned awake = 0;

@@ -1,4 +1,5 @@
-// Copies between processes by haul_space_open(): both directions, and what happens when a space is closed or was never one.
+// Copies between processes by haul_space_open(): both directions, and what happens when a space is
+// closed or was never one.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -9,7 +10,8 @@ namespace {
 
 using namespace e2e;
 
-// A process with a private buffer at a known address, which answers one-byte orders: v verify, q quit.
+// A process with a private buffer at a known address, which answers one-byte orders: v verify, q
+// quit.
 class Peer {
  public:
   explicit Peer(std::size_t bytes) : memory(bytes) {
@@ -21,7 +23,8 @@ class Peer {
       while (read(orders_[0], &order, 1) == 1 && order != 'q') {
         bool right = true;
         const std::uint64_t seed = static_cast<unsigned char>(order);
-        for (std::size_t at = 0; at < memory.size(); ++at) right = right && memory[at] == Buffer::expected(seed, at);
+        for (std::size_t at = 0; at < memory.size(); ++at)
+          right = right && memory[at] == Buffer::expected(seed, at);
         const char answer = right ? 'y' : 'n';
         if (write(answers_[1], &answer, 1) != 1) return 1;
       }
@@ -73,11 +76,11 @@ int with_both(int (*body)(unsigned flags)) {
   return 0;
 }
 
-#define EXPECT_PASS_OR_SKIP(call)                                                   \
-  do {                                                                              \
-    const int end = (call);                                                         \
-    if (end == skip_status) GTEST_SKIP() << "process_vm_readv is refused here";      \
-    EXPECT_EQ(end, 0);                                                              \
+#define EXPECT_PASS_OR_SKIP(call)                                               \
+  do {                                                                          \
+    const int end = (call);                                                     \
+    if (end == skip_status) GTEST_SKIP() << "process_vm_readv is refused here"; \
+    EXPECT_EQ(end, 0);                                                          \
   } while (false)
 
 TEST(Peer, CopiesGoBothWays) {
@@ -90,7 +93,8 @@ TEST(Peer, CopiesGoBothWays) {
     haul_ticket ticket{};
     for (std::uint64_t seed = 30; seed < 34; ++seed) {
       mine.fill(seed);
-      haul_request request = to_space(haul_request_copy(there, mine.data(), mine.size()), space, 0, flags);
+      haul_request request =
+          to_space(haul_request_copy(there, mine.data(), mine.size()), space, 0, flags);
       CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
       CHILD_EQUAL(haul_wait(ticket), 0);
       CHILD_CHECK(peer.holds(seed));
@@ -98,9 +102,11 @@ TEST(Peer, CopiesGoBothWays) {
       request = to_space(haul_request_copy(mine.data(), there, mine.size()), 0, space, flags);
       CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
       CHILD_EQUAL(haul_wait_range(ticket, 12345, 777), 0);
-      for (std::size_t at = 12345; at < 12345 + 777; ++at) CHILD_EQUAL(mine[at], Buffer::expected(seed, at));
+      for (std::size_t at = 12345; at < 12345 + 777; ++at)
+        CHILD_EQUAL(mine[at], Buffer::expected(seed, at));
       CHILD_EQUAL(haul_wait(ticket), 0);
-      for (std::size_t at = 0; at < mine.size(); ++at) CHILD_EQUAL(mine[at], Buffer::expected(seed, at));
+      for (std::size_t at = 0; at < mine.size(); ++at)
+        CHILD_EQUAL(mine[at], Buffer::expected(seed, at));
     }
     CHILD_EQUAL(haul_space_close(space), 0);
     return 0;
@@ -115,8 +121,8 @@ TEST(Peer, ANotMappedRangeIsAFaultAndThePeerLives) {
     haul_space space = 0;
     CHILD_EQUAL(haul_space_open(peer.pid(), &space), 0);
     for (const unsigned more : {0u, unsigned{HAUL_CHECKED}}) {
-      const haul_request request =
-          to_space(haul_request_copy(peer.memory.data(), mine.data(), mine.size()), space, 0, flags | more);
+      const haul_request request = to_space(
+          haul_request_copy(peer.memory.data(), mine.data(), mine.size()), space, 0, flags | more);
       haul_ticket ticket{};
       CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
       CHILD_EQUAL(haul_wait(ticket), HAUL_EFAULT);
@@ -137,7 +143,8 @@ TEST(Peer, AClosedSpaceIsClosed) {
     CHILD_EQUAL(haul_space_open(peer.pid(), &space), 0);
     CHILD_EQUAL(haul_space_close(space), 0);
     CHILD_EQUAL(haul_space_close(space), HAUL_EINVAL);
-    const haul_request request = to_space(haul_request_copy(peer.memory.data(), mine.data(), mine.size()), space, 0, flags);
+    const haul_request request =
+        to_space(haul_request_copy(peer.memory.data(), mine.data(), mine.size()), space, 0, flags);
     CHILD_EQUAL(haul_submit(&request, 1, nullptr), HAUL_ECLOSED);
     // Its number is not reused for the next one opened.
     haul_space next = 0;
@@ -160,7 +167,8 @@ TEST(Peer, ClosingWithCopiesInFlight) {
       haul_ticket tickets[8];
       for (haul_ticket& ticket : tickets) {
         const haul_request request =
-            to_space(haul_request_copy(peer.memory.data(), mine.data(), mine.size()), space, 0, HAUL_DEDICATED);
+            to_space(haul_request_copy(peer.memory.data(), mine.data(), mine.size()), space, 0,
+                     HAUL_DEDICATED);
         CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
       }
       CHILD_EQUAL(haul_space_close(space), 0);
@@ -206,8 +214,10 @@ TEST(Peer, OverlapThroughASpaceOfOneself) {
         expected.fill(shift);
         unsigned char* to = bytes.data() + (up ? shift : 0);
         unsigned char* from = bytes.data() + (up ? 0 : shift);
-        std::memmove(expected.data() + (up ? shift : 0), expected.data() + (up ? 0 : shift), 2 * mib);
-        const haul_request request = to_space(haul_request_copy(to, from, 2 * mib), 0, space, flags);
+        std::memmove(expected.data() + (up ? shift : 0), expected.data() + (up ? 0 : shift),
+                     2 * mib);
+        const haul_request request =
+            to_space(haul_request_copy(to, from, 2 * mib), 0, space, flags);
         haul_ticket ticket{};
         CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
         CHILD_EQUAL(haul_wait(ticket), 0);

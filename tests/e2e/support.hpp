@@ -1,5 +1,6 @@
-// What the end-to-end tests share: a child process with a fresh library, memory with a pattern, and ways to take things away.
-// Every test runs the library in children: each begins with no mover, no rings and the environment it sets.
+// What the end-to-end tests share: a child process with a fresh library, memory with a pattern, and
+// ways to take things away. Every test runs the library in children: each begins with no mover, no
+// rings and the environment it sets.
 #pragma once
 
 #include <haul/haul.h>
@@ -38,27 +39,30 @@ inline constexpr bool sanitizer = true;
 inline constexpr bool sanitizer = false;
 #endif
 
-inline void check_equal(long long a, long long b, const char* a_text, const char* b_text, const char* file, int line) {
+inline void check_equal(long long a, long long b, const char* a_text, const char* b_text,
+                        const char* file, int line) {
   if (a == b) return;
-  std::fprintf(stderr, "%s:%d: child %d: %.200s is %lld, but %.200s is %lld (last error: %s)\n", file, line, getpid(), a_text,
-               a, b_text, b, haul_last_error());
+  std::fprintf(stderr, "%s:%d: child %d: %.200s is %lld, but %.200s is %lld (last error: %s)\n",
+               file, line, getpid(), a_text, a, b_text, b, haul_last_error());
   _exit(1);
 }
 
-// In a child: the condition holds, or the child ends and its test fails. (GoogleTest's own checks stay in the parent.)
-#define CHILD_CHECK(condition)                                                                  \
-  do {                                                                                          \
-    if (!(condition)) {                                                                         \
-      std::fprintf(stderr, "%s:%d: child %d: %.300s is false (last error: %s)\n", __FILE__, __LINE__, \
-                   getpid(), #condition, haul_last_error());                                    \
-      _exit(1);                                                                                 \
-    }                                                                                           \
+// In a child: the condition holds, or the child ends and its test fails. (GoogleTest's own checks
+// stay in the parent.)
+#define CHILD_CHECK(condition)                                                              \
+  do {                                                                                      \
+    if (!(condition)) {                                                                     \
+      std::fprintf(stderr, "%s:%d: child %d: %.300s is false (last error: %s)\n", __FILE__, \
+                   __LINE__, getpid(), #condition, haul_last_error());                      \
+      _exit(1);                                                                             \
+    }                                                                                       \
   } while (false)
 
 // As above for equality, with both sides shown.
-#define CHILD_EQUAL(a, b)                                                                         \
-  do {                                                                                            \
-    e2e::check_equal(static_cast<long long>(a), static_cast<long long>(b), #a, #b, __FILE__, __LINE__); \
+#define CHILD_EQUAL(a, b)                                                                    \
+  do {                                                                                       \
+    e2e::check_equal(static_cast<long long>(a), static_cast<long long>(b), #a, #b, __FILE__, \
+                     __LINE__);                                                              \
   } while (false)
 
 inline void sleep_ms(unsigned ms) {
@@ -67,7 +71,8 @@ inline void sleep_ms(unsigned ms) {
   }
 }
 
-// Forks a child that runs `body` (an int for its exit status, 0 is good). Its pid. It dies with the thread that made it.
+// Forks a child that runs `body` (an int for its exit status, 0 is good). Its pid. It dies with the
+// thread that made it.
 template <class Body>
 pid_t start_child(Body body) {
   std::fflush(nullptr);
@@ -79,8 +84,9 @@ pid_t start_child(Body body) {
   return child;
 }
 
-// How a child ended: its exit status, or 1000 + the signal that ended it. A child that takes longer than `seconds` hangs, and is
-// killed: 1000 + SIGKILL. (An alarm of its own would not do: it may hang with all signals blocked.)
+// How a child ended: its exit status, or 1000 + the signal that ended it. A child that takes longer
+// than `seconds` hangs, and is killed: 1000 + SIGKILL. (An alarm of its own would not do: it may
+// hang with all signals blocked.)
 inline int end_of(pid_t child, unsigned seconds = 60) {
   if (child < 0) return -1;
   if (sanitizer) seconds *= 4;
@@ -106,13 +112,15 @@ int run_child(Body body, unsigned seconds = 60) {
   return end_of(start_child(body), seconds);
 }
 
-// Calibration in the background would take a core and wake movers; tests of anything else do without, and leave no file.
+// Calibration in the background would take a core and wake movers; tests of anything else do
+// without, and leave no file.
 inline void quiet_environment() {
   setenv("HAUL_TUNE_BACKGROUND", "off", 1);
   setenv("HAUL_TUNE_CACHE", "/nonexistent/haul-e2e", 1);
 }
 
-// Processes of other tests on this machine must not take the lease away; and a copy goes to the mover whatever its size.
+// Processes of other tests on this machine must not take the lease away; and a copy goes to the
+// mover whatever its size.
 inline void always_mover() {
   quiet_environment();
   setenv("HAUL_MOVER_LEASE", "off", 1);
@@ -174,7 +182,8 @@ inline bool wake_and_see() {
 
 inline unsigned cpus_allowed() {
   cpu_set_t mask;
-  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask)) : 1;
+  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask))
+                                                       : 1;
 }
 
 // From now on these system calls of the calling process fail with `error`.
@@ -184,8 +193,8 @@ inline bool refuse_system_calls(std::initializer_list<int> numbers, int error) {
   filter[length++] = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
   for (const int number : numbers) {
     filter[length++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1);
-    filter[length++] =
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (static_cast<unsigned>(error) & SECCOMP_RET_DATA));
+    filter[length++] = BPF_STMT(
+        BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (static_cast<unsigned>(error) & SECCOMP_RET_DATA));
   }
   filter[length++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   sock_fprog program{length, filter};
@@ -202,6 +211,8 @@ inline void copy_works(std::size_t bytes, std::uint64_t seed) {
   CHILD_EQUAL(std::memcmp(dst.data(), src.data(), bytes), 0);
 }
 
-inline bool unprivileged() { return geteuid() != 0; }
+inline bool unprivileged() {
+  return geteuid() != 0;
+}
 
 }  // namespace e2e

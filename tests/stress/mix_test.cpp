@@ -1,5 +1,6 @@
-// Eight threads submit everything the library knows, of random sizes, and check every byte; with a mover that is awake, one that keeps
-// falling asleep, several, none, and an engine that delays, cuts short, fails and dies. Under ThreadSanitizer this is the data-race test.
+// Eight threads submit everything the library knows, of random sizes, and check every byte; with a
+// mover that is awake, one that keeps falling asleep, several, none, and an engine that delays,
+// cuts short, fails and dies. Under ThreadSanitizer this is the data-race test.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -75,7 +76,8 @@ class Submitter {
     unsigned char* to = dst_.data() + at;
     const unsigned char* from = src_.data() + at;
     if (random_.below(3) == 0) {
-      flight.ticket = flight.fill ? haul_fill(to, flight.pattern, 1, flight.length) : haul_copy(to, from, flight.length);
+      flight.ticket = flight.fill ? haul_fill(to, flight.pattern, 1, flight.length)
+                                  : haul_copy(to, from, flight.length);
     } else {
       submit_in_full(flight, to, from);
     }
@@ -86,11 +88,17 @@ class Submitter {
   }
 
   void submit_in_full(Flight& flight, unsigned char* to, const unsigned char* from) {
-    haul_request request = flight.fill ? haul_request_fill(to, 0x0101u * flight.pattern, 2, flight.length)
-                                       : haul_request_copy(to, from, flight.length);
+    haul_request request = flight.fill
+                               ? haul_request_fill(to, 0x0101u * flight.pattern, 2, flight.length)
+                               : haul_request_copy(to, from, flight.length);
     request.dst_affinity = static_cast<std::uint8_t>(random_.below(3));
     request.src_affinity = static_cast<std::uint8_t>(random_.below(3));
-    constexpr unsigned choices[] = {0, HAUL_FENCE, HAUL_DEDICATED, HAUL_INLINE, HAUL_DEDICATED | HAUL_FENCE, HAUL_COMPLETE,
+    constexpr unsigned choices[] = {0,
+                                    HAUL_FENCE,
+                                    HAUL_DEDICATED,
+                                    HAUL_INLINE,
+                                    HAUL_DEDICATED | HAUL_FENCE,
+                                    HAUL_COMPLETE,
                                     HAUL_COMPLETE | HAUL_DEDICATED};
     request.flags = choices[random_.below(7)];
     if (checked_ && random_.below(8) == 0) request.flags |= HAUL_CHECKED;
@@ -128,10 +136,12 @@ class Submitter {
     if (length > 0) extents->push_back(haul_extent{0, 0, from, length});
   }
 
-  // Tickets of other threads answer whatever their state; a torn pair of words is garbage, and is answered too.
+  // Tickets of other threads answer whatever their state; a torn pair of words is garbage, and is
+  // answered too.
   void look_at_strangers() {
     const std::size_t other = random_.below(submitters);
-    const haul_ticket ticket{shown_where[other].load(std::memory_order_relaxed), shown_tenancy[other].load(std::memory_order_relaxed)};
+    const haul_ticket ticket{shown_where[other].load(std::memory_order_relaxed),
+                             shown_tenancy[other].load(std::memory_order_relaxed)};
     std::size_t good;
     haul_progress(ticket, &good);
     haul_test(ticket);
@@ -200,37 +210,53 @@ class Submitter {
   unsigned posted_ = 0, reaped_ = 0;
 };
 
-int mix(std::initializer_list<std::pair<const char*, const char*>> environment, bool checked = true) {
-  return run_child([&] {
-    quiet_environment();
-    setenv("HAUL_MOVER_LEASE", "off", 1);
-    for (const auto& [name, value] : environment) setenv(name, value, 1);
-    std::vector<std::thread> threads;
-    for (unsigned number = 0; number < submitters; ++number) {
-      threads.emplace_back([number, checked] { Submitter(number, sanitizer ? 30 : 150, checked).run(); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    CHILD_EQUAL(haul_shutdown(), 0);
-    CHILD_EQUAL(state_now().failed, 0);
-    return 0;
-  }, 60);
+int mix(std::initializer_list<std::pair<const char*, const char*>> environment,
+        bool checked = true) {
+  return run_child(
+      [&] {
+        quiet_environment();
+        setenv("HAUL_MOVER_LEASE", "off", 1);
+        for (const auto& [name, value] : environment) setenv(name, value, 1);
+        std::vector<std::thread> threads;
+        for (unsigned number = 0; number < submitters; ++number) {
+          threads.emplace_back(
+              [number, checked] { Submitter(number, sanitizer ? 30 : 400, checked).run(); });
+        }
+        for (std::thread& thread : threads) thread.join();
+        CHILD_EQUAL(haul_shutdown(), 0);
+        CHILD_EQUAL(state_now().failed, 0);
+        return 0;
+      },
+      60);
 }
 
-TEST(Mix, AsPlanned) { EXPECT_EQ(mix({}), 0); }
+TEST(Mix, AsPlanned) {
+  EXPECT_EQ(mix({}), 0);
+}
 
-TEST(Mix, EverythingByTheMover) { EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"}}), 0); }
+TEST(Mix, EverythingByTheMover) {
+  EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"}}), 0);
+}
 
-TEST(Mix, EverythingByTheCaller) { EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "caller"}}), 0); }
+TEST(Mix, EverythingByTheCaller) {
+  EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "caller"}}), 0);
+}
 
 TEST(Mix, AMoverThatSleepsAtOnce) {
   EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"}, {"HAUL_MOVER_SPIN_US", "0"}}), 0);
 }
 
-TEST(Mix, ThreeMovers) { EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"}, {"HAUL_MOVER_CORES", "3"}}), 0); }
+TEST(Mix, ThreeMovers) {
+  EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"}, {"HAUL_MOVER_CORES", "3"}}), 0);
+}
 
-TEST(Mix, TheSmallestBlock) { EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"}, {"HAUL_COPY_BLOCK_BYTES", "64"}}), 0); }
+TEST(Mix, TheSmallestBlock) {
+  EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"}, {"HAUL_COPY_BLOCK_BYTES", "64"}}), 0);
+}
 
-TEST(Mix, EverythingByCma) { EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"}, {"HAUL_PLAN_ENGINE", "cma"}}), 0); }
+TEST(Mix, EverythingByCma) {
+  EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"}, {"HAUL_PLAN_ENGINE", "cma"}}), 0);
+}
 
 TEST(Mix, WithCalibrationInTheBackground) {
   EXPECT_EQ(mix({{"HAUL_TUNE_BACKGROUND", "on"}, {"HAUL_MOVER_SPIN_US", "500"}}), 0);
@@ -241,14 +267,20 @@ class MixFault : public testing::TestWithParam<const char*> {};
 
 TEST_P(MixFault, LosesNothing) {
   for (const char* cores : {"1", "2"}) {
-    EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"}, {"HAUL_PLAN_ENGINE", "fault"}, {"HAUL_ENGINE_FAULT", GetParam()},
-                   {"HAUL_MOVER_CORES", cores}}), 0) << cores << " movers";
+    EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"},
+                   {"HAUL_PLAN_ENGINE", "fault"},
+                   {"HAUL_ENGINE_FAULT", GetParam()},
+                   {"HAUL_MOVER_CORES", cores}}),
+              0)
+        << cores << " movers";
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, MixFault,
-                         testing::Values("", "delay=20", "delay=30us", "partial=50%", "fail=io", "partial=37%,fail=fault",
-                                         "die@1", "die@40", "delay=9,die@300", "seed=5,delay=50,p_fail=10,p_partial=20",
+                         testing::Values("", "delay=20", "delay=30us", "partial=50%", "fail=io",
+                                         "partial=37%,fail=fault", "die@1", "die@40",
+                                         "delay=9,die@300",
+                                         "seed=5,delay=50,p_fail=10,p_partial=20",
                                          "seed=9,p_fail=5,p_partial=5,p_die=1"));
 
 }  // namespace

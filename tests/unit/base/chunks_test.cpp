@@ -39,12 +39,16 @@ TEST(Chunks, ASmallRequestIsOneChunk) {
   EXPECT_EQ(Chunks::cut(65536, 65536, 32768, 12).count(), 2u);
 }
 
-TEST(Chunks, TheTailHalves) {
+TEST(Chunks, BothEndsTaper) {
   const Chunks chunks = Chunks::cut(64u << 20, 65536, 32768, 12);
-  ASSERT_GE(chunks.tail, 2u);
+  ASSERT_GE(chunks.taper, 2u);
+  const auto bytes = [&](unsigned chunk) { return chunks.end(chunk) - chunks.begin(chunk); };
   const unsigned last = chunks.count() - 1;
-  EXPECT_LT(chunks.end(last) - chunks.begin(last), chunks.end(last - 1) - chunks.begin(last - 1));
-  EXPECT_LT(chunks.end(last) - chunks.begin(last), chunks.unit / 8);
+  EXPECT_LT(bytes(0), bytes(1));
+  EXPECT_LT(bytes(last), bytes(last - 1));
+  EXPECT_EQ(bytes(0), bytes(last));
+  EXPECT_LT(bytes(0), chunks.unit / 8);
+  EXPECT_GE(bytes(0), 32768u);
 }
 
 TEST(Chunks, MaskHasOneBitAChunk) {
