@@ -150,19 +150,18 @@ Row row_of(const Case& one, const Mover& mover, const Figures& f) {
           {"repetitions", f.total.size()}};
 }
 
+Row measure(Session& session, const Case& one) {
+  Hide hide(session, one);
+  hide.trial().prepare();
+  MoverWatch watch(request_of(hide.trial()));
+  hide.run(repetitions_of(one.bytes, session.options.quick));
+  return row_of(one, watch.finish(), hide.figures);
+}
+
 }  // namespace
 
 void run_hide(Session& session, std::vector<Row>& rows) {
-  std::vector<Case> all = cases(session);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    session.options.progress(static_cast<double>(i) / static_cast<double>(all.size()),
-                             describe(all[i]));
-    Hide hide(session, all[i]);
-    hide.trial().prepare();
-    MoverWatch watch(request_of(hide.trial()));
-    hide.run(repetitions_of(all[i].bytes, session.options.quick));
-    rows.push_back(row_of(all[i], watch.finish(), hide.figures));
-  }
+  measure_cases(session, rows, measure);
 }
 
 }  // namespace haul::bench

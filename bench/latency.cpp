@@ -53,12 +53,7 @@ Row measure(Session& session, const Case& one) {
 }  // namespace
 
 void run_latency(Session& session, std::vector<Row>& rows) {
-  std::vector<Case> all = cases(session);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    session.options.progress(static_cast<double>(i) / static_cast<double>(all.size()),
-                             describe(all[i]));
-    rows.push_back(measure(session, all[i]));
-  }
+  measure_cases(session, rows, measure);
 }
 
 }  // namespace haul::bench

@@ -81,6 +81,9 @@ std::vector<Case> cases(const Session& session);
 // "cold 1 MiB", for progress.
 std::string describe(const Case& one);
 
+// One row a case, with progress.
+void measure_cases(Session& session, std::vector<Row>& rows, Row (*measure)(Session&, const Case&));
+
 // The suites.
 void run_hide(Session& session, std::vector<Row>& rows);
 void run_latency(Session& session, std::vector<Row>& rows);

@@ -221,4 +221,14 @@ std::string describe(const Case& one) {
   return fmt::format("{} {}", cache_name(one.cache), show_bytes(one.bytes));
 }
 
+void measure_cases(Session& session, std::vector<Row>& rows,
+                   Row (*measure)(Session&, const Case&)) {
+  const std::vector<Case> all = cases(session);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    session.options.progress(static_cast<double>(i) / static_cast<double>(all.size()),
+                             describe(all[i]));
+    rows.push_back(measure(session, all[i]));
+  }
+}
+
 }  // namespace haul::bench
