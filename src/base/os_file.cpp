@@ -107,6 +107,11 @@ ssize_t read_file(const char* path, char* buffer, std::size_t size) noexcept {
 
 int write_file(const char* path, const char* data, std::size_t size) noexcept {
   const KeepErrno keep;
+  // Renaming over it would make a plain file of a device, a pipe or a link.
+  struct stat seen;
+  if (lstat(path, &seen) == 0 && !S_ISREG(seen.st_mode)) {
+    return S_ISDIR(seen.st_mode) ? -EISDIR : -ENOTSUP;
+  }
   char temporary[PATH_MAX];
   const int length = snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, gettid());
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof temporary) return -ENAMETOOLONG;

@@ -63,7 +63,7 @@ expect_status 2 "'tcsh' is not one of bash|zsh|fish" completion tcsh
 expect_status 2 'no page' man nonsense
 
 # ---- failures: 1, one line
-expect_status 1 'cannot write' bench order --quick --json /nonexistent/rows.json
+expect_status 1 'cannot write' bench order --quick --json /proc/nonexistent/rows.json
 expect_status 1 'cannot write' man --out /dev/null/pages
 expect_status 1 'smaller sizes' explain --size 4096G
 if [ -w /dev/full ]; then

@@ -36,9 +36,9 @@ void everything_works() {
 }
 
 // A child's end; 77 where the kernel refuses filters.
-#define EXPECT_GOOD_OR_SKIP(call)                                              \
+#define EXPECT_GOOD_OR_SKIP(...)                                               \
   do {                                                                         \
-    const int end = (call);                                                    \
+    const int end = (__VA_ARGS__);                                             \
     if (end == skip_status) GTEST_SKIP() << "system call filters are refused"; \
     EXPECT_EQ(end, 0);                                                         \
   } while (false)
@@ -166,32 +166,30 @@ TEST(Hostile, MembarrierRefused) {
 
 TEST(Hostile, ProcessVmReadvRefused) {
   for (const int error : {EPERM, ENOSYS}) {
-    EXPECT_EQ(run_child([error] {
-                always_mover();
-                if (!refuse_system_calls({SYS_process_vm_readv, SYS_process_vm_writev}, error))
-                  return skip_status;
-                everything_works();
-                haul_space space = 0;
-                CHILD_CHECK(haul_space_open(getppid(), &space) < 0);
-                const Buffer src(4096), dst(4096);
-                haul_request request = haul_request_copy(dst.data(), src.data(), 4096);
-                request.flags = HAUL_CHECKED;
-                CHILD_EQUAL(haul_submit(&request, 1, nullptr), HAUL_ENOTSUP);
-                CHILD_CHECK(std::strlen(haul_last_error()) > 20);
-                haul_engine_info info{};
-                bool told = false;
-                for (unsigned i = 0;; ++i) {
-                  info.size = sizeof info;
-                  if (haul_engine(i, &info) != 0) break;
-                  if (std::strcmp(info.name, "cma") == 0)
-                    told = info.available == 0 && std::strlen(info.status) > 20;
-                }
-                CHILD_CHECK(told);
-                everything_works();
-                return 0;
-              }),
-              0)
-        << "errno " << error;
+    EXPECT_GOOD_OR_SKIP(run_child([error] {
+      always_mover();
+      if (!refuse_system_calls({SYS_process_vm_readv, SYS_process_vm_writev}, error))
+        return skip_status;
+      everything_works();
+      haul_space space = 0;
+      CHILD_CHECK(haul_space_open(getppid(), &space) < 0);
+      const Buffer src(4096), dst(4096);
+      haul_request request = haul_request_copy(dst.data(), src.data(), 4096);
+      request.flags = HAUL_CHECKED;
+      CHILD_EQUAL(haul_submit(&request, 1, nullptr), HAUL_ENOTSUP);
+      CHILD_CHECK(std::strlen(haul_last_error()) > 20);
+      haul_engine_info info{};
+      bool told = false;
+      for (unsigned i = 0;; ++i) {
+        info.size = sizeof info;
+        if (haul_engine(i, &info) != 0) break;
+        if (std::strcmp(info.name, "cma") == 0)
+          told = info.available == 0 && std::strlen(info.status) > 20;
+      }
+      CHILD_CHECK(told);
+      everything_works();
+      return 0;
+    }));
   }
 }
 
@@ -217,24 +215,20 @@ TEST(Hostile, SocketsAndEventDescriptorsRefused) {
 }
 
 TEST(Hostile, FilesAndPinningRefused) {
-  EXPECT_GOOD_OR_SKIP(
-      run_child([] {
-        quiet_environment();
-        unsetenv("HAUL_TUNE_BACKGROUND");
-        always_mover();
-        if (!refuse_system_calls({SYS_openat, SYS_open, SYS_sched_setaffinity}, EPERM))
-          return skip_status;
-        everything_works();
-        haul_wake();
-        everything_works();
-        return 0;
-      }),
-      0);
+  EXPECT_GOOD_OR_SKIP(run_child([] {
+    always_mover();
+    setenv("HAUL_TUNE_BACKGROUND", "on", 1);  // it reads and writes files
+    if (!refuse_system_calls({SYS_openat, SYS_open, SYS_sched_setaffinity}, EPERM))
+      return skip_status;
+    everything_works();
+    haul_wake();
+    everything_works();
+    return 0;
+  }));
 }
 
 // Without MADV_WIPEONFORK there can be no rings, so there is no completion queue either; copies
 // need none.
-
 TEST(Hostile, NoRingsToBeHad) {
   EXPECT_GOOD_OR_SKIP(run_child([] {
     always_mover();
@@ -334,21 +328,42 @@ int calibrated_with(const char* cache, const char* home, const char* contents) {
 }
 
 TEST(Hostile, NoHomeNoCacheBrokenCache) {
-  char directory[] = "/tmp/haul-e2e-XXXXXX";
-  ASSERT_NE(mkdtemp(directory), nullptr);
-  const std::string file = std::string(directory) + "/figures.json";
+  std::string directory = testing::TempDir() + "haul-e2e-XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const std::string file = directory + "/figures";
   EXPECT_EQ(calibrated_with(nullptr, nullptr, nullptr), 0);
-  EXPECT_EQ(calibrated_with(nullptr, "/nonexistent", nullptr), 0);
-  EXPECT_EQ(calibrated_with("/proc/nowhere/figures.json", "/root", nullptr), 0);
-  EXPECT_EQ(calibrated_with("/dev/null", "/root", nullptr), 0);
-  EXPECT_EQ(calibrated_with(directory, "/root", nullptr), 0);  // a directory in its place
+  EXPECT_EQ(calibrated_with(nullptr, "/proc/nonexistent", nullptr), 0);
+  EXPECT_EQ(calibrated_with("/proc/nowhere/figures.json", "/proc/nonexistent", nullptr), 0);
+  EXPECT_EQ(calibrated_with(directory.c_str(), "/proc/nonexistent", nullptr),
+            0);  // a directory in its place
   for (const char* contents :
        {"", "{", "{\"version\": 99999999999999999999}", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
         "{\"host\": {\"hot_line_ns\": nan, \"cold_line_ns\": -1e308}}",
         "hot_line_ns=-5\ncold_line_ns=inf\nround_trip_ns=1e999\n"}) {
-    EXPECT_EQ(calibrated_with(file.c_str(), "/root", contents), 0) << contents;
+    EXPECT_EQ(calibrated_with(file.c_str(), "/proc/nonexistent", contents), 0) << contents;
   }
-  const std::string cleanup = std::string("rm -rf ") + directory;
+  const std::string cleanup = "rm -rf " + directory;
+  EXPECT_EQ(std::system(cleanup.c_str()), 0);
+}
+
+// HAUL_TUNE_CACHE=/dev/null must not cost root the device.
+TEST(Hostile, ACacheThatIsNoFileIsLeftAlone) {
+  std::string directory = testing::TempDir() + "haul-e2e-XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const std::string fifo = directory + "/null";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(run_child([&] {
+              setenv("HAUL_MOVER_LEASE", "off", 1);
+              setenv("HAUL_TUNE_BACKGROUND", "off", 1);
+              setenv("HAUL_TUNE_CACHE", fifo.c_str(), 1);
+              if (cpus_allowed() > 1) CHILD_CHECK(haul_tune(nullptr, nullptr) < 0);
+              return 0;
+            }),
+            0);
+  struct stat seen {};
+  EXPECT_EQ(lstat(fifo.c_str(), &seen), 0);
+  EXPECT_TRUE(S_ISFIFO(seen.st_mode));
+  const std::string cleanup = "rm -rf " + directory;
   EXPECT_EQ(std::system(cleanup.c_str()), 0);
 }
 

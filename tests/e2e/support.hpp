@@ -116,7 +116,7 @@ int run_child(Body body, unsigned seconds = 60) {
 // without, and leave no file.
 inline void quiet_environment() {
   setenv("HAUL_TUNE_BACKGROUND", "off", 1);
-  setenv("HAUL_TUNE_CACHE", "/nonexistent/haul-e2e", 1);
+  setenv("HAUL_TUNE_CACHE", "/proc/nonexistent/haul-e2e", 1);
 }
 
 // Processes of other tests on this machine must not take the lease away; and a copy goes to the
