@@ -1,77 +1,85 @@
 // A line goes to and fro between two cores, a few hundred times.
 #include "mover/round_trip.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
 
 #include "base/clock.hpp"
-#include "base/cpu.hpp"
 #include "base/os.hpp"
 
 namespace haul {
 namespace {
 
 constexpr unsigned exchanges = 201;
-constexpr std::uint64_t limit_ns = 1'000'000;
+constexpr std::uint64_t limit_ns =
+    1'000'000;  // of a helper that nobody plays with, and of the play
+constexpr unsigned turns_between_clocks = 256;
 
-struct Table {
-  alignas(64) std::atomic<std::uint32_t> serve{0};
-  alignas(64) std::atomic<std::uint32_t> answer{0};
-  int cpu = -1;
-  std::uint64_t until_ns = 0;
-};
-
-void* answer_body(void* argument) noexcept {
-  Table& table = *static_cast<Table*>(argument);
-  if (table.cpu >= 0) os::pin_thread(static_cast<unsigned>(table.cpu));
-  table.answer.store(1, std::memory_order_release);
-  std::uint32_t seen = 1;
-  for (unsigned turn = 0; seen <= exchanges; ++turn) {
-    const std::uint32_t served = table.serve.load(std::memory_order_acquire);
-    if (served > seen) {
-      seen = served;
-      table.answer.store(served, std::memory_order_release);
-    } else if (turn % 256 == 255 && now_ns() > table.until_ns) {
-      break;
-    }
-  }
-  return nullptr;
-}
-
+// Spins until the word reaches `value`; false when the time is up.
 bool await(const std::atomic<std::uint32_t>& word, std::uint32_t value,
            std::uint64_t until_ns) noexcept {
-  for (unsigned turn = 0; word.load(std::memory_order_acquire) < value; ++turn) {
-    if (turn % 256 == 255 && now_ns() > until_ns) return false;
+  for (unsigned turn = 1; word.load(std::memory_order_acquire) < value; ++turn) {
+    if (turn % turns_between_clocks == 0 && now_ns() > until_ns) return false;
   }
   return true;
 }
 
 }  // namespace
 
-double round_trip_ns(int own_cpu, int other) noexcept {
-  if (other == own_cpu) other = -1;
-  Table table;
-  table.cpu = other;
-  table.until_ns = now_ns() + limit_ns;
-  pthread_t thread;
-  if (os::start_thread(&thread, answer_body, &table) < 0) return 0;
-  std::uint64_t times[exchanges];
-  unsigned count = 0;
-  if (await(table.answer, 1, table.until_ns)) {
-    for (; count < exchanges; ++count) {
-      const std::uint64_t begin = ticks();
-      table.serve.store(count + 2, std::memory_order_release);
-      if (!await(table.answer, count + 2, table.until_ns)) break;
-      times[count] = ticks() - begin;
-    }
+void* RoundTripMeter::answer(void* argument) noexcept {
+  RoundTripMeter& meter = *static_cast<RoundTripMeter*>(argument);
+  os::name_thread("haul-distance");
+  // It inherited the mover's CPU, where it must not stay.
+  const bool placed = meter.other_cpu_ >= 0 && meter.other_cpu_ != meter.own_cpu_ &&
+                      os::pin_thread(static_cast<unsigned>(meter.other_cpu_));
+  const std::uint64_t until_ns = now_ns() + limit_ns;
+  for (std::uint32_t turn = 1; placed && turn <= exchanges + 1; ++turn) {
+    meter.answered_.store(turn, std::memory_order_release);
+    if (!await(meter.served_, turn, until_ns)) break;
   }
-  pthread_join(thread, nullptr);
-  if (count < exchanges / 4) return 0;
-  std::nth_element(times, times + count / 2, times + count);
-  return static_cast<double>(times[count / 2]) / ticks_per_ns();
+  meter.gone_.store(true, std::memory_order_release);
+  return nullptr;
+}
+
+void RoundTripMeter::start(int own_cpu, int other) noexcept {
+  if (started_) return;
+  own_cpu_ = own_cpu;
+  other_cpu_ = other;
+  served_.store(0, std::memory_order_relaxed);
+  answered_.store(0, std::memory_order_relaxed);
+  gone_.store(false, std::memory_order_relaxed);
+  started_ = os::start_thread(&helper_, answer, this) >= 0;
+}
+
+double RoundTripMeter::poll() noexcept {
+  if (!started_) return 0;
+  const bool ready = answered_.load(std::memory_order_acquire) != 0;
+  const bool gone = gone_.load(std::memory_order_acquire);
+  if (!ready && !gone) return 0;
+  const double measured = ready && !gone ? exchange() : 0;
+  finish();
+  return measured;
+}
+
+double RoundTripMeter::exchange() noexcept {
+  const std::uint64_t until_ns = now_ns() + limit_ns;
+  std::uint64_t times[exchanges];
+  for (std::uint32_t turn = 1; turn <= exchanges; ++turn) {
+    const std::uint64_t begin = ticks();
+    served_.store(turn, std::memory_order_release);
+    if (!await(answered_, turn + 1, until_ns)) return 0;
+    times[turn - 1] = ticks() - begin;
+  }
+  served_.store(exchanges + 1, std::memory_order_release);
+  std::nth_element(times, times + exchanges / 2, times + exchanges);
+  return static_cast<double>(times[exchanges / 2]) / ticks_per_ns();
+}
+
+void RoundTripMeter::finish() noexcept {
+  if (!started_) return;
+  // Whatever it still waits for.
+  served_.store(exchanges + 1, std::memory_order_release);
+  pthread_join(helper_, nullptr);
+  started_ = false;
 }
 
 }  // namespace haul

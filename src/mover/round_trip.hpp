@@ -1,11 +1,45 @@
-// How far apart two cores are: the time of a line's round trip between them.
+// How far apart two cores are: the time of a line's round trip between the mover and a helper
+// thread on the submitter's CPU. The helper may wait long for that CPU, so the mover does not wait
+// for it.
 #pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
 
 namespace haul {
 
-// Median round trip in ns between the calling thread and a thread on CPU `other` (-1: wherever it
-// lands). A helper thread runs there for at most a millisecond, usually 30 us. 0 if no thread or no
-// second core was to be had.
-double round_trip_ns(int own_cpu, int other) noexcept;
+// Driven by one thread, the mover. Static storage: the helper thread looks into it.
+class RoundTripMeter {
+ public:
+  // Is a measurement under way?
+  bool busy() const noexcept { return started_; }
+
+  // Starts a helper thread on CPU `other` (-1: wherever it may run but on own_cpu), for a
+  // millisecond of its time at most, usually 30 us. Does nothing where no thread is to be had.
+  void start(int own_cpu, int other) noexcept;
+
+  // 0 while the helper has not run, or if it ran in vain; then busy() tells. Else the median round
+  // trip in ns: the exchange takes 20 to 100 us.
+  double poll() noexcept;
+
+  // Waits until the helper is gone.
+  void finish() noexcept;
+
+  // In a child of fork: there is no helper.
+  void forget() noexcept { started_ = false; }
+
+ private:
+  static void* answer(void* meter) noexcept;
+  double exchange() noexcept;
+
+  alignas(64) std::atomic<std::uint32_t> served_{0};
+  alignas(64) std::atomic<std::uint32_t> answered_{0};
+  std::atomic<bool> gone_{false};
+  bool started_ = false;
+  int own_cpu_ = -1, other_cpu_ = -1;
+  pthread_t helper_{};
+};
 
 }  // namespace haul

@@ -40,9 +40,10 @@ constinit std::atomic<std::uint32_t> party{
     0};  // raised when the first mover wakes: the others follow
 constinit std::atomic<MoverHook> started_hook{nullptr};
 constinit std::atomic<bool> hook_ran{false};
-constinit Topology topology;  // read by the first mover; the others run only once it is awake
-constinit std::uint64_t round_trip_measured_ns = 0;  // the first mover's
-constinit bool forbidden = false;                    // a child by a bare clone
+constinit Topology topology;     // read by the first mover; the others run only once it is awake
+constinit RoundTripMeter meter;  // the first mover's
+constinit std::uint64_t round_trip_started_ns = 0;  // likewise
+constinit bool forbidden = false;                   // a child by a bare clone
 
 // Picks and takes a core: by knob, else the nearest one to the submitter that is not the
 // submitter's own.
@@ -61,11 +62,28 @@ int choose_core(unsigned index) noexcept {
   return os::pin_thread(cpu) ? static_cast<int>(cpu) : -1;
 }
 
-enum class Served : std::uint8_t { idle, drifted };
+// The distance is measured when a mover starts, when the cores turn out to have moved, and now and
+// then; only in moments without work, and without waiting for the other core.
+void watch_distance(MoverLoop& loop) noexcept {
+  if (meter.busy()) {
+    if (const double measured = meter.poll(); measured > 0) {
+      loop.drift.reset();
+      set_round_trip(measured);
+      log(LogLevel::debug, "round trip to the mover's core: %.0f ns", measured);
+    }
+    return;
+  }
+  const bool unknown_or_moved = round_trip_now() <= 0 || loop.drift.drifted();
+  const std::uint64_t pause_ns = unknown_or_moved ? round_trip_pause_ns : round_trip_every_ns;
+  const std::uint64_t now = now_ns();
+  if (round_trip_started_ns != 0 && now - round_trip_started_ns < pause_ns) return;
+  round_trip_started_ns = now;
+  meter.start(first_cpu.load(std::memory_order_relaxed),
+              submitter_cpu.load(std::memory_order_relaxed));
+}
 
-// Serves the rings until there has been nothing to do for the spin time, or, if the mover watches
-// that, until the cores turn out to have moved (looked at in moments without work).
-Served serve(MoverLoop& loop, std::uint64_t spin_ns, bool watch_distance = false) noexcept {
+// Serves the rings until there has been nothing to do for the spin time.
+void serve(MoverLoop& loop, std::uint64_t spin_ns, bool watch = false) noexcept {
   std::uint64_t idle_since = 0;
   for (unsigned turn = 0; !stopping.load(std::memory_order_relaxed); ++turn) {
     if (loop.round()) {
@@ -75,18 +93,14 @@ Served serve(MoverLoop& loop, std::uint64_t spin_ns, bool watch_distance = false
     }
     cpu_relax();
     if (turn % rounds_between_clocks != 0) continue;
+    if (watch) watch_distance(loop);
     const std::uint64_t now = now_ns();
-    const bool stale = watch_distance && (round_trip_now() <= 0 || loop.drift.drifted());
-    if (stale && now - round_trip_measured_ns >= round_trip_pause_ns) {
-      return Served::drifted;
-    }
     if (idle_since == 0) {
       idle_since = now;
     } else if (now - idle_since >= spin_ns) {
-      break;
+      return;
     }
   }
-  return Served::idle;
 }
 
 // The first mover says it sleeps, and looks once more: a submit either is seen by that look, or
@@ -107,17 +121,6 @@ void sleep_until_called(MoverLoop& loop, plan::MoverState state,
          !stopping.load(std::memory_order_acquire)) {
     if (os::futex_wait(&gate.asleep, 1, timeout_ns) == -ETIMEDOUT) break;
   }
-}
-
-// Measures, which takes the submitter's core for some 30 us.
-void measure_distance(MoverLoop& loop, int own_cpu) noexcept {
-  round_trip_measured_ns = now_ns();
-  loop.drift.reset();
-  const int other = submitter_cpu.load(std::memory_order_relaxed);
-  const double measured = round_trip_ns(own_cpu, other);
-  if (measured <= 0) return;  // the cores were busy; again soon
-  set_round_trip(measured);
-  log(LogLevel::debug, "round trip to the mover's core: %.0f ns", measured);
 }
 
 void run_first(Mover& self) noexcept {
@@ -141,14 +144,11 @@ void run_first(Mover& self) noexcept {
     party.fetch_add(1, std::memory_order_release);
     os::futex_wake(&party, static_cast<int>(max_movers));
     serve(self.loop, 0);
-    if (round_trip_measured_ns == 0 || now_ns() - round_trip_measured_ns >= round_trip_every_ns) {
-      measure_distance(self.loop, cpu);
-    }
     if (const MoverHook hook = started_hook.load(std::memory_order_relaxed);
         hook != nullptr && !hook_ran.exchange(true, std::memory_order_relaxed)) {
       hook();
     }
-    while (serve(self.loop, spin_ns, true) == Served::drifted) measure_distance(self.loop, cpu);
+    serve(self.loop, spin_ns, true);
     drop_lease(0);
     first_cpu.store(-1, std::memory_order_relaxed);
     os::unpin_thread();
@@ -275,6 +275,7 @@ void stop_movers() noexcept {
   os::futex_wake(&gate.asleep, 1);
   for (unsigned i = 0; i < running; ++i) pthread_join(movers[i].thread, nullptr);
   for (unsigned i = 0; i < running; ++i) drop_lease(i);
+  meter.finish();
   running = 0;
   first_cpu.store(-1, std::memory_order_relaxed);
   pthread_mutex_unlock(&mutex);
@@ -286,6 +287,7 @@ void forget_movers() noexcept {
   running = 0;
   stopping.store(false, std::memory_order_relaxed);
   first_cpu.store(-1, std::memory_order_relaxed);
+  meter.forget();
   for (Mover& mover : movers) mover.loop.begin(true);
   drop_inherited_leases();
 }
