@@ -107,9 +107,9 @@ ssize_t read_file(const char* path, char* buffer, std::size_t size) noexcept {
 
 int write_file(const char* path, const char* data, std::size_t size) noexcept {
   const KeepErrno keep;
-  // Renaming over it would make a plain file of a device, a pipe or a link.
+  // Renaming over it would make a plain file of a device or a pipe. (A link is only a name.)
   struct stat seen;
-  if (lstat(path, &seen) == 0 && !S_ISREG(seen.st_mode)) {
+  if (lstat(path, &seen) == 0 && !S_ISREG(seen.st_mode) && !S_ISLNK(seen.st_mode)) {
     return S_ISDIR(seen.st_mode) ? -EISDIR : -ENOTSUP;
   }
   char temporary[PATH_MAX];
