@@ -112,8 +112,8 @@ ticket fill(std::span<T> dst, const T& value) noexcept {
 }
 // clang-format on
 
-// haul_submit of all, in order; appends their tickets. If one is refused it throws the refusal, with
-// its code and sentence; the earlier ones are under way and their tickets are in `tickets`.
+// haul_submit of all, in order; appends their tickets. If one is refused it throws the refusal,
+// with its code and sentence; the earlier ones are under way and their tickets are in `tickets`.
 // Allocates.
 inline void submit(std::span<const haul_request> requests, std::vector<ticket>& tickets) {
   std::vector<haul_ticket> raw(requests.size());

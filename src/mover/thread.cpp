@@ -40,8 +40,9 @@ constinit std::atomic<std::uint32_t> party{
     0};  // raised when the first mover wakes: the others follow
 constinit std::atomic<MoverHook> started_hook{nullptr};
 constinit std::atomic<bool> hook_ran{false};
-constinit Topology topology;     // read by the first mover; the others run only once it is awake
-constinit RoundTripMeter meter;  // the first mover's
+constinit Topology topology;  // written by the first mover before it raises topology_known
+constinit std::atomic<bool> topology_known{false};
+constinit RoundTripMeter meter;                     // the first mover's
 constinit std::uint64_t round_trip_started_ns = 0;  // likewise
 constinit bool forbidden = false;                   // a child by a bare clone
 
@@ -125,9 +126,11 @@ void sleep_until_called(MoverLoop& loop, plan::MoverState state,
 
 void run_first(Mover& self) noexcept {
   if (auto read = read_topology(""); read) {
-    topology = *read;
+    if (!topology_known.load(std::memory_order_relaxed)) topology = *read;
     set_caches(topology.l2_bytes, topology.l3_bytes);
   }
+  // Release: the further movers read it.
+  topology_known.store(true, std::memory_order_release);
   const std::uint64_t spin_ns = knob_number(Knob::mover_spin_us) * 1000;
   while (!stopping.load(std::memory_order_acquire)) {
     gate.asleep.store(0, std::memory_order_relaxed);
@@ -165,7 +168,8 @@ void run_further(Mover& self) noexcept {
   const std::uint64_t spin_ns = knob_number(Knob::mover_spin_us) * 1000;
   while (!stopping.load(std::memory_order_acquire)) {
     const std::uint32_t seen = party.load(std::memory_order_acquire);
-    if (gate.state.load(std::memory_order_relaxed) == plan::MoverState::awake &&
+    if (topology_known.load(std::memory_order_acquire) &&
+        gate.state.load(std::memory_order_relaxed) == plan::MoverState::awake &&
         take_lease(self.index) == Code::ok) {
       choose_core(self.index);
       serve(self.loop, spin_ns);

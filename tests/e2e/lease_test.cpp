@@ -200,6 +200,7 @@ TEST(Lease, OfEightBusyProcessesOneHasAMover) {
         shared.states[i] = state_now().mover_state;
         ++shared.rounds[i];
       }
+      CHILD_EQUAL(haul_shutdown(), 0);
       return 0;
     }));
   }
