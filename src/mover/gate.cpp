@@ -16,7 +16,7 @@ namespace haul {
 namespace {
 
 constexpr std::uint64_t default_start_bytes = 1u << 20;
-constexpr std::uint64_t default_worth_bytes = 128u << 10;
+constexpr std::uint64_t default_worth_bytes = 64u << 10;
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit plan::Calibration figures;
@@ -62,7 +62,11 @@ void refresh() noexcept {
     inputs.thresholds = plan::Thresholds{0, 0, 0};
   } else {
     inputs.thresholds = plan::thresholds_of(inputs);
-    if (inputs.mover != plan::MoverState::awake) {
+    if (inputs.mover == plan::MoverState::none) {
+      // Nothing is known before the mover's first start: not the distance, not the stored figures.
+      // A process that copies much is worth finding out for, once.
+      worth = plan::Thresholds{default_worth_bytes, default_worth_bytes, default_worth_bytes};
+    } else if (inputs.mover != plan::MoverState::awake) {
       plan::Inputs awake = inputs;
       awake.mover = plan::MoverState::awake;
       worth = plan::thresholds_of(awake);
