@@ -71,7 +71,8 @@ double RoundTripMeter::exchange() noexcept {
   }
   served_.store(exchanges + 1, std::memory_order_release);
   std::nth_element(times, times + exchanges / 2, times + exchanges);
-  return static_cast<double>(times[exchanges / 2]) / ticks_per_ns();
+  const std::uint64_t median_ticks = times[exchanges / 2];
+  return static_cast<double>(median_ticks) / ticks_per_ns();
 }
 
 void RoundTripMeter::finish() noexcept {
