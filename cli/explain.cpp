@@ -66,7 +66,7 @@ void print_plan(const Question& question, std::size_t bytes, const haul_plan& pl
   fmt::print("  {:<10} {}\n", "mover", plan.mover);
   fmt::print("  {:<10} {}\n", "engine", plan.engine);
   fmt::print("  {:<10} {}{}\n", "chunks", plan.chunks,
-             plan.chunks > 1 ? " of " + bench::show_bytes(plan.chunk_bytes) : "");
+             plan.chunks > 1 ? " of up to " + bench::show_bytes(plan.chunk_bytes) : "");
   fmt::print("  {:<10} {}\n", "inline", threshold(plan.inline_below_bytes));
   if (plan.mover_from_bytes > plan.inline_below_bytes) {
     fmt::print("  {:<10} {}\n", "", "a cached source: " + threshold(plan.mover_from_bytes));

@@ -20,8 +20,8 @@
  *  - Signals: haul sets no handler, and its threads block all signals but those a fault raises.
  *    haul_copy, haul_fill, haul_submit and haul_test may be called from a signal handler, once its
  *    thread has submitted before and haul_wake() has returned in this process. In a handler that
- *    interrupts a submit or a reap of its own thread requests run inline, and HAUL_COMPLETE is
- *    refused with HAUL_EAGAIN. haul_strerror and haul_version are always safe; no other function
+ *    interrupts a haul call of its own thread requests may run inline; HAUL_COMPLETE, and
+ *    HAUL_FENCE behind unfinished requests, are then refused with HAUL_EAGAIN. haul_strerror and haul_version are always safe; no other function
  *    is.
  *  - Fork: the handlers that haul registers finish all that is in flight before the process
  *    forks. In the child tickets of before have ended, no mover runs until one is needed, and the
@@ -97,7 +97,8 @@ typedef struct haul_extent {
 
 /* What a ticket names: 16 bytes, passed by value, nothing to free. {0, 0} is done. The members are
  * haul's own. A ticket stays valid for as long as the process lives: one whose slot was reused
- * means done, never another request's result. Tickets do not cross processes. */
+ * means done, never another request's result. Tickets do not cross processes (a child of fork may
+ * ask after its parent's; those of the child mean nothing to the parent, and are not told apart). */
 typedef struct haul_ticket {
   uint64_t where;
   uint64_t tenancy;
@@ -157,7 +158,9 @@ typedef struct haul_request {
   haul_extent src;       /* copy: used when src_vector is NULL. Fill: ignored, as src_vector is */
   const haul_extent* dst_vector; /* or: dst_count extents of one space, filled in order */
   const haul_extent* src_vector; /* or: src_count extents of one space, the same total length as
-                                    dst; the two sides need not be cut alike */
+                                    dst; the two sides need not be cut alike. Where extents of
+                                    both sides overlap other than pairwise, what is copied is
+                                    not specified */
   uint32_t dst_count, src_count; /* 1 to 1024 with a vector, 0 or 1 without */
   uint64_t pattern; /* fill: the low pattern_bytes bytes, repeated from the first byte of dst */
   uint64_t* notify; /* optional, 8-byte aligned, in this process: set to notify_value with
@@ -314,7 +317,7 @@ HAUL_API int haul_space_close(haul_space space);
 typedef struct haul_plan {
   uint32_t size;               /* set to sizeof(haul_plan) by the caller */
   uint32_t chunks;             /* pieces the request is cut into, 1 to 31 */
-  uint64_t chunk_bytes;        /* of a full one; the last ones are smaller, the first up to twice */
+  uint64_t chunk_bytes;        /* of the largest; those at both ends are smaller */
   uint64_t inline_below_bytes; /* ordinary requests of fewer bytes are the caller's, in the mover's
                                   present state; UINT64_MAX: all */
   uint64_t mover_from_bytes;   /* copies from here on are the mover's; in between, the caller's if
@@ -360,7 +363,7 @@ typedef struct haul_state {
   uint64_t submitted, inlined, dedicated; /* requests of threads that have a ring: all, run by the
                                              caller, given to a mover */
   uint64_t helped_chunks, moved_chunks;   /* chunks taken by waiters, by movers */
-  uint64_t failed, unobserved; /* of the dedicated requests, those that failed; failures nobody has
+  uint64_t failed, unobserved; /* requests that failed; failures of dedicated ones that nobody has
                                   looked at */
   uint64_t round_trip_ns;      /* between caller and mover core, 0 before it was measured */
   char mover_status[192];      /* one sentence */

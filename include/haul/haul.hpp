@@ -117,6 +117,7 @@ ticket fill(std::span<T> dst, const T& value) noexcept {
 // Allocates.
 inline void submit(std::span<const haul_request> requests, std::vector<ticket>& tickets) {
   std::vector<haul_ticket> raw(requests.size());
+  tickets.reserve(tickets.size() + requests.size());  // nothing may throw once they are under way
   while (!requests.empty()) {
     // A part may be taken; asking for the rest again brings the refusal's code, or takes it.
     const int taken = check(haul_submit(requests.data(), requests.size(), raw.data()));

@@ -107,7 +107,8 @@ extern "C" HAUL_API int haul_explain(const haul_request* request, haul_plan* pla
   *plan = haul_plan{};
   plan->size = sizeof *plan;
   plan->chunks = decided.chunks.count();
-  plan->chunk_bytes = decided.chunks.unit;
+  plan->chunk_bytes =
+      decided.chunks.end(decided.chunks.taper) - decided.chunks.begin(decided.chunks.taper);
   plan->inline_below_bytes = explanation.inputs.thresholds.in_memory;
   plan->mover_from_bytes = explanation.inputs.thresholds.any;
   put(plan->scheme, scheme_of(decided, explanation.inputs));

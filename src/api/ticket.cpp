@@ -138,8 +138,9 @@ extern "C" HAUL_API int haul_test(haul_ticket ticket) {
   thread_slot.burst_bytes = 0;
   if (where == 0) return 1;
   const auto index = static_cast<std::uint32_t>(where);
-  // The shift in State::make drops what no seq has, and a made-up ticket may have.
-  if (where >> 32 == ring_table.cookie() && tenancy >> 56 == 0 &&
+  // A made-up seq must not match a slot that was never used, nor lose its high bits in State::make.
+  constexpr std::uint64_t end_seq = std::uint64_t{1} << 56;
+  if (where >> 32 == ring_table.cookie() && tenancy - Ring::first_seq < end_seq - Ring::first_seq &&
       index < ring_table.count.load(std::memory_order_acquire)) [[likely]] {
     const std::uint64_t word =
         ring_table.ring(index).state_word(tenancy).load(std::memory_order_acquire);

@@ -29,6 +29,15 @@ void* map_anonymous(std::size_t bytes) noexcept;  // private, no reserve; NULL o
 void unmap(void* address, std::size_t bytes) noexcept;
 bool wipe_on_fork(void* page, std::size_t bytes) noexcept;  // MADV_WIPEONFORK
 
+// ---- signals ----
+// A thread's signal mask, put aside.
+struct SignalMask {
+  alignas(8) unsigned char bytes[128];
+};
+// Blocks every signal that can be blocked in the calling thread, but for those a fault raises.
+void block_signals(SignalMask* saved) noexcept;
+void restore_signals(const SignalMask& saved) noexcept;
+
 // ---- threads and processes ----
 int current_cpu() noexcept;  // sched_getcpu(): about 2 ns with rseq; -1 if unknown
 pid_t thread_id() noexcept;

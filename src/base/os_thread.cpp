@@ -68,6 +68,16 @@ sigset_t asynchronous_signals() noexcept {
 
 }  // namespace
 
+void block_signals(SignalMask* saved) noexcept {
+  static_assert(sizeof(sigset_t) <= sizeof saved->bytes);
+  const sigset_t blocked = asynchronous_signals();
+  pthread_sigmask(SIG_BLOCK, &blocked, reinterpret_cast<sigset_t*>(saved->bytes));
+}
+
+void restore_signals(const SignalMask& saved) noexcept {
+  pthread_sigmask(SIG_SETMASK, reinterpret_cast<const sigset_t*>(saved.bytes), nullptr);
+}
+
 int current_cpu() noexcept {
   const KeepErrno keep;
   return sched_getcpu();

@@ -88,12 +88,28 @@ void refresh() noexcept {
   gate.inline_below.store(engine_set ? 0 : inputs.thresholds.in_memory, std::memory_order_relaxed);
 }
 
+// No signal handler may find the lock held, or the figures half-written, by its own thread.
+constinit os::SignalMask signals_before_hold{};  // of the thread that holds the gate
+
+void lock(os::SignalMask* saved) noexcept {
+  os::block_signals(saved);
+  pthread_mutex_lock(&mutex);
+}
+
+void unlock(const os::SignalMask& saved) noexcept {
+  pthread_mutex_unlock(&mutex);
+  os::restore_signals(saved);
+}
+
 class Lock {
  public:
-  Lock() noexcept { pthread_mutex_lock(&mutex); }
-  ~Lock() { pthread_mutex_unlock(&mutex); }
+  Lock() noexcept { lock(&saved_); }
+  ~Lock() { unlock(saved_); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
+
+ private:
+  os::SignalMask saved_;
 };
 
 }  // namespace
@@ -153,7 +169,9 @@ double round_trip_now() noexcept {
 }
 
 void hold_gate() noexcept {
-  pthread_mutex_lock(&mutex);
+  os::SignalMask saved;
+  lock(&saved);
+  signals_before_hold = saved;
   gate.held.store(true, std::memory_order_relaxed);
   refresh();
   // A submitter raises `publishing`, then looks at `held`. After the barrier either it saw us, or
@@ -171,7 +189,8 @@ void release_gate(After after) noexcept {
   if (after == After::shut) shut = true;
   gate.held.store(shut, std::memory_order_relaxed);
   refresh();
-  pthread_mutex_unlock(&mutex);
+  const os::SignalMask saved = signals_before_hold;
+  unlock(saved);
 }
 
 void reset_gate_in_child() noexcept {

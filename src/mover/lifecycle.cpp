@@ -52,6 +52,8 @@ void finish_everything() noexcept {
 }
 
 void at_exit() noexcept {
+  // exit() from a signal handler amid a copy of this very thread: nothing can be waited for.
+  if (thread_slot.carrying != 0) return;
   // Not closed: copies that other exit handlers make later are made inline.
   finish_everything();
 }

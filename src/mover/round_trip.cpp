@@ -10,8 +10,7 @@ namespace haul {
 namespace {
 
 constexpr unsigned exchanges = 201;
-constexpr std::uint64_t limit_ns =
-    1'000'000;  // of a helper that nobody plays with, and of the play
+constexpr std::uint64_t limit_ns = 200'000;  // of a helper that nobody plays with, and of the play
 constexpr unsigned turns_between_clocks = 256;
 
 // Spins until the word reaches `value`; false when the time is up.
@@ -47,16 +46,20 @@ void RoundTripMeter::start(int own_cpu, int other) noexcept {
   served_.store(0, std::memory_order_relaxed);
   answered_.store(0, std::memory_order_relaxed);
   gone_.store(false, std::memory_order_relaxed);
+  played_ = false;
   started_ = os::start_thread(&helper_, answer, this) >= 0;
 }
 
 double RoundTripMeter::poll() noexcept {
   if (!started_) return 0;
-  const bool ready = answered_.load(std::memory_order_acquire) != 0;
-  const bool gone = gone_.load(std::memory_order_acquire);
-  if (!ready && !gone) return 0;
-  const double measured = ready && !gone ? exchange() : 0;
-  finish();
+  if (gone_.load(std::memory_order_acquire)) {
+    finish();
+    return 0;
+  }
+  if (played_ || answered_.load(std::memory_order_acquire) == 0) return 0;
+  played_ = true;
+  const double measured = exchange();
+  served_.store(exchanges + 1, std::memory_order_release);  // whatever it still waits for
   return measured;
 }
 

@@ -20,8 +20,8 @@ class RoundTripMeter {
   // millisecond of its time at most, usually 30 us. Does nothing where no thread is to be had.
   void start(int own_cpu, int other) noexcept;
 
-  // 0 while the helper has not run, or if it ran in vain; then busy() tells. Else the median round
-  // trip in ns: the exchange takes 20 to 100 us.
+  // Median round trip in ns when the helper has just run, else 0. The exchange takes 20 to 100 us,
+  // 200 at most. The helper is joined by a later poll, when it is gone.
   double poll() noexcept;
 
   // Waits until the helper is gone.
@@ -37,7 +37,7 @@ class RoundTripMeter {
   alignas(64) std::atomic<std::uint32_t> served_{0};
   alignas(64) std::atomic<std::uint32_t> answered_{0};
   std::atomic<bool> gone_{false};
-  bool started_ = false;
+  bool started_ = false, played_ = false;
   int own_cpu_ = -1, other_cpu_ = -1;
   pthread_t helper_{};
 };

@@ -180,6 +180,14 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
                    "This thread's ring is full (%llu requests, %u segments); wait for some first.",
                    static_cast<unsigned long long>(Ring::slots), Ring::segment_slots));
   }
+  // The pending requests may include one that this very thread was copying when a handler got in.
+  const bool in_handler = !busy || thread_slot.carrying != 0;
+  if (Ring* own = own_ring(); request.fence && in_handler && own != nullptr && !own->quiet()) {
+    return back_out(
+        make_error(Code::again, 0,
+                   "A signal handler interrupted a haul call of this thread, so a fence "
+                   "cannot wait here; submit it later."));
+  }
   *ran_inline = true;
   return run_inline(request, static_cast<std::size_t>(plan.engine), ring);
 }
@@ -201,7 +209,9 @@ Ticket submit(const Request& request, Error* error) noexcept {
   }
   bool ran_inline = false;
   const Ticket ticket = plan_and_do(request, error, &ran_inline);
-  if (ran_inline) note_inline(worth_handing_over(nullptr, request.length));
+  if (ran_inline && !request.force_inline) {
+    note_inline(worth_handing_over(nullptr, request.length));
+  }
   return ticket;
 }
 
@@ -209,6 +219,7 @@ void explain(const Request& request, Explanation* explanation) noexcept {
   fill_inputs(&explanation->inputs);
   view_engines(request, &explanation->inputs);
   view_request(request, own_ring(), &explanation->inputs);
+  explanation->inputs.request.burst_bytes += request.length;
   explanation->plan = make_plan(explanation->inputs, &explanation->reasons);
 }
 

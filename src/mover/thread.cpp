@@ -94,7 +94,8 @@ void serve(MoverLoop& loop, std::uint64_t spin_ns, bool watch = false) noexcept 
     }
     cpu_relax();
     if (turn % rounds_between_clocks != 0) continue;
-    if (watch) watch_distance(loop);
+    // A few quiet microseconds first: a helper that finds the mover busy spins in vain.
+    if (watch && (meter.busy() || turn >= 16 * rounds_between_clocks)) watch_distance(loop);
     const std::uint64_t now = now_ns();
     if (idle_since == 0) {
       idle_since = now;
@@ -182,6 +183,7 @@ void run_further(Mover& self) noexcept {
 
 void* mover_body(void* argument) noexcept {
   Mover& self = *static_cast<Mover*>(argument);
+  thread_slot.carrying = 1;  // a crash handler that calls exit() here must not join this thread
   char name[16] = "haul-mover";
   os::name_thread(name);
   if (self.index == 0) {
@@ -234,28 +236,35 @@ Code make_threads(Error* error) noexcept {
 }  // namespace
 
 Code wake_mover(Error* error) noexcept {
-  submitter_cpu.store(os::current_cpu(), std::memory_order_relaxed);
   switch (gate.state.load(std::memory_order_relaxed)) {
     case plan::MoverState::awake: return Code::ok;
     case plan::MoverState::asleep: ring_doorbell(); return Code::ok;
     case plan::MoverState::denied:
-      *error = make_error(Code::again, 0,
-                          "No mover now: another process leases the node's mover core; copies are "
-                          "inline until it is free.");
+      *error =
+          lease_refusal() == Code::again
+              ? make_error(Code::again, 0,
+                           "No mover now: another process leases the node's mover core; copies "
+                           "are inline until it is free.")
+              : make_error(Code::again, 0,
+                           "No mover now: the lease's socket cannot be made; raise ulimit -n, "
+                           "or allow AF_UNIX sockets.");
       return Code::again;
     default: break;
   }
   pthread_mutex_lock(&mutex);
   Code code = Code::ok;
-  if (gate.held.load(std::memory_order_relaxed)) {
-    *error = make_error(Code::closed, 0,
-                        "No mover now: the process forks, exits or has called haul_shutdown().");
+  if (gate.closed.load(std::memory_order_relaxed)) {
     code = Code::closed;
+    *error = make_error(code, 0, "haul_shutdown() was called; there are no movers after it.");
+  } else if (gate.held.load(std::memory_order_relaxed)) {
+    code = Code::again;
+    *error = make_error(code, 0, "No mover now: the process forks or exits.");
   } else if (running == 0) {
+    submitter_cpu.store(os::current_cpu(), std::memory_order_relaxed);
     code = make_threads(error);
   }
   pthread_mutex_unlock(&mutex);
-  if (code != Code::ok && code != Code::closed) {
+  if (code == Code::not_supported || code == Code::no_memory) {
     set_mover_state(plan::MoverState::impossible);
     log(LogLevel::info, "%s", error->sentence);
   }

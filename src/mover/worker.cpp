@@ -7,6 +7,7 @@
 #include "engine/registry.hpp"
 #include "mover/counters.hpp"
 #include "request/request.hpp"
+#include "request/rings.hpp"
 
 namespace haul {
 namespace {
@@ -107,6 +108,7 @@ void ChunkRun::report() noexcept {
 }
 
 void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
+  ++thread_slot.carrying;
   ChunkRun run(ring, job, chunk);
   if (!engine_at(run.engine()).facts().synchronous) run.engine_died();
   Piece piece;
@@ -119,6 +121,7 @@ void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
     }
   }
   run.report();
+  --thread_slot.carrying;
 }
 
 }  // namespace haul

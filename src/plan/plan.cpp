@@ -233,9 +233,11 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
     plan.chunks = Chunks::single(request.length, block_log2);
   } else {
     plan.chunks = cut_for_mover(request.length, min_chunk_bytes(round_trip(inputs)), block_log2);
+    const unsigned largest = plan.chunks.taper;  // the one with the odd blocks
     say(reasons,
         "%u chunk%s of up to %zu bytes: a waiter can take some, and finished blocks show early.",
-        plan.chunks.count(), plan.chunks.count() == 1 ? "" : "s", plan.chunks.end(0));
+        plan.chunks.count(), plan.chunks.count() == 1 ? "" : "s",
+        plan.chunks.end(largest) - plan.chunks.begin(largest));
   }
   explain_costs(inputs, reasons);
   return plan;

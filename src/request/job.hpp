@@ -60,12 +60,13 @@ struct alignas(64) Parameters {
   // if that tenancy is over.
   bool read(std::uint64_t wanted, Job* job) const noexcept {
     if (seq.load(std::memory_order_acquire) != wanted) return false;
-    const std::uint64_t bits = packed.load(std::memory_order_relaxed);
-    const std::uint64_t both = spaces.load(std::memory_order_relaxed);
-    const std::uint64_t vector = segments.load(std::memory_order_relaxed);
+    // Acquire on each word: whoever then finds the tenancy still going has read no later one's.
+    const std::uint64_t bits = packed.load(std::memory_order_acquire);
+    const std::uint64_t both = spaces.load(std::memory_order_acquire);
+    const std::uint64_t vector = segments.load(std::memory_order_acquire);
     job->seq = wanted;
-    job->dst = dst.load(std::memory_order_relaxed);
-    job->src_or_pattern = src_or_pattern.load(std::memory_order_relaxed);
+    job->dst = dst.load(std::memory_order_acquire);
+    job->src_or_pattern = src_or_pattern.load(std::memory_order_acquire);
     job->dst_space = static_cast<Space>(both >> 32);
     job->src_space = static_cast<Space>(both);
     job->segment_first = static_cast<std::uint32_t>(vector >> 32);
@@ -79,7 +80,7 @@ struct alignas(64) Parameters {
     job->pattern_bytes = static_cast<std::uint8_t>(bits >> 8 & 15);
     job->engine = static_cast<std::uint8_t>(bits >> 12 & 15);
     job->chunks = Chunks{
-        length.load(std::memory_order_relaxed), unit.load(std::memory_order_relaxed),
+        length.load(std::memory_order_acquire), unit.load(std::memory_order_acquire),
         static_cast<std::uint32_t>(bits >> 16 & 31), static_cast<std::uint32_t>(bits >> 24 & 7),
         static_cast<std::uint32_t>(bits >> 32 & 31)};
     return true;

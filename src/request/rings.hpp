@@ -35,9 +35,10 @@ struct ThreadSlot {
   Ring* ring = nullptr;
   std::uint64_t burst_bytes = 0;  // submitted since it last looked at a ticket
   std::uint64_t invested =
-      0;                 // bytes it copied itself while the mover slept, since it last woke it
-  bool forking = false;  // between the fork handlers
-  bool busy = false;     // within a submit or a reap: a signal handler's call copies inline
+      0;                  // bytes it copied itself while the mover slept, since it last woke it
+  unsigned carrying = 0;  // chunks that it has claimed and is copying
+  bool forking = false;   // between the fork handlers
+  bool busy = false;      // within a submit or a reap: a signal handler's call copies inline
 };
 extern constinit thread_local ThreadSlot thread_slot;
 

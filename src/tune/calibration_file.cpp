@@ -3,9 +3,12 @@
 
 #include <stdlib.h>
 
+#include <pthread.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+
+#include <atomic>
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdint>
@@ -268,14 +271,31 @@ Error store_calibration(const char* path, const plan::Calibration& figures) noex
                     path, describe_errno(-result), remedy);
 }
 
-CalibrationLock::CalibrationLock() noexcept : fd_(-1) {
+namespace {
+
+constinit std::atomic<int> lock_fd{-1};  // of this process's one CalibrationLock, if it holds it
+constinit std::atomic<bool> fork_handler_set{false};
+
+// A child must not hold the parent's lock for its life.
+void close_in_child() noexcept {
+  os::close_fd(lock_fd.exchange(-1, std::memory_order_relaxed));
+}
+
+}  // namespace
+
+CalibrationLock::CalibrationLock() noexcept {
+  if (!fork_handler_set.exchange(true, std::memory_order_relaxed)) {
+    pthread_atfork(nullptr, nullptr, close_in_child);
+  }
   char name[64];
   snprintf(name, sizeof name, "haul-tune-%u-%016" PRIx64, os::user_id(), machine_key());
-  fd_ = os::bind_abstract(name);
+  const int fd = os::bind_abstract(name);
+  held_ = fd >= 0;
+  if (held_) lock_fd.store(fd, std::memory_order_relaxed);
 }
 
 CalibrationLock::~CalibrationLock() {
-  os::close_fd(fd_);
+  if (held_) os::close_fd(lock_fd.exchange(-1, std::memory_order_relaxed));
 }
 
 }  // namespace haul::tune

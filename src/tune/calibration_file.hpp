@@ -30,10 +30,10 @@ class CalibrationLock {
   ~CalibrationLock();
   CalibrationLock(const CalibrationLock&) = delete;
   CalibrationLock& operator=(const CalibrationLock&) = delete;
-  bool held() const noexcept { return fd_ >= 0; }
+  bool held() const noexcept { return held_; }
 
  private:
-  int fd_;
+  bool held_ = false;
 };
 
 }  // namespace haul::tune

@@ -43,6 +43,9 @@ class Bench {
     return true;
   }
 
+  // Did the mover go away? Then what was timed was something else.
+  bool lost() const noexcept { return lost_; }
+
   bool out_of_time() const noexcept {
     return watch_.cpu_limit_ns != 0 && thread_cpu_ns() - cpu_began_ns_ > watch_.cpu_limit_ns;
   }
@@ -66,8 +69,7 @@ class Bench {
     return median([&] {
       if (by_mover) {
         Ticket ticket;
-        if (!publish_plain(Operation::copy, address(dst_), address(src_), remote_bytes, &ticket))
-          return 0.0;
+        if (!publish(remote_bytes, &ticket)) return 0.0;
         await(ticket);
       } else {
         copy::move_bytes(dst_, src_, remote_bytes, Affinity::cacheable, Affinity::cacheable);
@@ -88,8 +90,7 @@ class Bench {
     return median([&] {
       Ticket tickets[in_a_row];
       const std::uint64_t begin = fenced_ticks();
-      for (Ticket& ticket : tickets)
-        publish_plain(Operation::copy, address(dst_), address(src_), 64, &ticket);
+      for (Ticket& ticket : tickets) publish(64, &ticket);
       const std::uint64_t end = fenced_ticks();
       for (const Ticket& ticket : tickets) await(ticket);
       return static_cast<double>(end - begin) / ticks_per_ns() / in_a_row;
@@ -111,7 +112,7 @@ class Bench {
       }
       Ticket ticket;
       const std::uint64_t begin = fenced_ticks();
-      publish_plain(Operation::copy, address(dst_), address(src_), 64, &ticket);
+      publish(64, &ticket);
       figure = static_cast<double>(fenced_ticks() - begin) / ticks_per_ns() - submit;
       await(ticket);
     }
@@ -120,6 +121,12 @@ class Bench {
   }
 
  private:
+  bool publish(std::size_t bytes, Ticket* ticket) noexcept {
+    const bool taken = publish_plain(Operation::copy, address(dst_), address(src_), bytes, ticket);
+    lost_ |= !taken;
+    return taken;
+  }
+
   static std::uintptr_t address(const std::byte* buffer) noexcept {
     return reinterpret_cast<std::uintptr_t>(buffer);
   }
@@ -165,6 +172,7 @@ class Bench {
   std::byte* src_ = nullptr;
   std::byte* dst_ = nullptr;
   volatile std::uint64_t sink_ = 0;
+  bool lost_ = false;
 };
 
 void tell(const Watch& watch, int percent) noexcept {
@@ -218,6 +226,10 @@ Expected<plan::Calibration> measure(const Watch& watch) noexcept {
   figures.submit_ns = bench.submit_ns();
   if (const double wake = bench.wake_ns(figures.submit_ns); wake > 0) figures.wake_ns = wake;
   figures.round_trip_ns = distance;
+  if (bench.lost()) {
+    return make_error(Code::again, 0,
+                      "The mover went away while it was being measured; run haul tune again.");
+  }
   figures.measured = true;
   tell(watch, 100);
   if (bench.out_of_time()) {

@@ -211,6 +211,18 @@ INSTANTIATE_TEST_SUITE_P(
              thread, 0, 0, "cannot do this"}),
     [](const auto& test) { return std::string(test.param.name); });
 
+TEST(Plan, TheReasonNamesTheLargestChunk) {
+  Inputs inputs = near_machine();
+  inputs.request.length = 64u << 20;
+  Reasons reasons;
+  const Plan plan = make_plan(inputs, &reasons);
+  std::size_t largest = 0;
+  for (unsigned i = 0; i < plan.chunks.count(); ++i) {
+    largest = std::max(largest, plan.chunks.end(i) - plan.chunks.begin(i));
+  }
+  EXPECT_TRUE(mentions(reasons, ("up to " + std::to_string(largest) + " bytes").c_str()));
+}
+
 TEST(Plan, SchemesAreThePapers) {
   Inputs inputs = near_machine();
   Plan plan;
