@@ -9,7 +9,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2> /dev/null || echo 2)
 CMAKE_ARGS ?=
 CTEST_ARGS ?=
-SUITES ?= hide latency bandwidth split threads affinity order
+SUITES ?= hide latency bandwidth split threads affinity order checked
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:

@@ -202,7 +202,9 @@ static inline haul_request haul_request_fill(void* dst, uint64_t pattern, uint8_
  * cacheable. A copy of haul_plan.mover_from_bytes or more it publishes and returns, without
  * allocation, lock or system call while the mover is awake; one below inline_below_bytes, or when
  * the ring is full, it makes before it returns; in between, a timed read of two bytes of the source
- * decides. The thread's first copy that is published makes its ring, the process's first one the
+ * decides. A smaller one is published all the same if, with what the thread has submitted since it
+ * last tested, waited, drained or reaped, it makes up mover_from_bytes, unless it is tiny: pieces
+ * in flight are one large copy. The thread's first copy that is published makes its ring, the process's first one the
  * mover's thread. Requests are unordered with each other: HAUL_FENCE or a wait orders them. len 0
  * is done at once, whatever the pointers are.
  * A wrong argument (NULL, a range past 2^56) or a call after haul_shutdown() gives a failed ticket:
@@ -211,8 +213,8 @@ static inline haul_request haul_request_fill(void* dst, uint64_t pattern, uint8_
 HAUL_API haul_ticket haul_copy(void* dst, const void* src, size_t len);
 
 /* Fills len bytes with a pattern of pattern_bytes (1, 2, 4 or 8; else a ticket with HAUL_EINVAL),
- * beginning with its low byte at dst; dst and len need no alignment. From mover_from_bytes on it is
- * published. Otherwise as haul_copy. (Paper 003, III: BLKINIT.) */
+ * beginning with its low byte at dst; dst and len need no alignment. Planned as a copy of half its
+ * length. Otherwise as haul_copy. (Paper 003, III: BLKINIT.) */
 HAUL_API haul_ticket haul_fill(void* dst, uint64_t pattern, size_t pattern_bytes, size_t len);
 
 /* Submits count requests in order; tickets[i] is request i's. tickets may be NULL: then
@@ -319,7 +321,7 @@ typedef struct haul_plan {
   uint32_t chunks;             /* pieces the request is cut into, 1 to 31 */
   uint64_t chunk_bytes;        /* of the largest; those at both ends are smaller */
   uint64_t inline_below_bytes; /* ordinary requests of fewer bytes are the caller's, in the mover's
-                                  present state; UINT64_MAX: all */
+                                  present state, but for bursts; UINT64_MAX: all */
   uint64_t mover_from_bytes;   /* copies from here on are the mover's; in between, the caller's if
                                   a timed read finds the source cached; UINT64_MAX: none */
   char scheme[8];              /* SCNI, MCNI, SCI, MCI (paper 000, I) */
@@ -387,8 +389,9 @@ HAUL_API int haul_tune(void (*progress)(int percent, void* context), void* conte
 
 /* Finishes everything in flight, stops the movers, gives the core back. Later submits are refused
  * with HAUL_ECLOSED and move nothing; tickets and queues stay readable. Blocks for the rest of the
- * copies. Always 0; idempotent. Runs by itself at exit(), so functions registered with atexit()
- * before the first submit, and destructors of static objects made before it, run after it. */
+ * copies. Always 0; idempotent. exit() finishes and stops in the same way; what is submitted after
+ * that, by functions registered with atexit() before the first submit or by destructors of static
+ * objects made before it, is made inline instead of refused. */
 HAUL_API int haul_shutdown(void);
 
 #ifdef __cplusplus

@@ -51,12 +51,12 @@ class ticket {
   constexpr haul_ticket raw() const noexcept { return raw_; }
 
   // haul_test: true when done, false while pending; throws if it failed. Never blocks.
-  bool test() const { return check(haul_test(raw_)) == 1; }
+  [[nodiscard]] bool test() const { return check(haul_test(raw_)) == 1; }
   // haul_wait: blocks, helping; throws if it failed.
   void wait() const { check(haul_wait(raw_)); }
   // haul_wait_for: true when done, false if the time was up first; throws if it failed. A negative
   // time counts as 0. May overrun by one chunk's time.
-  bool wait_for(std::chrono::nanoseconds timeout) const {
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout) const {
     const auto count = timeout.count();
     const int result = haul_wait_for(raw_, count > 0 ? static_cast<std::uint64_t>(count) : 0);
     if (result == HAUL_ETIMEDOUT) return false;
@@ -68,7 +68,7 @@ class ticket {
   void wait_range(std::size_t offset, std::size_t len) const {
     check(haul_wait_range(raw_, offset, len));
   }
-  bool test_range(std::size_t offset, std::size_t len) const {
+  [[nodiscard]] bool test_range(std::size_t offset, std::size_t len) const {
     return check(haul_test_range(raw_, offset, len)) == 1;
   }
   // haul_progress: bytes from the front that are visible, also of a failed request; 0 for a ticket
@@ -84,7 +84,7 @@ class ticket {
 };
 
 // haul_copy. A wrong argument shows when the ticket is tested or waited for, not here.
-inline ticket copy(void* dst, const void* src, std::size_t len) noexcept {
+[[nodiscard]] inline ticket copy(void* dst, const void* src, std::size_t len) noexcept {
   return ticket(haul_copy(dst, src, len));
 }
 
@@ -94,7 +94,7 @@ inline ticket copy(void* dst, const void* src, std::size_t len) noexcept {
 // if it does not fit. Elements are trivially copyable. Pass spans: containers do not convert here.
 template <class T>
   requires std::is_trivially_copyable_v<T>
-ticket copy(std::span<T> dst, std::span<const std::type_identity_t<T>> src) {
+[[nodiscard]] ticket copy(std::span<T> dst, std::span<const std::type_identity_t<T>> src) {
   if (dst.size() < src.size()) {
     throw std::length_error("haul::copy: the destination is shorter than the source; give it room");
   }
@@ -105,7 +105,7 @@ ticket copy(std::span<T> dst, std::span<const std::type_identity_t<T>> src) {
 template <class T>
   requires(std::is_trivially_copyable_v<T> &&
            (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8))
-ticket fill(std::span<T> dst, const T& value) noexcept {
+[[nodiscard]] ticket fill(std::span<T> dst, const T& value) noexcept {
   std::uint64_t pattern = 0;
   std::memcpy(&pattern, &value, sizeof(T));
   return ticket(haul_fill(dst.data(), pattern, sizeof(T), dst.size_bytes()));

@@ -1,7 +1,9 @@
 // Argument checks: each names the field, what is wrong with it, and what to pass instead.
 #include "api/convert.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "copy/copy.hpp"
 #include "engine/spaces.hpp"
@@ -96,11 +98,6 @@ Code check_side(const char* name, const haul_extent& one, const haul_extent* vec
 }
 
 Code check_fields(const haul_request& from, Error* error) noexcept {
-  if (from.size < sizeof(haul_request)) {
-    return invalid(error,
-                   "The request's size is %u, but %zu are needed; set it to sizeof(haul_request).",
-                   from.size, sizeof(haul_request));
-  }
   if (from.operation > HAUL_OP_FILL)
     return invalid(error, "Operation %u does not exist; use HAUL_OP_COPY or HAUL_OP_FILL.",
                    from.operation);
@@ -155,6 +152,33 @@ Code check_plain(const void* dst, const void* src, std::size_t length, bool fill
   return invalid(
       error, "The %s runs past the end of the address space (%zu bytes); check the length.",
       overflows(reinterpret_cast<std::uintptr_t>(dst), length) ? "destination" : "source", length);
+}
+
+Code fit(const haul_request& from, haul_request* room, const haul_request** usable,
+         Error* error) noexcept {
+  *usable = &from;
+  if (from.size == sizeof(haul_request)) [[likely]]
+    return Code::ok;
+  constexpr std::uint32_t first_size = 136;  // 0.1's
+  static_assert(sizeof(haul_request) >= first_size);
+  if (from.size < first_size) {
+    return invalid(error,
+                   "The request's size is %u, but %u are needed; set it to sizeof(haul_request).",
+                   from.size, first_size);
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&from);
+  for (std::size_t at = sizeof(haul_request); at < from.size; ++at) {
+    if (bytes[at] != 0) {
+      return invalid(error,
+                     "The request (%u bytes) asks for something that this version of haul does not "
+                     "know; load the libhaul its program was built for.",
+                     from.size);
+    }
+  }
+  *room = haul_request{};
+  std::memcpy(room, &from, std::min<std::size_t>(from.size, sizeof *room));
+  *usable = room;
+  return Code::ok;
 }
 
 Code convert(const haul_request& from, Request* to, Error* error) noexcept {

@@ -19,6 +19,12 @@ inline int to_c(Code code) noexcept {
   return static_cast<int>(code);
 }
 
+// Requests of a program built with another haul.h: `size` says how long it believes them to be.
+// *usable is `from` itself, or *room with what is known of it. invalid if it is shorter than 0.1's,
+// or longer with something in it that this library does not know.
+Code fit(const haul_request& from, haul_request* room, const haul_request** usable,
+         Error* error) noexcept;
+
 // Checks every field of a request and translates it. ok, or invalid with the sentence in *error.
 // Extents are not copied: the result points into `from`.
 Code convert(const haul_request& from, Request* to, Error* error) noexcept;

@@ -65,9 +65,9 @@ bool is_inline(const void* src, std::size_t length) noexcept {
   return !gate.planned.load(std::memory_order_relaxed) && !copy::in_memory(src, length);
 }
 
-// A fill has no source that could be far away.
+// A fill has no source that could be far away, and costs its caller about half of what a copy does.
 bool is_inline_fill(std::size_t length) noexcept {
-  return !burst_pays(length) && !gate.closed.load(std::memory_order_relaxed) &&
+  return !burst_pays(length / 2) && !gate.closed.load(std::memory_order_relaxed) &&
          !gate.planned.load(std::memory_order_relaxed);
 }
 
@@ -120,11 +120,21 @@ extern "C" HAUL_API int haul_submit(const haul_request* requests, std::size_t co
                            "%zu requests cannot be counted in an int; submit fewer at once.",
                            count));
   start_up();
+  const std::uint32_t stride = requests->size;  // a program of another haul.h has other strides
+  const auto* first = reinterpret_cast<const unsigned char*>(requests);
   for (std::size_t i = 0; i < count; ++i) {
     Request request;
     Error error;
     Ticket ticket;
-    if (convert(requests[i], &request, &error) == Code::ok) {
+    const auto& from = *reinterpret_cast<const haul_request*>(first + i * stride);
+    haul_request room;
+    const haul_request* usable = nullptr;
+    if (from.size != stride) {
+      error = make_error(Code::invalid, 0,
+                         "Request %zu has size %u, the first one %u; all of an array have one.", i,
+                         from.size, stride);
+    } else if (fit(from, &room, &usable, &error) == Code::ok &&
+               convert(*usable, &request, &error) == Code::ok) {
       thread_slot.burst_bytes += request.length;
       ticket = submit(request, &error);
     }

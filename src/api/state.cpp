@@ -1,4 +1,5 @@
 // Errors in words, plans, engines, counters, spaces, and the life of the movers.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -25,7 +26,7 @@ void put(char (&to)[size], const char* text) noexcept {
   std::snprintf(to, size, "%s", text);
 }
 
-// A struct the caller sized: NULL, or one of an older header, is refused.
+// A struct the caller sized: NULL, or one shorter than 0.1's, is refused.
 template <class T>
 Code check_out(const T* out, const char* name, Error* error) noexcept {
   if (out != nullptr && out->size >= sizeof(T)) return Code::ok;
@@ -33,6 +34,13 @@ Code check_out(const T* out, const char* name, Error* error) noexcept {
       make_error(Code::invalid, 0,
                  "%s is NULL or its size is not set; pass one with size = sizeof(%s).", name, name);
   return Code::invalid;
+}
+
+// Hands over what the caller has room for; its size stays as it set it.
+template <class T>
+void deliver(T* out, T figures) noexcept {
+  figures.size = out->size;
+  std::memcpy(out, &figures, std::min<std::size_t>(out->size, sizeof figures));
 }
 
 void describe_mover(plan::MoverState state, int cpu, haul_state* out) noexcept {
@@ -100,25 +108,30 @@ extern "C" HAUL_API int haul_explain(const haul_request* request, haul_plan* pla
     return fail(make_error(Code::invalid, 0, "request is NULL; pass the request to be explained."));
   if (check_out(plan, "haul_plan", &error) != Code::ok) return fail(error);
   Request converted;
-  if (convert(*request, &converted, &error) != Code::ok) return fail(error);
+  haul_request room;
+  const haul_request* usable = nullptr;
+  if (fit(*request, &room, &usable, &error) != Code::ok ||
+      convert(*usable, &converted, &error) != Code::ok) {
+    return fail(error);
+  }
   Explanation explanation;
   explain(converted, &explanation);
   const plan::Plan& decided = explanation.plan;
-  *plan = haul_plan{};
-  plan->size = sizeof *plan;
-  plan->chunks = decided.chunks.count();
-  plan->chunk_bytes =
+  haul_plan told{};
+  told.chunks = decided.chunks.count();
+  told.chunk_bytes =
       decided.chunks.end(decided.chunks.taper) - decided.chunks.begin(decided.chunks.taper);
-  plan->inline_below_bytes = explanation.inputs.thresholds.in_memory;
-  plan->mover_from_bytes = explanation.inputs.thresholds.any;
-  put(plan->scheme, scheme_of(decided, explanation.inputs));
-  put(plan->mover, name_of(decided.mover));
-  put(plan->engine, decided.engine >= 0
-                        ? engine_at(static_cast<std::size_t>(decided.engine)).facts().name
-                        : "none");
-  plan->reason_count = explanation.reasons.count;
+  told.inline_below_bytes = explanation.inputs.thresholds.in_memory;
+  told.mover_from_bytes = explanation.inputs.thresholds.any;
+  put(told.scheme, scheme_of(decided, explanation.inputs));
+  put(told.mover, name_of(decided.mover));
+  put(told.engine, decided.engine >= 0
+                       ? engine_at(static_cast<std::size_t>(decided.engine)).facts().name
+                       : "none");
+  told.reason_count = explanation.reasons.count;
   for (unsigned i = 0; i < explanation.reasons.count; ++i)
-    put(plan->reasons[i], explanation.reasons.text[i]);
+    put(told.reasons[i], explanation.reasons.text[i]);
+  deliver(plan, told);
   return 0;
 }
 
@@ -132,39 +145,39 @@ extern "C" HAUL_API int haul_engine(unsigned index, haul_engine_info* info) {
   const Engine& engine = engine_at(index);
   const EngineStatus status = engine.status();
   const EngineCounters moved = engine_counters(index);
-  *info = haul_engine_info{};
-  info->size = sizeof *info;
-  info->available = status.available ? 1 : 0;
-  put(info->name, engine.facts().name);
-  put(info->spaces, engine.spaces_text());
-  put(info->status, status.sentence);
-  info->chunks = moved.chunks;
-  info->bytes = moved.bytes;
+  haul_engine_info told{};
+  told.available = status.available ? 1 : 0;
+  put(told.name, engine.facts().name);
+  put(told.spaces, engine.spaces_text());
+  put(told.status, status.sentence);
+  told.chunks = moved.chunks;
+  told.bytes = moved.bytes;
+  deliver(info, told);
   return 0;
 }
 
 extern "C" HAUL_API int haul_query(haul_state* state) {
   Error error;
   if (check_out(state, "haul_state", &error) != Code::ok) return fail(error);
-  *state = haul_state{};
-  state->size = sizeof *state;
+  haul_state told{};
   const plan::MoverState mover = gate.state.load(std::memory_order_relaxed);
-  state->mover_state = static_cast<std::uint32_t>(mover);
-  state->mover_cpu = mover_cpu();
+  told.mover_state = static_cast<std::uint32_t>(mover);
+  told.mover_cpu = mover_cpu();
   const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < count; ++i) {
     const Ring& ring = ring_table.ring(i);
-    if (ring.owned.load(std::memory_order_relaxed)) ++state->threads;
-    state->dedicated += ring.next_seq() - Ring::first_seq;
-    state->inlined += ring.inlined.load(std::memory_order_relaxed);
+    if (ring.owned.load(std::memory_order_relaxed)) ++told.threads;
+    told.dedicated += ring.next_seq() - Ring::first_seq;
+    told.inlined += ring.inlined.load(std::memory_order_relaxed);
   }
-  state->submitted = state->dedicated + state->inlined;
-  state->helped_chunks = counters.helped_chunks.load(std::memory_order_relaxed);
-  state->moved_chunks = counters.moved_chunks.load(std::memory_order_relaxed);
-  state->failed = counters.failed.load(std::memory_order_relaxed);
-  state->unobserved = ledger_unobserved();
-  state->round_trip_ns = static_cast<std::uint64_t>(round_trip_now());
-  describe_mover(mover, state->mover_cpu, state);
+  told.submitted = told.dedicated + told.inlined;
+  told.helped_chunks = counters.helped_chunks.load(std::memory_order_relaxed);
+  told.moved_chunks = counters.moved_chunks.load(std::memory_order_relaxed);
+  told.failed = counters.failed.load(std::memory_order_relaxed);
+  told.unobserved = ledger_unobserved();
+  told.round_trip_ns = static_cast<std::uint64_t>(round_trip_now());
+  describe_mover(mover, told.mover_cpu, &told);
+  deliver(state, told);
   return 0;
 }
 

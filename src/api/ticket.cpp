@@ -125,7 +125,7 @@ std::uint64_t good_of_ended(Ring& ring, std::uint64_t seq, Code code) noexcept {
   return known && ring.next_seq() < seq + Ring::slots ? job.chunks.length : SIZE_MAX;
 }
 
-// Clips a range; false if it is empty or begins beyond every request.
+// Clips a range; false if it is empty.
 bool range_end(std::size_t offset, std::size_t len, std::size_t* end) noexcept {
   *end = len > SIZE_MAX - offset ? SIZE_MAX : offset + len;
   return len != 0;

@@ -41,8 +41,11 @@ void restore_signals(const SignalMask& saved) noexcept;
 // ---- threads and processes ----
 int current_cpu() noexcept;  // sched_getcpu(): about 2 ns with rseq; -1 if unknown
 pid_t thread_id() noexcept;
-unsigned allowed_cpus() noexcept;        // how many CPUs the calling thread's mask has (cpusets
-                                         // included); 1 if unknown
+// How many CPUs the calling thread's mask has, or the process's main thread's if that is more: a
+// thread may be pinned where others are not. 1 if unknown.
+unsigned allowed_cpus() noexcept;
+// Gives the calling thread the main thread's mask if that is wider than its own.
+void widen_mask() noexcept;
 bool pin_thread(unsigned cpu) noexcept;  // the calling thread
 bool unpin_thread() noexcept;            // back to the mask this thread had before it was pinned
 void lowest_priority() noexcept;         // the calling thread runs when others leave time (nice 19)

@@ -87,13 +87,32 @@ pid_t thread_id() noexcept {
   return gettid();
 }
 
+namespace {
+
+// 0 if the kernel does not say. `thread` 0: the calling one.
+unsigned count_cpus(pid_t thread, KernelMask* mask) noexcept {
+  if (sched_getaffinity(thread, sizeof *mask, reinterpret_cast<cpu_set_t*>(mask->words)) != 0) {
+    return 0;
+  }
+  unsigned count = 0;
+  for (const unsigned long word : mask->words) count += static_cast<unsigned>(std::popcount(word));
+  return count;
+}
+
+}  // namespace
+
 unsigned allowed_cpus() noexcept {
   const KeepErrno keep;
-  KernelMask mask;
-  if (sched_getaffinity(0, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.words)) != 0) return 1;
-  unsigned count = 0;
-  for (const unsigned long word : mask.words) count += static_cast<unsigned>(std::popcount(word));
-  return count;
+  KernelMask own, main;
+  return std::max({count_cpus(0, &own), count_cpus(getpid(), &main), 1u});
+}
+
+void widen_mask() noexcept {
+  const KeepErrno keep;
+  KernelMask own, main;
+  if (count_cpus(getpid(), &main) > count_cpus(0, &own)) {
+    sched_setaffinity(0, sizeof main, reinterpret_cast<cpu_set_t*>(main.words));
+  }
 }
 
 bool pin_thread(unsigned cpu) noexcept {

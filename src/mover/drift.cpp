@@ -30,9 +30,12 @@ void DriftWatch::sample(const std::atomic<bool>& owners_line) noexcept {
   const std::uint64_t before = fenced_ticks();
   (void)owners_line.load(std::memory_order_relaxed);
   const std::uint64_t elapsed = fenced_ticks() - before;
-  const auto clipped = static_cast<std::uint32_t>(std::min<std::uint64_t>(elapsed, 1u << 20));
-  if (taken_ < window) base_ticks_[taken_] = clipped;
-  latest_ticks_[taken_ % window] = clipped;
+  add(static_cast<std::uint32_t>(std::min<std::uint64_t>(elapsed, 1u << 20)));
+}
+
+void DriftWatch::add(std::uint32_t elapsed_ticks) noexcept {
+  if (taken_ < window) base_ticks_[taken_] = elapsed_ticks;
+  latest_ticks_[taken_ % window] = elapsed_ticks;
   ++taken_;
 }
 

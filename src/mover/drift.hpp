@@ -15,6 +15,9 @@ class DriftWatch {
   // again.
   void sample(const std::atomic<bool>& owners_line) noexcept;
 
+  // Notes one such time.
+  void add(std::uint32_t elapsed_ticks) noexcept;
+
   // Do the latest samples differ from those after the last reset()?
   bool drifted() const noexcept;
 

@@ -140,11 +140,6 @@ void set_calibration(const plan::Calibration& calibration) noexcept {
   refresh();
 }
 
-plan::Calibration calibration_now() noexcept {
-  const Lock lock;
-  return figures;
-}
-
 void set_mover_state(plan::MoverState state) noexcept {
   const Lock lock;
   gate.state.store(state, std::memory_order_relaxed);

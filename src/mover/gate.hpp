@@ -40,7 +40,6 @@ void fill_inputs(plan::Inputs* inputs) noexcept;
 
 // New figures from tune/; the thresholds follow. Thread-safe; takes a lock.
 void set_calibration(const plan::Calibration& calibration) noexcept;
-plan::Calibration calibration_now() noexcept;
 
 // The mover's own: its state changed, and with it the thresholds. Takes the gate's lock.
 void set_mover_state(plan::MoverState state) noexcept;

@@ -143,7 +143,8 @@ bool is_plain(const Request& request) noexcept {
                         request.src_affinity == Affinity::cacheable;
   return ordinary && !request.force_inline &&
          (request.force_dedicated ||
-          (request.length >= gate.piece_from.load(std::memory_order_relaxed) &&
+          (request.operation == Operation::copy &&
+           request.length >= gate.piece_from.load(std::memory_order_relaxed) &&
            thread_slot.burst_bytes >= gate.mover_from.load(std::memory_order_relaxed)));
 }
 
@@ -174,7 +175,7 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
   Ticket ticket;
   if (plan.mover == plan::Mover::thread) result = hand_over(request, plan, *ring, &ticket);
   if (result == HandOver::done) return ticket;
-  if (result == HandOver::no_room && request.nonblock && ring != nullptr) {
+  if (result == HandOver::no_room && request.nonblock && !request.force_inline && ring != nullptr) {
     return back_out(
         make_error(Code::again, 0,
                    "This thread's ring is full (%llu requests, %u segments); wait for some first.",

@@ -126,13 +126,16 @@ void sleep_until_called(MoverLoop& loop, plan::MoverState state,
 }
 
 void run_first(Mover& self) noexcept {
+  os::widen_mask();  // the thread that made this one may be pinned
   if (auto read = read_topology(""); read) {
     if (!topology_known.load(std::memory_order_relaxed)) topology = *read;
     set_caches(topology.l2_bytes, topology.l3_bytes);
   }
   // Release: the further movers read it.
   topology_known.store(true, std::memory_order_release);
-  const std::uint64_t spin_ns = knob_number(Knob::mover_spin_us) * 1000;
+  // Where a cgroup grants less than two CPUs' time, spinning would come off the program's own.
+  const bool may_spin = topology.cpu_quota <= 0 || topology.cpu_quota >= 2;
+  const std::uint64_t spin_ns = may_spin ? knob_number(Knob::mover_spin_us) * 1000 : 0;
   while (!stopping.load(std::memory_order_acquire)) {
     gate.asleep.store(0, std::memory_order_relaxed);
     if (take_lease(0) != Code::ok) {
@@ -207,7 +210,7 @@ Code make_threads(Error* error) noexcept {
         make_error(Code::not_supported, 0, "No mover: HAUL_MOVER_CORES is 0; set it to 1 or more.");
     return Code::not_supported;
   }
-  if (os::allowed_cpus() < 2) {
+  if (os::allowed_cpus() < 2 && knob_number(Knob::mover_cpu) == knob_auto) {
     *error = make_error(
         Code::not_supported, 0,
         "No mover: this process may use one CPU only; widen its affinity mask or cpuset to two.");

@@ -24,7 +24,6 @@ class ChunkRun {
   void engine_died() noexcept;
 
   std::size_t engine() const noexcept { return engine_; }
-  std::size_t bytes() const noexcept { return at_ - begin_; }
 
   // Reports the chunk; the last one completes the request. The slot is not pinned any more
   // afterwards.

@@ -112,6 +112,9 @@ int find_engine(const Inputs& inputs, Reasons* reasons) noexcept {
 // Who moves: the caller or the dedicated core.
 Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
   const RequestFacts& request = inputs.request;
+  // A fill reads nothing: it costs its caller about as much as a copy of half its length.
+  const std::size_t length =
+      request.operation == Operation::fill ? request.length / 2 : request.length;
   const Settings& settings = inputs.settings;
   switch (inputs.mover) {
     case MoverState::impossible:
@@ -150,8 +153,7 @@ Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
   const bool in_memory = request.source_in_memory;
   const std::uint64_t threshold = in_memory ? thresholds.in_memory : thresholds.any;
   const char* where = in_memory ? " for a source in memory" : " wherever the source lies";
-  if (request.length < threshold && request.length >= thresholds.piece &&
-      request.burst_bytes >= thresholds.any) {
+  if (length < threshold && length >= thresholds.piece && request.burst_bytes >= thresholds.any) {
     say(reasons,
         "A dedicated core copies: with what this thread submitted since it last looked at a ticket "
         "it makes %llu bytes, and from %llu on handing over pays.",
@@ -159,10 +161,10 @@ Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
         static_cast<unsigned long long>(thresholds.any));
     return Mover::thread;
   }
-  if (request.length >= threshold) {
+  if (length >= threshold) {
     say(reasons,
         "A dedicated core copies: %zu bytes are at least the %llu from which handing over pays%s.",
-        request.length, static_cast<unsigned long long>(threshold), where);
+        length, static_cast<unsigned long long>(threshold), where);
     return Mover::thread;
   }
   if (threshold == UINT64_MAX) {
@@ -173,9 +175,9 @@ Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
   } else {
     say(reasons,
         "The caller copies: %zu bytes are fewer than the %llu from which handing over pays%s.",
-        request.length, static_cast<unsigned long long>(threshold), where);
+        length, static_cast<unsigned long long>(threshold), where);
   }
-  if (!in_memory && request.length >= thresholds.in_memory) {
+  if (!in_memory && length >= thresholds.in_memory) {
     say(reasons, "From %llu bytes on it would pay if the source lay in memory, but it is cached.",
         static_cast<unsigned long long>(thresholds.in_memory));
   }

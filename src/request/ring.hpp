@@ -17,7 +17,6 @@ class Ring {
 
   static constexpr std::uint64_t slots = 256;
   static constexpr std::uint32_t segment_slots = 2048;
-  static constexpr std::uint32_t max_segments = 2048;
 
   // ---- owner ----
 

@@ -21,7 +21,7 @@ struct Watch {
 };
 
 // Runs copies of all kinds on the calling thread and on the mover, which it keeps awake. Fails if
-// there is no mover to be had. Maps 32 MiB.
+// there is no mover to be had. Maps 16 MiB.
 Expected<plan::Calibration> measure(const Watch& watch) noexcept;
 
 }  // namespace haul::tune
