@@ -21,8 +21,8 @@
  *    haul_copy, haul_fill, haul_submit and haul_test may be called from a signal handler, once its
  *    thread has submitted before and haul_wake() has returned in this process. In a handler that
  *    interrupts a haul call of its own thread requests may run inline; HAUL_COMPLETE, and
- *    HAUL_FENCE behind unfinished requests, are then refused with HAUL_EAGAIN. haul_strerror and haul_version are always safe; no other function
- *    is.
+ *    HAUL_FENCE behind unfinished requests, are then refused with HAUL_EAGAIN. haul_strerror and
+ * haul_version are always safe; no other function is.
  *  - Fork: the handlers that haul registers finish all that is in flight before the process
  *    forks. In the child tickets of before have ended, no mover runs until one is needed, and the
  *    descriptors of completion queues are closed. vfork and posix_spawn need no care.
@@ -98,7 +98,8 @@ typedef struct haul_extent {
 /* What a ticket names: 16 bytes, passed by value, nothing to free. {0, 0} is done. The members are
  * haul's own. A ticket stays valid for as long as the process lives: one whose slot was reused
  * means done, never another request's result. Tickets do not cross processes (a child of fork may
- * ask after its parent's; those of the child mean nothing to the parent, and are not told apart). */
+ * ask after its parent's; those of the child mean nothing to the parent, and are not told apart).
+ */
 typedef struct haul_ticket {
   uint64_t where;
   uint64_t tenancy;
@@ -204,12 +205,12 @@ static inline haul_request haul_request_fill(void* dst, uint64_t pattern, uint8_
  * the ring is full, it makes before it returns; in between, a timed read of two bytes of the source
  * decides. A smaller one is published all the same if, with what the thread has submitted since it
  * last tested, waited, drained or reaped, it makes up mover_from_bytes, unless it is tiny: pieces
- * in flight are one large copy. The thread's first copy that is published makes its ring, the process's first one the
- * mover's thread. Requests are unordered with each other: HAUL_FENCE or a wait orders them. len 0
- * is done at once, whatever the pointers are.
- * A wrong argument (NULL, a range past 2^56) or a call after haul_shutdown() gives a failed ticket:
- * nothing is copied, and haul_test() and haul_wait() on it return HAUL_EINVAL or HAUL_ECLOSED.
- * Never waits for another request. (Paper 000, III-C; paper 003, III: BLKCPY.) */
+ * in flight are one large copy. The thread's first copy that is published makes its ring, the
+ * process's first one the mover's thread. Requests are unordered with each other: HAUL_FENCE or a
+ * wait orders them. len 0 is done at once, whatever the pointers are. A wrong argument (NULL, a
+ * range past 2^56) or a call after haul_shutdown() gives a failed ticket: nothing is copied, and
+ * haul_test() and haul_wait() on it return HAUL_EINVAL or HAUL_ECLOSED. Never waits for another
+ * request. (Paper 000, III-C; paper 003, III: BLKCPY.) */
 HAUL_API haul_ticket haul_copy(void* dst, const void* src, size_t len);
 
 /* Fills len bytes with a pattern of pattern_bytes (1, 2, 4 or 8; else a ticket with HAUL_EINVAL),
