@@ -13,8 +13,8 @@ bool CompletionQueue::reserve() noexcept {
 
 void CompletionQueue::post(const Completion& completion) noexcept {
   const std::uint64_t index = tail_.fetch_add(1, std::memory_order_relaxed);
-  Entry& entry =
-      entries_[index % capacity];  // free: reserve() bounds what is posted and not reaped
+  // Free: reserve() bounds what is posted and not reaped.
+  Entry& entry = entries_[index % capacity];
   entry.completion = completion;
   // Release for front(); sequentially consistent with arm(): either arm() sees this entry, or we
   // see it armed.

@@ -41,10 +41,10 @@ struct Piece {
   Space dst_space = self_space, src_space = self_space;
   std::uintptr_t dst = 0, src = 0;
   std::size_t length = 0;
-  std::size_t whole_bytes =
-      0;  // length of the request this is part of: lets a kernel choose for the whole
-  std::uint64_t pattern =
-      0;  // widened to 8 bytes and rotated to the phase of this piece's first byte
+  // Length of the request this is part of: lets a kernel choose for the whole.
+  std::size_t whole_bytes = 0;
+  // Widened to 8 bytes and rotated to the phase of this piece's first byte.
+  std::uint64_t pattern = 0;
   Watermark watermark;
 };
 

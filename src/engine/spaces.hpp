@@ -33,8 +33,8 @@ struct SpaceUse {
   Code code = Code::closed;
   pid_t pid = 0;
   int pidfd = -1;  // -1 for this process
-  bool own_memory =
-      false;  // the peer's memory is (or was, before a fork) the memory of this process
+  // The peer's memory is (or was, before a fork) the memory of this process.
+  bool own_memory = false;
 };
 SpaceUse acquire_space(Space space) noexcept;
 void release_space(Space space) noexcept;  // once for each acquire that returned ok

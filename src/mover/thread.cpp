@@ -36,8 +36,8 @@ constinit unsigned running = 0;  // threads made; under the mutex
 constinit std::atomic<bool> stopping{false};
 constinit std::atomic<int> first_cpu{-1};
 constinit std::atomic<int> submitter_cpu{-1};  // of whoever woke the mover last
-constinit std::atomic<std::uint32_t> party{
-    0};  // raised when the first mover wakes: the others follow
+// Raised when the first mover wakes: the others follow.
+constinit std::atomic<std::uint32_t> party{0};
 constinit std::atomic<MoverHook> started_hook{nullptr};
 constinit std::atomic<bool> hook_ran{false};
 constinit Topology topology;  // written by the first mover before it raises topology_known

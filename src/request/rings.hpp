@@ -34,8 +34,8 @@ extern constinit RingTable ring_table;
 struct ThreadSlot {
   Ring* ring = nullptr;
   std::uint64_t burst_bytes = 0;  // submitted since it last looked at a ticket
-  std::uint64_t invested =
-      0;                  // bytes it copied itself while the mover slept, since it last woke it
+  // Bytes it copied itself while the mover slept, since it last woke it.
+  std::uint64_t invested = 0;
   unsigned carrying = 0;  // chunks that it has claimed and is copying
   bool forking = false;   // between the fork handlers
   bool busy = false;      // within a submit or a reap: a signal handler's call copies inline

@@ -14,9 +14,11 @@
 namespace haul::tune {
 namespace {
 
-constexpr std::uint64_t background_cpu_ns =
-    400'000'000;  // of the half second: the mover's share and the file come on top
-constexpr std::uint64_t background_pause_ns = 2'000'000;
+// Half a second of CPU in all: this thread's share, and the mover's, which spins while it is waited
+// for (200 ms at most), through some 75 runs with their pauses (130 ms) and five wakings (50 ms).
+constexpr std::uint64_t background_cpu_ns = 100'000'000;
+constexpr std::uint64_t background_pause_ns = 1'000'000;
+constexpr unsigned background_patience_ms = 200;
 
 void store(const plan::Calibration& figures) noexcept {
   char path[path_bytes];
@@ -33,6 +35,7 @@ void* measure_quietly(void*) noexcept {
   Watch watch;
   watch.cpu_limit_ns = background_cpu_ns;
   watch.pause_ns = background_pause_ns;
+  watch.patience_ms = background_patience_ms;
   if (auto figures = measure(watch); figures) {
     set_calibration(*figures);
     store(*figures);

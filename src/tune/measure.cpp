@@ -186,18 +186,17 @@ Expected<plan::Calibration> measure(const Watch& watch) noexcept {
   if (ring_for_submit(&error) == nullptr) return error;
   if (wake_mover(&error) != Code::ok) return error;
   // A mover that finds the cores busy measures their distance at the next quiet moment.
-  constexpr unsigned patience_ms = 3000;
   const auto awake = [] {
     return gate.state.load(std::memory_order_relaxed) == plan::MoverState::awake;
   };
   for (unsigned turn = 0; !awake() || round_trip_now() <= 0; ++turn) {
-    if (turn == patience_ms && awake()) {
+    if (turn == watch.patience_ms && awake()) {
       return make_error(
           Code::again, 0,
           "The two cores were too busy to measure the distance between them; try again "
           "on a quieter machine.");
     }
-    if (turn == patience_ms) {
+    if (turn == watch.patience_ms) {
       return make_error(Code::again, 0,
                         "The mover did not become awake, so nothing was measured; another process "
                         "may lease the core: try again later.");

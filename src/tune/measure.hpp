@@ -15,8 +15,10 @@ struct Watch {
   void (*progress)(int percent, void* context) = nullptr;
   void* context = nullptr;
   unsigned runs = 15;  // of each kind, for a median; 1 to max_runs
-  std::uint64_t cpu_limit_ns =
-      0;  // of the measuring thread's CPU time; then it stops and fails with timed_out
+  // How long it waits for the mover to be awake and its distance known; the mover spins meanwhile.
+  unsigned patience_ms = 3000;
+  // Of the measuring thread's CPU time; then it stops and fails with timed_out.
+  std::uint64_t cpu_limit_ns = 0;
   std::uint64_t pause_ns = 0;  // sleeps this long between the small steps, so that others run
 };
 
