@@ -161,9 +161,11 @@ Code fit(const haul_request& from, haul_request* room, const haul_request** usab
     return Code::ok;
   constexpr std::uint32_t first_size = 136;  // 0.1's
   static_assert(sizeof(haul_request) >= first_size);
-  if (from.size < first_size) {
+  constexpr std::uint32_t last_size = 4096;  // no header will ever ask for more
+  if (from.size < first_size || from.size > last_size || from.size % alignof(haul_request) != 0) {
     return invalid(error,
-                   "The request's size is %u, but %u are needed; set it to sizeof(haul_request).",
+                   "The request's size is %u, which no haul.h has (0.1's: %u); set it to "
+                   "sizeof(haul_request).",
                    from.size, first_size);
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(&from);

@@ -59,11 +59,16 @@ bool ended(const Ring& ring, std::uint64_t seq, Code* code) noexcept {
 
 // Claims one chunk among `only` and moves it. False if there was none.
 bool help(Ring& ring, const Job& job, const Tenancy& tenancy, std::uint32_t only) noexcept {
+  ++thread_slot.carrying;  // before the claim: a signal handler may come right behind it
+  os::compiler_barrier();
   const int chunk = tenancy.claim(job.chunks, only);
-  if (chunk < 0) return false;
-  count_helped();
-  run_here(ring, job, static_cast<unsigned>(chunk));
-  return true;
+  if (chunk >= 0) {
+    count_helped();
+    run_here(ring, job, static_cast<unsigned>(chunk));
+  }
+  os::compiler_barrier();
+  --thread_slot.carrying;
+  return chunk >= 0;
 }
 
 // A fenced request cannot begin before the earlier ones have ended, so help those first.

@@ -18,7 +18,8 @@ void before_fork() noexcept {
   if (ring_table.cookie() == 0) return;
   thread_slot.forking = true;
   hold_gate();
-  drain_all();
+  // A crash handler that forks amid this very thread's copy cannot wait for that.
+  if (thread_slot.carrying == 0) drain_all();
   rings_before_fork();
   ledger_lock();
 }

@@ -7,7 +7,6 @@
 #include "engine/registry.hpp"
 #include "mover/counters.hpp"
 #include "request/request.hpp"
-#include "request/rings.hpp"
 
 namespace haul {
 namespace {
@@ -108,7 +107,6 @@ void ChunkRun::report() noexcept {
 }
 
 void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
-  ++thread_slot.carrying;
   ChunkRun run(ring, job, chunk);
   if (!engine_at(run.engine()).facts().synchronous) run.engine_died();
   Piece piece;
@@ -121,7 +119,6 @@ void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
     }
   }
   run.report();
-  --thread_slot.carrying;
 }
 
 }  // namespace haul

@@ -1,7 +1,8 @@
 #!/bin/bash
 # The command haul from outside: exit codes, one-line errors, JSON, completion, manual pages, clean.
 set -u
-haul=${E2E_HAUL:?the path of the command haul}
+[ -n "${E2E_HAUL:-}" ] || { echo "skipped: this build has no command haul"; exit 77; }
+haul=$E2E_HAUL
 [ -x "$haul" ] || { echo "the command haul was not built"; exit 77; }
 
 work=$(mktemp -d)
