@@ -50,7 +50,7 @@ int main() {
     std::cout << "equal: " << std::boolalpha << (to == from) << "\n";
 
     // A destination that is too short is found before anything is copied.
-    haul::copy(std::span(to).first(step), std::span<const std::uint64_t>(from));
+    (void)haul::copy(std::span(to).first(step), std::span<const std::uint64_t>(from));
   } catch (const haul::error& failed) {
     std::cerr << "haul error " << failed.code() << ": " << failed.what() << "\n";
     return 1;
