@@ -1,0 +1,85 @@
+// The gate: what each state of the mover tells a submit.
+#include "mover/gate.hpp"
+
+#include <gtest/gtest.h>
+
+namespace haul {
+namespace {
+
+constexpr std::uint64_t never = UINT64_MAX;
+
+class GateTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    set_calibration(plan::Calibration{true, 110, 30, 10'000, 60'000, 0.47, 0.95, 2.5, 0.29});
+    set_round_trip(110);
+  }
+  void TearDown() override { set_mover_state(plan::MoverState::none); }
+
+  static std::uint64_t below() { return gate.inline_below.load(); }
+  static std::uint64_t from() { return gate.mover_from.load(); }
+  static std::uint64_t worth() { return gate.worth_from.load(); }
+};
+
+TEST_F(GateTest, AnAwakeMoverTakesWhatPays) {
+  set_mover_state(plan::MoverState::awake);
+  EXPECT_LT(below(), from());
+  EXPECT_LT(from(), 4u << 20);
+  EXPECT_LE(gate.piece_from.load(), from());
+  EXPECT_EQ(worth(), never) << "nothing counts towards waking it";
+}
+
+TEST_F(GateTest, ASleepingOneTakesLessAndCountsWhatItWouldHaveTaken) {
+  set_mover_state(plan::MoverState::awake);
+  const std::uint64_t awake_from = from(), awake_below = below();
+  set_mover_state(plan::MoverState::asleep);
+  EXPECT_GT(from(), awake_from);
+  EXPECT_EQ(worth(), awake_from);
+  EXPECT_EQ(gate.worth_below.load(), awake_below);
+}
+
+TEST_F(GateTest, BeforeTheFirstStartEveryLargeCopyCounts) {
+  set_mover_state(plan::MoverState::none);
+  EXPECT_EQ(worth(), 64u << 10);
+}
+
+TEST_F(GateTest, WithoutAMoverAllIsInline) {
+  for (const auto state : {plan::MoverState::denied, plan::MoverState::impossible}) {
+    set_mover_state(state);
+    EXPECT_EQ(below(), never);
+    EXPECT_EQ(from(), never);
+    EXPECT_EQ(worth(), never);
+  }
+}
+
+TEST_F(GateTest, HeldItIsShutAndReleasedItIsAsBefore) {
+  set_mover_state(plan::MoverState::awake);
+  const std::uint64_t open_from = from();
+  hold_gate();
+  EXPECT_TRUE(gate.held.load());
+  EXPECT_EQ(below(), never);
+  EXPECT_EQ(from(), never);
+  release_gate(After::open);
+  EXPECT_FALSE(gate.held.load());
+  EXPECT_EQ(from(), open_from);
+}
+
+TEST_F(GateTest, DistanceMovesTheThresholds) {
+  set_mover_state(plan::MoverState::awake);
+  const std::uint64_t near_below = below();
+  set_round_trip(400);
+  EXPECT_GT(below(), near_below);
+}
+
+TEST_F(GateTest, ThePlannersInputsAreThoseOfTheGate) {
+  set_mover_state(plan::MoverState::awake);
+  plan::Inputs inputs;
+  fill_inputs(&inputs);
+  EXPECT_EQ(inputs.mover, plan::MoverState::awake);
+  EXPECT_EQ(inputs.thresholds.in_memory, below());
+  EXPECT_EQ(inputs.thresholds.any, from());
+  EXPECT_EQ(inputs.round_trip_ns, 110);
+}
+
+}  // namespace
+}  // namespace haul
