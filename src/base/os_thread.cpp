@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -46,15 +47,20 @@ int add_tls_bytes(dl_phdr_info* info, std::size_t, void* total) noexcept {
   return 0;
 }
 
-// What a thread of haul's needs, and the thread-local storage that glibc puts on every stack.
+// What a thread of haul's needs, and the thread-local storage that glibc puts on every stack. Found
+// once: the child of a fork may have inherited dl_iterate_phdr's lock in a locked state.
 std::size_t stack_bytes() noexcept {
+  static constinit std::atomic<std::size_t> known{0};
+  if (const std::size_t bytes = known.load(std::memory_order_relaxed); bytes != 0) return bytes;
   constexpr std::size_t own_bytes = std::size_t{256} << 10;
   constexpr std::size_t page_bytes = 4096;
   std::size_t total = own_bytes;
   dl_iterate_phdr(add_tls_bytes, &total);
   const long minimum = sysconf(_SC_THREAD_STACK_MIN);
   if (minimum > 0) total = std::max(total, own_bytes + static_cast<std::size_t>(minimum));
-  return (total + page_bytes - 1) / page_bytes * page_bytes;
+  total = (total + page_bytes - 1) / page_bytes * page_bytes;
+  known.store(total, std::memory_order_relaxed);
+  return total;
 }
 
 sigset_t asynchronous_signals() noexcept {

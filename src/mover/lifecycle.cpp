@@ -17,6 +17,7 @@ constinit std::atomic<bool> handlers_set{false};
 void before_fork() noexcept {
   if (ring_table.cookie() == 0) return;
   thread_slot.forking = true;
+  lock_movers();
   hold_gate();
   // A crash handler that forks amid this very thread's copy cannot wait for that.
   if (thread_slot.carrying == 0) drain_all();
@@ -30,6 +31,7 @@ void after_fork_in_parent() noexcept {
   ledger_unlock();
   rings_after_fork_parent();
   release_gate(After::open);
+  unlock_movers();
 }
 
 void after_fork_in_child() noexcept {

@@ -23,6 +23,10 @@ void ring_doorbell() noexcept;
 // makes new ones.
 void stop_movers() noexcept;
 
+// Around fork, before the gate is held: nobody is making threads then, so the child can.
+void lock_movers() noexcept;
+void unlock_movers() noexcept;
+
 // In a child: there are no threads, whatever the variables say.
 void forget_movers() noexcept;
 

@@ -254,6 +254,9 @@ Code wake_mover(Error* error) noexcept {
       return Code::again;
     default: break;
   }
+  // A signal handler that forks must not find the lock held by its own thread.
+  os::SignalMask saved;
+  os::block_signals(&saved);
   pthread_mutex_lock(&mutex);
   Code code = Code::ok;
   if (gate.closed.load(std::memory_order_relaxed)) {
@@ -267,6 +270,7 @@ Code wake_mover(Error* error) noexcept {
     code = make_threads(error);
   }
   pthread_mutex_unlock(&mutex);
+  os::restore_signals(saved);
   if (code == Code::not_supported || code == Code::no_memory) {
     set_mover_state(plan::MoverState::impossible);
     log(LogLevel::info, "%s", error->sentence);
@@ -296,6 +300,14 @@ void stop_movers() noexcept {
   first_cpu.store(-1, std::memory_order_relaxed);
   pthread_mutex_unlock(&mutex);
   set_mover_state(plan::MoverState::none);
+}
+
+void lock_movers() noexcept {
+  pthread_mutex_lock(&mutex);
+}
+
+void unlock_movers() noexcept {
+  pthread_mutex_unlock(&mutex);
 }
 
 void forget_movers() noexcept {
