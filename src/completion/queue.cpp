@@ -12,7 +12,9 @@ bool CompletionQueue::reserve() noexcept {
 }
 
 void CompletionQueue::post(const Completion& completion) noexcept {
-  const std::uint64_t index = tail_.fetch_add(1, std::memory_order_relaxed);
+  // Acquire-release: indices are not taken in the order of the reservations, so the entry may have
+  // been freed for another poster, who took an earlier index and knows.
+  const std::uint64_t index = tail_.fetch_add(1, std::memory_order_acq_rel);
   // Free: reserve() bounds what is posted and not reaped.
   Entry& entry = entries_[index % capacity];
   entry.completion = completion;
