@@ -23,7 +23,7 @@ int run_bare_clone(Body body) {
 }
 
 TEST(Clone, ABareCloneBeginsAnew) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   EXPECT_EQ(run_child([] {
               always_mover();
               const Buffer src(16 * mib), dst(16 * mib);
@@ -62,7 +62,7 @@ TEST(Clone, ABareCloneBeginsAnew) {
 }
 
 TEST(Clone, ABareCloneThatNeverCopiesExitsInPeace) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   EXPECT_EQ(run_child([] {
               always_mover();
               const Buffer src(16 * mib), dst(16 * mib);
@@ -81,7 +81,7 @@ TEST(Clone, ABareCloneThatNeverCopiesExitsInPeace) {
 }
 
 TEST(Clone, BareClonesUnderLoadDoNotHang) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   EXPECT_EQ(run_child(
                 [] {
                   always_mover();
@@ -110,7 +110,7 @@ TEST(Clone, BareClonesUnderLoadDoNotHang) {
 
 // The parent's failures are not the child's, though its rings and their numbers begin anew.
 TEST(Clone, ABareCloneInheritsNoFailures) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   EXPECT_EQ(run_child([] {
               always_mover();
               const Buffer src(4 * kib), dst(4 * kib), hidden(4 * kib);

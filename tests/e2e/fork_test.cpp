@@ -17,7 +17,7 @@ namespace {
 using namespace e2e;
 
 TEST(Fork, PendingTicketsAreDoneInTheChildAndItsOwnCopiesWork) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   EXPECT_EQ(run_child([] {
               always_mover();
               const Buffer src(32 * mib), dst(32 * mib);
@@ -50,7 +50,7 @@ TEST(Fork, PendingTicketsAreDoneInTheChildAndItsOwnCopiesWork) {
 }
 
 TEST(Fork, TheChildsWritesStayItsOwn) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   EXPECT_EQ(run_child([] {
               always_mover();
               const Buffer src(4 * mib), dst(4 * mib);
@@ -69,7 +69,7 @@ TEST(Fork, TheChildsWritesStayItsOwn) {
 }
 
 TEST(Fork, StormUnderLoad) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   EXPECT_EQ(run_child(
                 [] {
                   always_mover();
@@ -105,7 +105,7 @@ TEST(Fork, StormUnderLoad) {
 // Tickets of other threads, handed to the thread that forks: in the child they are done, or done by
 // waiting; none hangs.
 TEST(Fork, TicketsOfOtherThreadsEndInTheChild) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   EXPECT_EQ(run_child(
                 [] {
                   always_mover();
@@ -146,7 +146,7 @@ TEST(Fork, TicketsOfOtherThreadsEndInTheChild) {
 }
 
 TEST(Fork, TwoThreadsForkAtOnce) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   EXPECT_EQ(run_child(
                 [] {
                   always_mover();
@@ -173,7 +173,7 @@ TEST(Fork, TwoThreadsForkAtOnce) {
 }
 
 TEST(Fork, VforkPosixSpawnAndSystemUnderLoad) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   EXPECT_EQ(run_child(
                 [] {
                   always_mover();
@@ -201,7 +201,7 @@ TEST(Fork, VforkPosixSpawnAndSystemUnderLoad) {
 }
 
 TEST(Fork, ExecWithCopiesInFlight) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   for (int round = 0; round < 10; ++round) {
     EXPECT_EQ(run_child([] {
                 always_mover();
@@ -216,7 +216,7 @@ TEST(Fork, ExecWithCopiesInFlight) {
 
 // A chain of children, each with threads of its own, does not run out of anything.
 TEST(Fork, AChainOfForkingChildren) {
-  SKIP_UNDER_THREAD_SANITIZER();
+  SKIP_UNDER_SANITIZERS();
   struct Chain {
     static int link(int depth) {
       std::vector<std::thread> threads;
