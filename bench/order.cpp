@@ -80,7 +80,7 @@ void run_order(Session& session, std::vector<Row>& rows) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     session.options.progress(static_cast<double>(i) / static_cast<double>(sizes.size()),
                              describe({Cache::cold, sizes[i]}));
-    rows.push_back(measure(session, sizes[i]));
+    add_placed(session, rows, measure(session, sizes[i]));
   }
 }
 

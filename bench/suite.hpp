@@ -29,10 +29,18 @@ struct Column {
   Unit unit;
 };
 
+// The distance of the two cores before and after a row, or a suite: a hypervisor may move them at
+// any time.
+struct Distance {
+  double before_ns = 0, after_ns = 0;
+  const char* placement() const;  // near if both are, else far; none on a one-CPU machine
+};
+
 struct Session {
   Stage& stage;
   CachePreparer& caches;
   const Options& options;
+  double distance_ns = 0;  // as measured last
 };
 
 struct Suite {
@@ -45,12 +53,6 @@ struct Suite {
 
 const std::vector<Suite>& suites();
 const Suite* find_suite(const std::string& name);
-
-// The distance of the two cores around a suite: it may move while the suite runs.
-struct Distance {
-  double before_ns = 0, after_ns = 0;
-  const char* placement() const;  // near if both are, else far; none on a one-CPU machine
-};
 
 struct Result {
   const Suite* suite = nullptr;
@@ -81,7 +83,10 @@ std::vector<Case> cases(const Session& session);
 // "cold 1 MiB", for progress.
 std::string describe(const Case& one);
 
-// One row a case, with progress.
+// Adds a row that carries placement: measures the distance behind it.
+void add_placed(Session& session, std::vector<Row>& rows, Row row);
+
+// One row a case, with placement and progress.
 void measure_cases(Session& session, std::vector<Row>& rows, Row (*measure)(Session&, const Case&));
 
 // The suites.

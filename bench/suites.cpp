@@ -22,7 +22,8 @@ const std::vector<Suite>& suites() {
       {"hide",
        "copy, compute, read: how much of the copy hides behind the compute",
        run_hide,
-       {cache,
+       {{"placement", "cores", Unit::text},
+        cache,
         size,
         scheme,
         memcpy_ns,
@@ -40,7 +41,8 @@ const std::vector<Suite>& suites() {
       {"latency",
        "copy and wait at once, against memcpy",
        run_latency,
-       {cache,
+       {{"placement", "cores", Unit::text},
+        cache,
         size,
         scheme,
         {"haul_ns", "haul", Unit::ns},
@@ -53,7 +55,8 @@ const std::vector<Suite>& suites() {
       {"bandwidth",
        "eight pieces in flight, against one memcpy",
        run_bandwidth,
-       {cache,
+       {{"placement", "cores", Unit::text},
+        cache,
         size,
         {"window", "window", Unit::count},
         scheme,
@@ -105,7 +108,8 @@ const std::vector<Suite>& suites() {
       {"order",
        "sum a large copy front to back while it is being made",
        run_order,
-       {cache,
+       {{"placement", "cores", Unit::text},
+        cache,
         size,
         scheme,
         memcpy_ns,
@@ -148,15 +152,10 @@ Result run_suite(const Suite& suite, Stage& stage, const Options& options) {
   result.suite = &suite;
   CachePreparer caches(stage.topology());
   Session session{stage, caches, options};
-  if (suite.needs_distance) result.distance.before_ns = stage.round_trip_ns();
+  if (suite.needs_distance) session.distance_ns = stage.round_trip_ns();
+  result.distance.before_ns = session.distance_ns;
   suite.run(session, result.rows);
-  if (!suite.needs_distance) return result;
-  result.distance.after_ns = stage.round_trip_ns();
-  for (Row& row : result.rows) {
-    row["placement"] = result.distance.placement();
-    row["round_trip_ns"] = round1(result.distance.before_ns);
-    row["round_trip_after_ns"] = round1(result.distance.after_ns);
-  }
+  result.distance.after_ns = session.distance_ns;
   return result;
 }
 
@@ -221,13 +220,27 @@ std::string describe(const Case& one) {
   return fmt::format("{} {}", cache_name(one.cache), show_bytes(one.bytes));
 }
 
+void add_placed(Session& session, std::vector<Row>& rows, Row row) {
+  const Distance distance{session.distance_ns, session.stage.round_trip_ns()};
+  session.distance_ns = distance.after_ns;
+  row["placement"] = distance.placement();
+  row["round_trip_ns"] = round1(distance.before_ns);
+  row["round_trip_after_ns"] = round1(distance.after_ns);
+  rows.push_back(std::move(row));
+}
+
 void measure_cases(Session& session, std::vector<Row>& rows,
                    Row (*measure)(Session&, const Case&)) {
   const std::vector<Case> all = cases(session);
   for (std::size_t i = 0; i < all.size(); ++i) {
     session.options.progress(static_cast<double>(i) / static_cast<double>(all.size()),
                              describe(all[i]));
-    rows.push_back(measure(session, all[i]));
+    Row row = measure(session, all[i]);
+    if (row.contains("placement")) {
+      add_placed(session, rows, std::move(row));
+    } else {
+      rows.push_back(std::move(row));
+    }
   }
 }
 
