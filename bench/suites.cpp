@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include <chrono>
+#include <utility>
 
 #include "base/cpu.hpp"
 #include "bench/stats.hpp"
