@@ -2,6 +2,7 @@
 #include "bench/buffer.hpp"
 
 #include <fmt/format.h>
+#include <haul/haul.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@ namespace haul::bench {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
+Memory chosen_memory = Memory::private_;
 constexpr std::uint64_t odd_step = 0x9e3779b97f4a7c15u;
 
 // What the kernel thinks can still be had; unknown: no limit. Asking for more would not fail but
@@ -33,11 +35,18 @@ std::uint64_t first_word(std::uint64_t seed) {
 
 }  // namespace
 
+void use_memory(Memory memory) {
+  chosen_memory = memory;
+}
+
 Buffer::Buffer(std::size_t bytes, std::size_t shift)
-    : mapped_bytes_((bytes + shift + page_bytes - 1) / page_bytes * page_bytes), bytes_(bytes) {
+    : memory_(chosen_memory),
+      mapped_bytes_((bytes + shift + page_bytes - 1) / page_bytes * page_bytes),
+      bytes_(bytes) {
   constexpr std::size_t always_fine_bytes = std::size_t{16} << 20;
   if (bytes <= always_fine_bytes || bytes <= available_bytes() / 2) {
-    mapping_ = os::map_anonymous(mapped_bytes_);
+    mapping_ =
+        memory_ == Memory::shared ? haul_alloc(mapped_bytes_) : os::map_anonymous(mapped_bytes_);
   }
   if (mapping_ == nullptr) {
     throw Failure(fmt::format("no memory for a buffer of {}; free some, or ask for smaller sizes",
@@ -48,7 +57,11 @@ Buffer::Buffer(std::size_t bytes, std::size_t shift)
 }
 
 Buffer::~Buffer() {
-  os::unmap(mapping_, mapped_bytes_);
+  if (memory_ == Memory::shared) {
+    haul_free(mapping_);
+  } else {
+    os::unmap(mapping_, mapped_bytes_);
+  }
 }
 
 void write_content(std::byte* data, std::size_t bytes, std::uint64_t seed) {

@@ -6,6 +6,11 @@
 
 namespace haul::bench {
 
+// Whose memory buffers are from now on: this process's alone, or of haul_alloc(), which the node's
+// service reaches by mapping.
+enum class Memory { private_, shared };
+void use_memory(Memory memory);
+
 // Mapped and touched memory. The data begin `shift` bytes into a page, so that a source and a
 // destination can be kept from sharing their low 12 address bits (4 KiB aliasing).
 class Buffer {
@@ -21,6 +26,7 @@ class Buffer {
 
  private:
   void* mapping_ = nullptr;
+  Memory memory_;
   std::size_t mapped_bytes_ = 0;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;

@@ -41,7 +41,8 @@ bool await(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::uin
 bool wake_mover() {
   if (haul_wake() != 0) return false;
   std::uint64_t deadline_ns = now_ns() + wake_limit_ns;
-  while (query().mover_state != 1) {
+  for (haul_state state = query(); state.mover_state != 1 && state.service_state != 1;
+       state = query()) {
     if (now_ns() > deadline_ns) return false;
     os::yield();
   }
@@ -51,7 +52,8 @@ bool wake_mover() {
 bool let_mover_sleep() {
   std::uint64_t spin_ns = knob_number(Knob::mover_spin_us) * 1000;
   std::uint64_t deadline_ns = now_ns() + 2 * spin_ns + 50 * ms;
-  while (query().mover_state == 1) {
+  for (haul_state state = query(); state.mover_state == 1 || state.service_state == 1;
+       state = query()) {
     if (now_ns() > deadline_ns) return false;
     os::sleep_ns(ms / 4);
   }

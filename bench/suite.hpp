@@ -98,5 +98,8 @@ void run_threads(Session& session, std::vector<Row>& rows);
 void run_affinity(Session& session, std::vector<Row>& rows);
 void run_order(Session& session, std::vector<Row>& rows);
 void run_checked(Session& session, std::vector<Row>& rows);
+void run_service(Session& session, std::vector<Row>& rows);
+void run_clients(Session& session, std::vector<Row>& rows);
+void run_share(Session& session, std::vector<Row>& rows);
 
 }  // namespace haul::bench

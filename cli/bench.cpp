@@ -1,15 +1,16 @@
 // haul bench: runs suites and shows their rows: a table for people, a document for programs.
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
+#include "bench/buffer.hpp"
 #include "bench/failure.hpp"
+#include "bench/processes.hpp"
 #include "bench/suite.hpp"
 #include "bench/units.hpp"
 #include "cli/calibration_files.hpp"
+#include "cli/document.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/tree.hpp"
@@ -21,6 +22,7 @@ struct Choices {
   std::string suite, json;
   std::vector<std::string> sizes;
   bool quick = false;
+  std::string memory = "private";
 };
 
 std::string cell(const bench::Row& row, const bench::Column& column) {
@@ -60,36 +62,6 @@ void print_result(const bench::Result& result) {
   std::fflush(stdout);
 }
 
-void write_document(const std::string& path, const nlohmann::ordered_json& document) {
-  std::string text = document.dump(2) + "\n";
-  if (path == "-") {
-    fmt::print("{}", text);
-    return;
-  }
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  int error = errno;
-  if (file != nullptr && std::fclose(file) != 0) {
-    written = false;
-    error = errno;
-  }
-  if (!written) {
-    throw bench::Failure(
-        fmt::format("cannot write {} ({}); give --json another path", path, std::strerror(error)));
-  }
-}
-
-// An unusable path is noticed before minutes of measuring, not after.
-void check_writable(const std::string& path) {
-  if (path.empty() || path == "-") return;
-  std::FILE* file = std::fopen(path.c_str(), "a");
-  if (file == nullptr) {
-    throw bench::Failure(
-        fmt::format("cannot write {} ({}); give --json another path", path, std::strerror(errno)));
-  }
-  std::fclose(file);
-}
-
 void run(const Choices& choices) {
   check_writable(choices.json);
   std::vector<const bench::Suite*> wanted;
@@ -104,6 +76,7 @@ void run(const Choices& choices) {
                "haul: note: not calibrated yet, so defaults plan the copies; `haul tune` first "
                "gives the better figures\n");
   }
+  bench::use_memory(choices.memory == "shared" ? bench::Memory::shared : bench::Memory::private_);
   bool tables = choices.json != "-";
   bench::Stage stage;
   std::vector<bench::Result> results;
@@ -147,7 +120,24 @@ void add_bench(Tree& tree) {
       ->type_name("BYTES,...")
       ->delimiter(',')
       ->check(check_bytes, "");
+  tree.choice(app, "--memory", choices->memory, {"private", "shared"},
+              "Buffers of this process alone, or of haul_alloc(), which the node's service maps");
   app.callback([choices] { run(*choices); });
+}
+
+void add_bench_worker(Tree& tree) {
+  CLI::App& app = tree.command("bench-worker", "A process that takes part in a measurement", "");
+  app.group("");  // not for people
+  struct Worker {
+    std::string role;
+    unsigned index = 0;
+    int block_fd = -1;
+  };
+  auto worker = std::make_shared<Worker>();
+  app.add_option("role", worker->role)->required();
+  app.add_option("index", worker->index)->required();
+  app.add_option("block", worker->block_fd)->required();
+  app.callback([worker] { bench::run_worker(worker->role, worker->index, worker->block_fd); });
 }
 
 }  // namespace haul::cli

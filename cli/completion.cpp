@@ -25,7 +25,8 @@ std::string flag_of(const CLI::Option& option) {
 }
 
 bool takes_file(const CLI::Option& option) {
-  return value_name(option) == "FILE" || value_name(option) == "DIR";
+  const std::string name = value_name(option);
+  return name == "FILE" || name == "DIR" || name == "PATH";
 }
 
 // The first positional argument with a closed set of values.

@@ -9,6 +9,7 @@
 #include "cli/calibration_files.hpp"
 #include "cli/environment.hpp"
 #include "cli/machine.hpp"
+#include "cli/service_report.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/tree.hpp"
@@ -70,6 +71,13 @@ void print_mover(const haul_state& state) {
   }
 }
 
+void print_service() {
+  heading("Service");
+  const ServiceGlance glance = glance_at_service();
+  field("state", glance.status);
+  if (glance.running) field("socket", glance.socket);
+}
+
 void print_engines(const Machine& machine) {
   heading("Engines");
   for (const haul_engine_info& engine : machine.engines) {
@@ -128,6 +136,7 @@ Json to_json(const Machine& machine) {
                   {"cpu", state.mover_cpu},
                   {"round_trip_ns", state.round_trip_ns},
                   {"status", state.mover_status}};
+  all["service"] = glance_document(glance_at_service());
   all["engines"] = Json::array();
   for (const haul_engine_info& engine : machine.engines) {
     all["engines"].push_back({{"name", engine.name},
@@ -158,13 +167,14 @@ Json to_json(const Machine& machine) {
 }  // namespace
 
 void add_info(Tree& tree) {
-  CLI::App& app =
-      tree.command("info", "What this machine can do: cores, caches, mover, engines, settings",
-                   "Shows the processor and which of its cores share a cache, the mover (the "
-                   "dedicated core that "
-                   "copies), every engine with its state and, where one is absent, the remedy, the "
-                   "calibration, and "
-                   "the settings that differ from their defaults.");
+  CLI::App& app = tree.command(
+      "info", "What this machine can do: cores, caches, mover, service, engines, settings",
+      "Shows the processor and which of its cores share a cache, the mover (the "
+      "dedicated core that "
+      "copies), the node's service, every engine with its state and, where one is absent, "
+      "the remedy, the "
+      "calibration, and "
+      "the settings that differ from their defaults.");
   auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "Print one JSON document instead");
   app.callback([json] {
@@ -176,6 +186,7 @@ void add_info(Tree& tree) {
     fmt::print("haul {}\n", haul_version());
     print_machine(machine);
     print_mover(machine.state);
+    print_service();
     print_engines(machine);
     print_rest();
   });

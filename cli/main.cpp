@@ -36,6 +36,9 @@ int main(int argc, char** argv) {
     cli::add_tune(tree);
     cli::add_explain(tree);
     cli::add_bench(tree);
+    cli::add_bench_worker(tree);
+    cli::add_serve(tree);
+    cli::add_top(tree);
     cli::add_clean(tree);
     cli::add_completion(tree);
     cli::add_man(tree);

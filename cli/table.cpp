@@ -9,7 +9,7 @@
 
 namespace haul::cli {
 
-void Table::print() const {
+std::vector<std::string> Table::lines() const {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     std::size_t wide = columns_[c].title.size();
@@ -26,9 +26,17 @@ void Table::print() const {
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
   };
-  fmt::print("{}\n", bold(line([&](std::size_t c) { return columns_[c].title; })));
-  fmt::print("{}\n", dim(line([&](std::size_t c) { return std::string(widths[c], '-'); })));
-  for (const auto& row : rows_) fmt::print("{}\n", line([&](std::size_t c) { return row[c]; }));
+  std::vector<std::string> all;
+  all.push_back(line([&](std::size_t c) { return columns_[c].title; }));
+  all.push_back(line([&](std::size_t c) { return std::string(widths[c], '-'); }));
+  for (const auto& row : rows_) all.push_back(line([&](std::size_t c) { return row[c]; }));
+  return all;
+}
+
+void Table::print() const {
+  const std::vector<std::string> all = lines();
+  fmt::print("{}\n{}\n", bold(all[0]), dim(all[1]));
+  for (std::size_t i = 2; i < all.size(); ++i) fmt::print("{}\n", all[i]);
 }
 
 }  // namespace haul::cli

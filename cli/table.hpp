@@ -17,6 +17,8 @@ class Table {
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   void print() const;  // to standard output
+  // Titles, rule and rows as plain text, for who cuts them to a screen.
+  std::vector<std::string> lines() const;
 
  private:
   std::vector<Column> columns_;

@@ -18,10 +18,19 @@ std::string painted(const char* code, std::string_view text) {
   return has_color() ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
 }
 
-std::size_t columns_of(int descriptor) {
+winsize size_of(int descriptor) {
   winsize size{};
-  bool known = ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col != 0;
-  return known ? size.ws_col : 0;
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size : winsize{};
+}
+
+std::size_t columns_of(int descriptor) {
+  return size_of(descriptor).ws_col;
+}
+
+// Whether what was printed can be overwritten.
+bool can_redraw() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) != 0 && term != nullptr && std::strcmp(term, "dumb") != 0;
 }
 
 }  // namespace
@@ -71,6 +80,32 @@ std::string wrapped(std::string_view text, std::size_t indent) {
     line += word;
   }
   return all + margin + line + "\n";
+}
+
+void Screen::show(const std::vector<std::string>& lines, std::size_t title) {
+  const bool redraw = can_redraw();
+  const winsize size = redraw ? size_of(STDOUT_FILENO) : winsize{};
+  const std::size_t columns = size.ws_col > 1 ? size.ws_col - 1 : ~std::size_t{0};
+  std::size_t count = lines.size();
+  // A line that scrolls out at the top can be overwritten no more.
+  if (size.ws_row > 1) count = std::min<std::size_t>(count, size.ws_row - 1u);
+  std::string page;
+  if (redraw && drawn_ != 0) {
+    // Another width has broken the old lines anew: nobody knows where they are.
+    page += width_ == columns ? fmt::format("\033[{}F", drawn_) : "\033[H\033[2J";
+  } else if (drawn_ != 0) {
+    page += "\n";
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string text = lines[i].substr(0, columns);
+    page += i == title ? bold(text) : i == title + 1 ? dim(text) : text;
+    page += redraw ? "\033[K\n" : "\n";
+  }
+  if (redraw) page += "\033[J";
+  fmt::print("{}", page);
+  std::fflush(stdout);
+  drawn_ = count;
+  width_ = columns;
 }
 
 ProgressBar::ProgressBar(std::string title)

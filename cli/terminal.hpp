@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace haul::cli {
 
@@ -18,6 +19,18 @@ std::size_t width();
 
 // Words wrapped at the width, every line indented.
 std::string wrapped(std::string_view text, std::size_t indent);
+
+// A page on standard output that is drawn anew in place while a terminal watches, and appended in a
+// pipe. It changes no mode of the terminal and moves nothing but the cursor, which always rests
+// below the page: whatever ends the program leaves a clean terminal.
+class Screen {
+ public:
+  // The first of lines below `title` is a table's title, the next its rule. Cut to the terminal.
+  void show(const std::vector<std::string>& lines, std::size_t title);
+
+ private:
+  std::size_t drawn_ = 0, width_ = 0;
+};
 
 // A bar on standard error while a terminal watches; removed at the end.
 class ProgressBar {

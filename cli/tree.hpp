@@ -60,6 +60,9 @@ void add_info(Tree& tree);
 void add_tune(Tree& tree);
 void add_explain(Tree& tree);
 void add_bench(Tree& tree);
+void add_bench_worker(Tree& tree);  // hidden: what `haul bench` starts
+void add_serve(Tree& tree);
+void add_top(Tree& tree);
 void add_clean(Tree& tree);
 void add_completion(Tree& tree);
 void add_man(Tree& tree);

@@ -33,7 +33,7 @@ if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
   endif()
   target_include_directories(haul_cli PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(haul_cli PRIVATE
-    haul_options haul haul_base fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json)
+    haul_options haul haul_service haul_internal fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json)
   set_target_properties(haul_cli PROPERTIES OUTPUT_NAME haul
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 endif()

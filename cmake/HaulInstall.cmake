@@ -37,4 +37,19 @@ if(TARGET haul_cli)
     install(FILES "${HAUL_PAGES_DIR}/completion/haul.fish"
       DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
   endif()
+  # systemd looks in lib/, whatever the libraries' directory is. The unit names the command by its
+  # full path, which only the installation knows (--prefix).
+  set(units_dir lib/systemd/user)
+  install(FILES systemd/haul.socket DESTINATION "${units_dir}")
+  file(READ systemd/haul.service unit)
+  string(REPLACE "@bindir@" "<bindir>" unit "${unit}")  # scripts of installation expand @name@
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS systemd/haul.service)
+  install(CODE "
+    set(bindir \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+    set(unit [=[${unit}]=])
+    string(REPLACE \"<bindir>\" \"\${bindir}\" unit \"\${unit}\")
+    set(file \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${units_dir}/haul.service\")
+    message(STATUS \"Installing: \${file}\")
+    file(WRITE \"\${file}\" \"\${unit}\")
+    file(CHMOD \"\${file}\" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)")
 endif()

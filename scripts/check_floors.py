@@ -26,9 +26,9 @@ FLOORS = {
 }
 # What each face may include beside <haul/...> and itself. cli/ and bench/ are one program.
 FACES = {
-    "cli": {"bench", "base", "copy", "completion"},
+    "cli": {"bench", "base", "copy", "completion", "request", "service"},
     "bench": {"base", "copy", "completion"},
-    "service": {"base", "completion"},
+    "service": {"base", "copy", "completion", "memory", "request", "engine", "mover"},
     "fabric": {"base", "completion"},
     "preload": {"base", "completion"},
     "atomic": {"base", "completion"},

@@ -298,6 +298,29 @@ HAUL_API int haul_reap_eventfd(void);
  * arming. */
 HAUL_API int haul_reap_arm(void);
 
+/* ---- memory that can be shared ------------------------------------------------------------ */
+
+/* Memory for the buffers of large requests: `bytes` bytes, rounded up to whole pages of 4096,
+ * zeroed, page-aligned, readable and writable. The node's service (`haul serve`), and messages,
+ * reach it by mapping it, at the speed of memory, where other memory takes a slower copy by the
+ * kernel; else it is memory as any. (Paper 000, III-C: caching of memory mapped pages.) Each call
+ * takes whole pages and makes system calls: allocate buffers, not objects. Pages are promised, and
+ * come when they are touched; the first call reserves addresses (HAUL_MEMORY_ARENA_BYTES, less
+ * where the limits on addresses or file size are low) and takes one descriptor. NULL, and
+ * haul_last_error() says why: 0 bytes, more than was reserved, or no memory, addresses or
+ * descriptors left. Never blocks for long. Fork: a child shares it with its parent, as MAP_SHARED
+ * memory, for as long as the parent has not freed it; what the child allocates is its own. The
+ * memory is unnamed and goes with the last process that has it, however that ends. */
+HAUL_API void* haul_alloc(size_t bytes);
+
+/* Frees what haul_alloc() returned; the pages go back to the system before it returns, and reading
+ * them gives zeroes or what is allocated there next. Never while a request on it is unfinished.
+ * NULL is 0. HAUL_EINVAL: an address that haul_alloc() did not return, or freed already. HAUL_EIO:
+ * the kernel does not take the pages; they stay allocated. Protection (mprotect) and locks (mlock)
+ * must be undone first. In a child of fork, memory of the parent's is only forgotten: the parent
+ * still has it, and frees it. Any thread may free any thread's. */
+HAUL_API int haul_free(void* memory);
+
 /* ---- spaces ------------------------------------------------------------------------------- */
 
 /* Opens another process's memory for extents; pid is getpid() there. It grants no right: each
@@ -311,6 +334,46 @@ HAUL_API int haul_space_open(int pid, haul_space* space);
 /* Closes it. What is being transferred is finished, what has not begun fails with HAUL_ECLOSED.
  * HAUL_EINVAL: HAUL_SPACE_SELF, or a handle that is not open. Never blocks. */
 HAUL_API int haul_space_close(haul_space space);
+
+/* ---- memory of another process, by its leave ------------------------------------------------ */
+
+/* A capability: whoever holds both may name the memory that was granted. Pass it on as you would pass
+ * a file: the descriptor over a Unix socket (SCM_RIGHTS) or to a child, the index beside it. */
+typedef struct haul_grant {
+  int32_t fd;        /* of haul's; do not close it where haul_share() gave it. Received: the program's */
+  uint32_t reserved; /* 0 */
+  uint64_t index;
+} haul_grant;
+
+/* What may be done with granted memory. */
+enum { HAUL_SHARE_READ = 1u << 0, HAUL_SHARE_WRITE = 1u << 1 };
+
+/* Lets other processes of the user name [address, address + len) in their requests, to read
+ * (HAUL_SHARE_READ), to write (HAUL_SHARE_WRITE) or both. The node's service (`haul serve`) does the
+ * copying, in one copy and for any number of them; they never see the address, nor any other memory,
+ * and cannot reach it without the service. Memory of haul_alloc() is copied at the speed of memory,
+ * other memory more slowly and only where the kernel lets the service read this process. Waits up to
+ * 2.5 s for a service. HAUL_ENOTSUP: there is none, or it refuses. HAUL_EINVAL: NULL, an empty range
+ * or one past 2^56, no or unknown rights. HAUL_ENOMEM: 4096 grants are out, or no descriptor is left.
+ * The memory must stay allocated until the grant is taken back. A child of fork has granted nothing. */
+HAUL_API int haul_share(void* address, size_t len, uint32_t rights, haul_grant* grant);
+
+/* Takes a grant back. When it returns 0 nobody reads or writes there any more; what others had in
+ * flight there fails with HAUL_EPERM, good as far as haul_progress() says. HAUL_EINVAL: NULL, or no
+ * grant of this process. HAUL_ETIMEDOUT: the service does not answer for 5 s; it may still be using
+ * the memory. Blocks for the answer, microseconds as a rule. */
+HAUL_API int haul_unshare(const haul_grant* grant);
+
+/* Opens granted memory as a space for extents: addresses there are 0 to *len - 1. HAUL_EPERM: there
+ * is no such grant (any more). HAUL_ENOTSUP: no service. HAUL_EINVAL: NULL (len may be), or grant->fd
+ * is no grant's. HAUL_ENOMEM: 255 spaces are open. HAUL_EAGAIN, HAUL_ETIMEDOUT: the service went
+ * away, or does not answer. Close it with haul_space_close(); grant->fd may be closed at once.
+ * Requests on it go to the service whatever their size: HAUL_EAGAIN when the ring is full or the
+ * service away; HAUL_ENOTSUP with HAUL_CHECKED, or a notification word outside of haul_alloc()'s
+ * memory. They fail with HAUL_EPERM when the grant does not allow them or was taken back, HAUL_EFAULT
+ * past its end, HAUL_EPEER when its process is gone, HAUL_EIO when the service dies: none is finished
+ * by the caller. */
+HAUL_API int haul_space_open_grant(const haul_grant* grant, haul_space* space, size_t* len);
 
 /* ---- plans and state ---------------------------------------------------------------------- */
 
@@ -326,7 +389,7 @@ typedef struct haul_plan {
   uint64_t mover_from_bytes;   /* copies from here on are the mover's; in between, the caller's if
                                   a timed read finds the source cached; UINT64_MAX: none */
   char scheme[8];              /* SCNI, MCNI, SCI, MCI (paper 000, I) */
-  char mover[16];              /* caller, thread */
+  char mover[16];              /* caller, thread, service */
   char engine[16];             /* cpu, cma, fault; none if no engine can */
   uint32_t reason_count;       /* 0 to HAUL_PLAN_REASONS */
   uint32_t reserved;           /* 0 */
@@ -370,6 +433,10 @@ typedef struct haul_state {
                                   looked at */
   uint64_t round_trip_ns;      /* between caller and mover core, 0 before it was measured */
   char mover_status[192];      /* one sentence */
+  uint32_t service_state; /* the node's service: 0 not attached, 1 awake, 2 asleep */
+  int32_t service_pid;    /* -1 if not attached; as numbered where it runs */
+  uint64_t service_chunks; /* chunks that it has moved for this process */
+  char service_status[192]; /* one sentence: attached to which, or why not */
 } haul_state;
 
 /* Fills in *state. HAUL_EINVAL: NULL, or state->size is too small. Never blocks for long. */

@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace haul {
@@ -125,6 +126,38 @@ inline void submit(std::span<const haul_request> requests, std::vector<ticket>& 
     requests = requests.subspan(static_cast<std::size_t>(taken));
   }
 }
+
+// haul_alloc: zeroed pages that the node's service can map, freed with the object; a copy must have
+// ended before. Throws if there is none to be had (HAUL_EINVAL: 0 bytes, else HAUL_ENOMEM). Movable
+// only; a moved-from object is empty.
+class memory {
+ public:
+  explicit memory(std::size_t bytes) : data_(haul_alloc(bytes)), bytes_(bytes) {
+    if (data_ == nullptr) throw error(bytes == 0 ? HAUL_EINVAL : HAUL_ENOMEM);
+  }
+  ~memory() { haul_free(data_); }
+  memory(memory&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  memory(const memory&) = delete;
+  memory& operator=(const memory&) = delete;
+  memory& operator=(memory&&) = delete;
+
+  void* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return bytes_; }  // as asked for
+
+  // clang-format off
+  // All of it as elements; bytes beyond the last whole one are left out.
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  std::span<T> as() const noexcept {
+    return {static_cast<T*>(data_), bytes_ / sizeof(T)};
+  }
+  // clang-format on
+
+ private:
+  void* data_;
+  std::size_t bytes_;
+};
 
 // haul_space_open: another process's memory, closed with the object. Opening throws if the kernel
 // or the peer says no. Requests in flight when it is closed finish or fail with HAUL_ECLOSED.

@@ -2,12 +2,14 @@
 #include "api/startup.hpp"
 
 #include "mover/mover.hpp"
+#include "mover/service_link.hpp"
 #include "tune/background.hpp"
 
 namespace haul::api {
 
 void start_up() noexcept {
   on_mover_started(tune::start_background);
+  on_service_attached(tune::load_stored);
 }
 
 }  // namespace haul::api

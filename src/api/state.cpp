@@ -9,7 +9,9 @@
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"
 #include "mover/counters.hpp"
+#include "mover/grants.hpp"
 #include "mover/lease.hpp"
+#include "mover/service_link.hpp"
 #include "mover/submit.hpp"
 #include "tune/background.hpp"
 
@@ -95,7 +97,9 @@ extern "C" HAUL_API int haul_space_open(int pid, haul_space* space) {
 }
 
 extern "C" HAUL_API int haul_space_close(haul_space space) {
+  const bool grant = is_grant(space);
   const Code code = space == self_space ? Code::invalid : close_space(space);
+  if (code == Code::ok && grant) forget_grant(space);
   if (code == Code::ok) return 0;
   return fail(make_error(Code::invalid, 0,
                          "Space %u is not open (0 is this process and stays); close each once.",
@@ -177,6 +181,12 @@ extern "C" HAUL_API int haul_query(haul_state* state) {
   told.unobserved = ledger_unobserved();
   told.round_trip_ns = static_cast<std::uint64_t>(round_trip_now());
   describe_mover(mover, told.mover_cpu, &told);
+  ServiceStatus service;
+  service_status(&service);
+  told.service_state = static_cast<std::uint32_t>(service.state);
+  told.service_pid = service.pid;
+  told.service_chunks = service.chunks;
+  put(told.service_status, service.sentence);
   deliver(state, told);
   return 0;
 }
@@ -190,6 +200,10 @@ extern "C" HAUL_API int haul_wake(void) {
   }
   // The ring first: its making hangs up the fork and exit handlers that a mover thread needs.
   if (ring_for_submit(&error) == nullptr) return fail(error);
+  if (look_for_service()) {
+    wake_service();
+    return 0;
+  }
   return wake_mover(&error) == Code::ok ? 0 : fail(error);
 }
 

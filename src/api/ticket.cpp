@@ -76,6 +76,7 @@ Named resolve(Ticket ticket) noexcept {
   Code code = Code::ok;
   if (State::seq(word) == seq) {
     code = State::code(word);
+    if (code != Code::ok) ring.import_failure(seq, code);
   } else if (!ledger_empty() || ledger_forgot(ring.index, seq)) {
     Failure failure;
     switch (ledger_find(ring.index, seq, &failure)) {

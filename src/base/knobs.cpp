@@ -38,10 +38,12 @@ constexpr KnobRow rows[] = {
     {Knob::mover_lease, KnobKind::choice, "HAUL_MOVER_LEASE", "on", "on|off", 0, 0, false,
      "Whether processes take turns at the mover's core (on or off, default on); off lets each "
      "process spin a core of its own."},
-    {Knob::plan_mover, KnobKind::choice, "HAUL_PLAN_MOVER", "auto", "auto|caller|thread", 0, 0,
-     false,
+    {Knob::plan_mover, KnobKind::choice, "HAUL_PLAN_MOVER", "auto", "auto|caller|thread|service", 0,
+     0, false,
      "Who moves the bytes: auto (the default) plans each request, caller is always the calling "
-     "thread, thread always the dedicated core."},
+     "thread, thread always a dedicated core of the process, service the node's service wherever "
+     "it "
+     "reaches."},
     {Knob::plan_engine, KnobKind::choice, "HAUL_PLAN_ENGINE", "auto", "auto|cpu|cma|fault", 0, 0,
      false,
      "Which engine moves the bytes: auto (the default) plans each request, a name forces that "
@@ -58,6 +60,25 @@ constexpr KnobRow rows[] = {
     {Knob::tune_background, KnobKind::choice, "HAUL_TUNE_BACKGROUND", "on", "on|off", 0, 0, false,
      "Whether a process without a calibration file measures one in the background, at most 0.5 s "
      "of CPU time once a machine (on or off, default on)."},
+    {Knob::memory_arena_bytes, KnobKind::bytes, "HAUL_MEMORY_ARENA_BYTES", "256G", "", 64 * mib,
+     1024 * kib* mib, false,
+     "Address space reserved for haul_alloc(), and so the most that it can give out (64M to 1024G, "
+     "default 256G); it costs nothing until it is used."},
+    {Knob::service_use, KnobKind::choice, "HAUL_SERVICE_USE", "auto", "auto|off|demand", 0, 0,
+     false,
+     "Whether to use the node's service: auto (the default) where one runs, off never, demand "
+     "starts "
+     "`haul serve` if none runs (it ends after a minute without clients)."},
+    {Knob::service_socket, KnobKind::text, "HAUL_SERVICE_SOCKET", "", "", 0, 0, false,
+     "Path of the service's socket (default empty: haul/service.sock below XDG_RUNTIME_DIR or "
+     "/run/user/UID, else /tmp/haul-UID/service.sock)."},
+    {Knob::service_weight, KnobKind::number, "HAUL_SERVICE_WEIGHT", "10", "", 1, 100, false,
+     "This process's share of the service while others want it too, in proportion to theirs (1 to "
+     "100, default 10)."},
+    {Knob::service_map_bytes, KnobKind::bytes, "HAUL_SERVICE_MAP_BYTES", "64G", "", 0,
+     1024 * kib* mib, false,
+     "How much of its clients' memory the service keeps mapped (default 64G of addresses); with 0 "
+     "it maps and unmaps for each chunk."},
 };
 static_assert(sizeof rows / sizeof rows[0] == knob_count);
 

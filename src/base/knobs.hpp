@@ -19,12 +19,17 @@ enum class Knob : std::uint8_t {
   mover_spin_us,      // HAUL_MOVER_SPIN_US: number 0..100000, default 10000
   mover_cpu,          // HAUL_MOVER_CPU: text, "auto" or a CPU number
   mover_lease,        // HAUL_MOVER_LEASE: choice on|off
-  plan_mover,         // HAUL_PLAN_MOVER: choice auto|caller|thread
+  plan_mover,         // HAUL_PLAN_MOVER: choice auto|caller|thread|service
   plan_engine,        // HAUL_PLAN_ENGINE: choice auto|cpu|cma|fault
   plan_inline_bytes,  // HAUL_PLAN_INLINE_BYTES: text, "auto" or bytes: copies below are inline
   engine_fault,       // HAUL_ENGINE_FAULT: text, the schedule of the fault engine, default ""
   tune_cache,       // HAUL_TUNE_CACHE: text, path of the calibration file; "" = XDG cache directory
   tune_background,  // HAUL_TUNE_BACKGROUND: choice on|off
+  memory_arena_bytes,  // HAUL_MEMORY_ARENA_BYTES: bytes, 64M..1024G, default 256G
+  service_use,         // HAUL_SERVICE_USE: choice auto|off|demand
+  service_socket,      // HAUL_SERVICE_SOCKET: text, path; "" = the usual places
+  service_weight,      // HAUL_SERVICE_WEIGHT: number 1..100, default 10
+  service_map_bytes,   // HAUL_SERVICE_MAP_BYTES: bytes, 0..1024G, default 64G
   count_
 };
 

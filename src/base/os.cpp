@@ -12,21 +12,43 @@
 
 namespace haul::os {
 
-int futex_wait(const std::atomic<std::uint32_t>* word, std::uint32_t expected,
-               std::uint64_t timeout_ns) noexcept {
+namespace {
+
+int wait_on(const std::atomic<std::uint32_t>* word, int operation, std::uint32_t expected,
+            std::uint64_t timeout_ns) noexcept {
   const KeepErrno keep;
   timespec timeout = {};
   timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000u);
   timeout.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000u);
-  const long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected,
+  const long result = syscall(SYS_futex, word, operation, expected,
                               timeout_ns == 0 ? nullptr : &timeout, nullptr, 0);
   return result < 0 ? -errno : 0;
 }
 
-int futex_wake(const std::atomic<std::uint32_t>* word, int count) noexcept {
+int wake(const std::atomic<std::uint32_t>* word, int operation, int count) noexcept {
   const KeepErrno keep;
-  const long result = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+  const long result = syscall(SYS_futex, word, operation, count, nullptr, nullptr, 0);
   return result < 0 ? -errno : static_cast<int>(result);
+}
+
+}  // namespace
+
+int futex_wait(const std::atomic<std::uint32_t>* word, std::uint32_t expected,
+               std::uint64_t timeout_ns) noexcept {
+  return wait_on(word, FUTEX_WAIT_PRIVATE, expected, timeout_ns);
+}
+
+int futex_wake(const std::atomic<std::uint32_t>* word, int count) noexcept {
+  return wake(word, FUTEX_WAKE_PRIVATE, count);
+}
+
+int futex_wait_shared(const std::atomic<std::uint32_t>* word, std::uint32_t expected,
+                      std::uint64_t timeout_ns) noexcept {
+  return wait_on(word, FUTEX_WAIT, expected, timeout_ns);
+}
+
+int futex_wake_shared(const std::atomic<std::uint32_t>* word, int count) noexcept {
+  return wake(word, FUTEX_WAKE, count);
 }
 
 bool membarrier_register() noexcept {
@@ -37,6 +59,16 @@ bool membarrier_register() noexcept {
 bool membarrier() noexcept {
   const KeepErrno keep;
   return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+bool membarrier_register_global() noexcept {
+  const KeepErrno keep;
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+bool membarrier_global() noexcept {
+  const KeepErrno keep;
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
 void* map_anonymous(std::size_t bytes) noexcept {

@@ -19,10 +19,19 @@ int futex_wait(const std::atomic<std::uint32_t>* word, std::uint32_t expected,
 // How many were woken, or -errno.
 int futex_wake(const std::atomic<std::uint32_t>* word, int count) noexcept;
 
+// The same for a word in memory that processes share.
+int futex_wait_shared(const std::atomic<std::uint32_t>* word, std::uint32_t expected,
+                      std::uint64_t timeout_ns) noexcept;
+int futex_wake_shared(const std::atomic<std::uint32_t>* word, int count) noexcept;
+
 // ---- barriers ----
 // Registers for MEMBARRIER_CMD_PRIVATE_EXPEDITED; false where the kernel or a filter refuses it.
 bool membarrier_register() noexcept;
 bool membarrier() noexcept;
+// MEMBARRIER_CMD_GLOBAL_EXPEDITED: from who calls the second to the running threads of every
+// process that has called the first.
+bool membarrier_register_global() noexcept;
+bool membarrier_global() noexcept;
 
 // ---- memory ----
 void* map_anonymous(std::size_t bytes) noexcept;  // private, no reserve; NULL on failure
@@ -56,7 +65,12 @@ unsigned user_id() noexcept;                  // the effective one
 int start_thread(pthread_t* thread, void* (*body)(void*), void* argument) noexcept;
 void sleep_ns(std::uint64_t ns) noexcept;
 void yield() noexcept;
+// Runs a program of PATH to its end, with /dev/null for its input and outputs and no descriptor of
+// ours. Its exit status, or -errno. Blocks. The program's SIGCHLD handler, if any, sees it end.
+int run_program(const char* const* arguments) noexcept;
 int pidfd_open(pid_t pid) noexcept;    // fd (close-on-exec) or -errno
+// A duplicate of descriptor `fd` of a process (pidfd_getfd, ptrace rights); fd or -errno.
+int take_descriptor(pid_t pid, int fd) noexcept;
 bool pidfd_alive(int pidfd) noexcept;  // poll with timeout 0
 void close_fd(int fd) noexcept;
 

@@ -1,9 +1,13 @@
 // System calls about other processes, and descriptors that wake and lock.
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,10 +19,50 @@
 
 namespace haul::os {
 
+int run_program(const char* const* arguments) noexcept {
+  const KeepErrno keep;
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  if (posix_spawn_file_actions_init(&files) != 0) return -ENOMEM;
+  if (posix_spawnattr_init(&attributes) != 0) {
+    posix_spawn_file_actions_destroy(&files);
+    return -ENOMEM;
+  }
+  for (const int fd : {0, 1, 2})
+    posix_spawn_file_actions_addopen(&files, fd, "/dev/null", fd == 0 ? O_RDONLY : O_WRONLY, 0);
+  posix_spawn_file_actions_addclosefrom_np(&files, 3);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  pid_t child = 0;
+  const int failed = posix_spawnp(&child, arguments[0], &files, &attributes,
+                                  const_cast<char* const*>(arguments), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (failed != 0) return -failed;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno == ECHILD) return 0;  // the program reaped it
+    if (errno != EINTR) return -errno;
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
+}
+
 int pidfd_open(pid_t pid) noexcept {
   const KeepErrno keep;
   const long fd = syscall(SYS_pidfd_open, pid, 0);
   return fd < 0 ? -errno : static_cast<int>(fd);
+}
+
+int take_descriptor(pid_t pid, int fd) noexcept {
+  const KeepErrno keep;
+  const int pidfd = pidfd_open(pid);
+  if (pidfd < 0) return pidfd;
+  const long taken = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+  const int error = errno;
+  close(pidfd);
+  return taken < 0 ? -error : static_cast<int>(taken);
 }
 
 bool pidfd_alive(int pidfd) noexcept {

@@ -11,7 +11,7 @@ bool CompletionQueue::reserve() noexcept {
   return true;
 }
 
-void CompletionQueue::post(const Completion& completion) noexcept {
+bool CompletionQueue::post(const Completion& completion) noexcept {
   // Acquire-release: indices are not taken in the order of the reservations, so the entry may have
   // been freed for another poster, who took an earlier index and knows.
   const std::uint64_t index = tail_.fetch_add(1, std::memory_order_acq_rel);
@@ -21,10 +21,12 @@ void CompletionQueue::post(const Completion& completion) noexcept {
   // Release for front(); sequentially consistent with arm(): either arm() sees this entry, or we
   // see it armed.
   entry.turn.store(index + 1, std::memory_order_seq_cst);
-  if (armed_.load(std::memory_order_seq_cst) != 0 &&
-      armed_.exchange(0, std::memory_order_acq_rel) != 0) {
-    os::event_signal(event_fd_.load(std::memory_order_relaxed));
-  }
+  return armed_.load(std::memory_order_seq_cst) != 0 &&
+         armed_.exchange(0, std::memory_order_acq_rel) != 0;
+}
+
+void CompletionQueue::signal() noexcept {
+  os::event_signal(event_fd_.load(std::memory_order_relaxed));
 }
 
 const Completion* CompletionQueue::front() const noexcept {

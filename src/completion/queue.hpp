@@ -34,8 +34,10 @@ class CompletionQueue {
   // Owner: gives back room that no request used.
   void cancel() noexcept { --outstanding_; }
 
-  // Any thread, once for each reserve(). Never blocks; writes the eventfd if it is armed.
-  void post(const Completion& completion) noexcept;
+  // Any thread, once for each reserve(). Never blocks. True if the eventfd was armed: signal() it.
+  bool post(const Completion& completion) noexcept;
+  // Writes the eventfd. Any thread of this process.
+  void signal() noexcept;
 
   // Owner: the oldest entry that has arrived, or nullptr. Valid until pop().
   const Completion* front() const noexcept;

@@ -34,7 +34,7 @@ constexpr std::uint64_t pack(std::uint32_t generation, std::uint32_t bits) noexc
 int Tenancy::claim(const Chunks& chunks, std::uint32_t only) const noexcept {
   const std::uint32_t mask = chunks.mask();
   std::uint64_t word = claims->claim.load(std::memory_order_relaxed);
-  for (;;) {
+  for (std::uint32_t attempt = 1;; ++attempt) {
     if (newer(generation_of(word), generation)) return -1;
     const std::uint32_t taken = bits_for(word, generation);
     const std::uint32_t free = mask & ~taken & only;
@@ -52,6 +52,7 @@ int Tenancy::claim(const Chunks& chunks, std::uint32_t only) const noexcept {
                                             std::memory_order_relaxed)) {
       return chunk;
     }
+    if (attempt == attempts) return -1;
   }
 }
 
@@ -61,10 +62,16 @@ bool Tenancy::claimable(const Chunks& chunks) const noexcept {
          (chunks.mask() & ~bits_for(word, generation)) != 0;
 }
 
+std::uint32_t Tenancy::unreported(const Chunks& chunks) const noexcept {
+  const std::uint32_t claimed = bits_for(claims->claim.load(std::memory_order_acquire), generation);
+  return claimed & ~bits_for(claims->done.load(std::memory_order_acquire), generation) &
+         chunks.mask();
+}
+
 Tenancy::Finish Tenancy::finish(unsigned chunk, bool failed, const Chunks& chunks) const noexcept {
   const std::uint32_t mask = chunks.mask();
   std::uint64_t word = claims->done.load(std::memory_order_relaxed);
-  for (;;) {
+  for (std::uint32_t attempt = 1;; ++attempt) {
     const std::uint32_t bits =
         bits_for(word, generation) | std::uint32_t{1} << chunk | (failed ? failed_bit : 0);
     // Release: this chunk's bytes before its bit. Acquire: the last finisher sees the others'
@@ -73,6 +80,7 @@ Tenancy::Finish Tenancy::finish(unsigned chunk, bool failed, const Chunks& chunk
                                            std::memory_order_relaxed)) {
       return Finish{(bits & mask) == mask, (bits & failed_bit) != 0};
     }
+    if (attempt == attempts) return Finish{.last = false, .failed = failed, .gave_up = true};
   }
 }
 
@@ -83,8 +91,13 @@ void Tenancy::end(Code code) const noexcept {
   // suffices here.
   os::compiler_barrier();
   if (claims->sleepers.load(std::memory_order_relaxed) != 0) {
-    os::futex_wake(reinterpret_cast<const std::atomic<std::uint32_t>*>(&state->word), 1 << 30);
+    wake();
   }
+}
+
+void Tenancy::wake() const noexcept {
+  // Shared: the ring may lie in memory that the node's service maps too.
+  os::futex_wake_shared(reinterpret_cast<const std::atomic<std::uint32_t>*>(&state->word), 1 << 30);
 }
 
 void Tenancy::want(std::uint32_t chunk_bits) const noexcept {
@@ -140,13 +153,15 @@ std::size_t Tenancy::visible_prefix(const Chunks& chunks) const noexcept {
 }
 
 void Tenancy::sleep(std::uint64_t timeout_ns) const noexcept {
-  claims->sleepers.fetch_add(1, std::memory_order_relaxed);
+  // Sequentially consistent, as is the load of the state: the node's service, which no barrier of
+  // this process reaches, stores the state and then looks for sleepers in the same manner.
+  claims->sleepers.fetch_add(1, std::memory_order_seq_cst);
   const std::uint64_t bounded =
       asymmetric_barrier() ? timeout_ns : std::min<std::uint64_t>(timeout_ns, 1'000'000);
-  const std::uint64_t word = state->word.load(std::memory_order_acquire);
+  const std::uint64_t word = state->word.load(std::memory_order_seq_cst);
   if (State::seq(word) < seq) {
-    os::futex_wait(reinterpret_cast<const std::atomic<std::uint32_t>*>(&state->word),
-                   static_cast<std::uint32_t>(word), bounded);
+    os::futex_wait_shared(reinterpret_cast<const std::atomic<std::uint32_t>*>(&state->word),
+                          static_cast<std::uint32_t>(word), bounded);
   }
   claims->sleepers.fetch_sub(1, std::memory_order_relaxed);
 }

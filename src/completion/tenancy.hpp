@@ -18,6 +18,11 @@ struct alignas(64) Claims {
   std::atomic<std::uint64_t> done{0};      // {generation 32 | failed 1 | done chunks 31}
   std::atomic<std::uint64_t> wanted{0};    // {generation 32 | chunks somebody waits for}
   std::atomic<std::uint32_t> sleepers{0};  // waiters asleep on the state word, of whatever tenancy
+  // How a request failed in the hands of the node's service, which cannot write this process's
+  // ledger: {generation 32 | -Code 32}, and the good bytes from the front. The bytes are stored
+  // first.
+  std::atomic<std::uint64_t> failure{0};
+  std::atomic<std::uint64_t> failure_good{0};
 };
 
 // Line S. Written once a tenancy, by its last finisher; {seq 56 | -Code 8}. Its low half is the
@@ -47,6 +52,9 @@ struct Tenancy {
   Watermarks* watermarks;
   std::uint64_t seq;
   std::uint32_t generation;
+  // How often claim() and finish() try their compare-and-swap; 0: until it succeeds. The node's
+  // service bounds it: a hostile process could change the words for ever.
+  std::uint32_t attempts = 0;
 
   // Claims a chunk that is free, a wanted one first, else the lowest. Returns its number, or -1 if
   // none is left or the tenancy is over. Success pins the slot until finish() of that chunk.
@@ -57,9 +65,13 @@ struct Tenancy {
   // Is a chunk left to claim? (A hint; false once the tenancy is over.)
   bool claimable(const Chunks& chunks) const noexcept;
 
+  // The chunks that somebody has claimed and not reported.
+  std::uint32_t unreported(const Chunks& chunks) const noexcept;
+
   struct Finish {
-    bool last;    // this was the last chunk: complete the tenancy
-    bool failed;  // some chunk failed
+    bool last;             // this was the last chunk: complete the tenancy
+    bool failed;           // some chunk failed
+    bool gave_up = false;  // not reported: the attempts are used up
   };
   // Reports a claimed chunk as done. Unless it was the last, nothing of the slot may be touched
   // afterwards.
@@ -68,6 +80,9 @@ struct Tenancy {
   // Ends the tenancy and wakes who sleeps on it. Nothing of the slot, its parameters or the user's
   // memory may be touched afterwards.
   void end(Code code) const noexcept;
+
+  // Wakes who sleeps on the state word. A system call.
+  void wake() const noexcept;
 
   // Asks workers to take these chunks first. A hint.
   void want(std::uint32_t chunk_bits) const noexcept;
@@ -84,7 +99,8 @@ struct Tenancy {
   // call or two.
   void sleep(std::uint64_t timeout_ns) const noexcept;
 
- private:
+  // Bytes from the front of a chunk that are visible; `done` has the bits of the chunks known to
+  // be.
   std::size_t visible_in_chunk(const Chunks& chunks, unsigned chunk,
                                std::uint32_t done) const noexcept;
 };

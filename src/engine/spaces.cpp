@@ -42,6 +42,7 @@ struct Entry {
   pid_t pid = 0;
   int pidfd = -1;
   bool own_memory = false;
+  bool grant = false;
 };
 
 constinit Entry entries[max_spaces];
@@ -57,6 +58,7 @@ constexpr std::uint32_t generation_of(Space space) noexcept {
 // Closes the descriptor and vacates an entry that this thread has brought to `changing`.
 void vacate(Entry& entry, std::uint32_t generation) noexcept {
   os::close_fd(entry.pidfd);
+  entry.grant = false;
   const Word vacant{State::vacant, generation + 1, 0};
   // Release: pairs with the acquire of the next opener's compare-and-swap.
   entry.word.store(vacant.pack(), std::memory_order_release);
@@ -145,8 +147,15 @@ Expected<Space> open_space(pid_t pid) noexcept {
                       static_cast<int>(pid));
   }
   // The descriptor first: if the process lives after the probe, the probe met that process.
-  const int pidfd = os::pidfd_open(pid);
+  return adopt_space(pid, os::pidfd_open(pid));
+}
+
+Expected<Space> adopt_space(pid_t pid, int pidfd) noexcept {
   if (pidfd < 0) return refuse(pid, -pidfd);
+  if (pid <= 0) {
+    os::close_fd(pidfd);
+    return refuse(pid, ESRCH);
+  }
   bool own_memory = false;
   int refused = probe(pid, own_memory);
   if (refused == 0 && !os::pidfd_alive(pidfd)) refused = ESRCH;
@@ -192,6 +201,30 @@ bool space_open(Space space) noexcept {
   if (index_of(space) == 0) return false;
   const Word word = Word::unpack(entries[index_of(space)].word.load(std::memory_order_relaxed));
   return word.state == State::open && word.generation == generation_of(space);
+}
+
+Expected<Space> open_grant_space() noexcept {
+  std::uint32_t generation = 0;
+  const std::size_t index = take_vacant(generation);
+  if (index == 0) {
+    return make_error(Code::no_memory, 0, "%zu spaces are open, the most there can be; close one",
+                      max_spaces - 1);
+  }
+  Entry& entry = entries[index];
+  entry.pid = 0;
+  entry.pidfd = -1;
+  entry.own_memory = false;
+  entry.grant = true;
+  // Release: pairs with the acquire in is_grant().
+  entry.word.store(Word{State::open, generation, 0}.pack(), std::memory_order_release);
+  return static_cast<Space>(generation << 8 | index);
+}
+
+bool is_grant(Space space) noexcept {
+  if (index_of(space) == 0) return false;
+  const Entry& entry = entries[index_of(space)];
+  const Word word = Word::unpack(entry.word.load(std::memory_order_acquire));
+  return word.state == State::open && word.generation == generation_of(space) && entry.grant;
 }
 
 SpaceUse acquire_space(Space space) noexcept {

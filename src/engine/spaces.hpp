@@ -20,6 +20,10 @@ inline constexpr std::size_t max_spaces = 256;  // handle 0 is this process
 // Opens and probes (see haul_space_open). Thread-safe; blocks for a few system calls.
 Expected<Space> open_space(pid_t pid) noexcept;
 
+// The same for a process that the caller holds a pidfd of, and of whose pid (in this pid namespace)
+// it is sure only that it was that process's. Takes the descriptor over, also where it fails.
+Expected<Space> adopt_space(pid_t pid, int pidfd) noexcept;
+
 // From now on acquire_space() refuses the handle; the last transfer that has it pinned closes the
 // descriptor. Never blocks. invalid: self_space, or a handle that is not open.
 Code close_space(Space space) noexcept;
@@ -38,6 +42,12 @@ struct SpaceUse {
 };
 SpaceUse acquire_space(Space space) noexcept;
 void release_space(Space space) noexcept;  // once for each acquire that returned ok
+
+// A handle for memory that another process has granted (haul_share()): only the node's service gets
+// there, so there is nothing to acquire. no_memory if every entry is taken.
+Expected<Space> open_grant_space() noexcept;
+// Is it such a handle, open now? Lock-free; for submit's check.
+bool is_grant(Space space) noexcept;
 
 // Are the two one process's memory? (Two handles of one peer; a handle of this very process.)
 bool same_memory(Space a, Space b) noexcept;

@@ -64,8 +64,9 @@ Ticket run_inline(const Request& request, std::size_t engine, Ring* ring) noexce
     request.notify->store(request.notify_value, std::memory_order_release);
   }
   if (request.complete) {
-    ring->completions.post(
-        Completion{ticket, request.user_data, good, code, request.callback, request.context});
+    const Completion entry{ticket, request.user_data, good,
+                           code,   request.callback,  request.context};
+    if (ring->completions.post(entry)) ring->completions.signal();
   }
   return ticket;
 }

@@ -22,8 +22,10 @@ constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit plan::Calibration figures;
 constinit std::atomic<double> round_trip_ns{0};  // written under the lock
 constinit std::size_t l2_bytes = 1u << 20,
-                      l3_bytes = 32u << 20;  // until the mover has read the topology
-constinit bool shut = false;                 // for good
+                      l3_bytes = 32u << 20;       // until the mover has read the topology
+constinit bool shut = false;                      // for good
+constinit std::atomic<bool> kernel_reach{false};  // the service's
+constinit double service_round_trip_ns = 0;
 constinit Seqlock<plan::Inputs> published;
 
 static_assert(knob_auto == UINT64_MAX);  // as plan::Settings::inline_bytes means it
@@ -32,6 +34,7 @@ plan::Settings read_settings() noexcept {
   plan::Settings settings;
   settings.mover_caller = knob_number(Knob::plan_mover) == 1;
   settings.mover_thread = knob_number(Knob::plan_mover) == 2;
+  settings.mover_service = knob_number(Knob::plan_mover) == 3;
   settings.block_log2 =
       static_cast<std::uint32_t>(std::countr_zero(knob_number(Knob::copy_block_bytes)));
   settings.inline_bytes = knob_number(Knob::plan_inline_bytes);
@@ -58,6 +61,12 @@ void refresh() noexcept {
       inputs.mover != plan::MoverState::denied && inputs.mover != plan::MoverState::impossible;
   if (!possible || held || inputs.settings.mover_caller) {
     inputs.thresholds = plan::Thresholds{UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    // Who copies much looks for the node's service now and then.
+    const bool may_look = !held && !inputs.settings.mover_caller &&
+                          gate.service_bell.load(std::memory_order_relaxed) == nullptr &&
+                          knob_number(Knob::service_use) != 1;
+    if (may_look)
+      worth = plan::Thresholds{default_worth_bytes, default_worth_bytes, default_worth_bytes};
   } else if (inputs.settings.mover_thread) {
     inputs.thresholds = plan::Thresholds{0, 0, 0};
   } else {
@@ -72,8 +81,27 @@ void refresh() noexcept {
       worth = plan::thresholds_of(awake);
     }
   }
+  inputs.service.attached = gate.service_bell.load(std::memory_order_relaxed) != nullptr;
+  const plan::Thresholds never{UINT64_MAX, UINT64_MAX, UINT64_MAX};
+  inputs.mapped = inputs.mapped_asleep = never;
+  if (inputs.service.attached && !held) {
+    plan::Inputs service = inputs;
+    if (service_round_trip_ns > 0) service.round_trip_ns = service_round_trip_ns;
+    service.mover = plan::MoverState::awake;
+    inputs.mapped =
+        inputs.settings.mover_service ? plan::Thresholds{0, 0, 0} : plan::thresholds_of(service);
+    service.mover = plan::MoverState::asleep;
+    inputs.mapped_asleep =
+        inputs.settings.mover_service ? plan::Thresholds{0, 0, 0} : plan::thresholds_of(service);
+  }
   inputs.held = held;
   published.write(inputs);
+  // Private memory the service can reach goes to it where no thread of this process can be had.
+  std::uint64_t own_below = inputs.thresholds.in_memory;
+  if (inputs.service.attached && !held && kernel_reach.load(std::memory_order_relaxed)) {
+    const std::uint64_t from = inputs.settings.mover_service ? 0 : plan::kernel_reach_from_bytes;
+    if (!possible || inputs.settings.mover_service) own_below = std::min(own_below, from);
+  }
   const bool engine_set = inputs.settings.engine >= 0;
   gate.planned.store(engine_set, std::memory_order_relaxed);
   gate.block_log2.store(static_cast<std::uint8_t>(inputs.settings.block_log2),
@@ -85,7 +113,11 @@ void refresh() noexcept {
   gate.worth_from.store(worth.any, std::memory_order_relaxed);
   gate.piece_from.store(inputs.thresholds.piece, std::memory_order_relaxed);
   gate.mover_from.store(inputs.thresholds.any, std::memory_order_relaxed);
-  gate.inline_below.store(engine_set ? 0 : inputs.thresholds.in_memory, std::memory_order_relaxed);
+  gate.inline_below.store(engine_set ? 0 : own_below, std::memory_order_relaxed);
+  gate.mapped_piece_from.store(inputs.mapped.piece, std::memory_order_relaxed);
+  gate.mapped_from.store(inputs.mapped.any, std::memory_order_relaxed);
+  gate.mapped_asleep_from.store(inputs.mapped_asleep.any, std::memory_order_relaxed);
+  gate.mapped_below.store(inputs.mapped.in_memory, std::memory_order_relaxed);
 }
 
 // No signal handler may find the lock held, or the figures half-written, by its own thread.
@@ -125,13 +157,24 @@ constinit Gate gate{{default_start_bytes},
                     {12},
                     {false},
                     {false},
-                    {false}};
+                    {false},
+                    {nullptr},
+                    {UINT64_MAX},
+                    {UINT64_MAX},
+                    {UINT64_MAX},
+                    {UINT64_MAX},
+                    {0},
+                    {0}};
 
 void fill_inputs(plan::Inputs* inputs) noexcept {
-  if (published.read(inputs)) return;
-  const Lock lock;
-  refresh();
-  published.read(inputs);
+  if (!published.read(inputs)) {
+    const Lock lock;
+    refresh();
+    published.read(inputs);
+  }
+  const std::atomic<std::uint32_t>* bell = gate.service_bell.load(std::memory_order_acquire);
+  inputs->service.attached = bell != nullptr;
+  inputs->service.asleep = bell != nullptr && bell->load(std::memory_order_relaxed) != 0;
 }
 
 void set_calibration(const plan::Calibration& calibration) noexcept {
@@ -159,6 +202,32 @@ void set_caches(std::size_t l2, std::size_t l3) noexcept {
   refresh();
 }
 
+void set_service(std::atomic<std::uint32_t>* bell, bool reaches_memory) noexcept {
+  const Lock lock;
+  kernel_reach.store(reaches_memory, std::memory_order_relaxed);
+  // Release: the board is mapped, and this process is registered for barriers.
+  gate.service_bell.store(bell, std::memory_order_release);
+  refresh();
+}
+
+void set_service_arena(std::uintptr_t base, std::size_t bytes) noexcept {
+  // Both change while nobody relies on them: an arena is made once, and maps() of half a change is
+  // false, or a range of the arena all the same.
+  gate.mapped_bytes.store(0, std::memory_order_relaxed);
+  gate.mapped_base.store(base, std::memory_order_release);
+  gate.mapped_bytes.store(bytes, std::memory_order_release);
+}
+
+void set_service_round_trip(double measured_ns) noexcept {
+  const Lock lock;
+  service_round_trip_ns = measured_ns;
+  refresh();
+}
+
+bool service_reaches_memory() noexcept {
+  return kernel_reach.load(std::memory_order_relaxed);
+}
+
 double round_trip_now() noexcept {
   return round_trip_ns.load(std::memory_order_relaxed);
 }
@@ -169,7 +238,11 @@ void hold_gate() noexcept {
   signals_before_hold = saved;
   gate.held.store(true, std::memory_order_relaxed);
   refresh();
-  // A submitter raises `publishing`, then looks at `held`. After the barrier either it saw us, or
+  await_publishers();
+}
+
+void await_publishers() noexcept {
+  // A submitter raises `publishing`, then looks at the gate. After the barrier either it saw us, or
   // we see it. (Without membarrier: store buffers have drained within the nap.)
   if (!asymmetric_barrier()) os::sleep_ns(1'000'000);
   const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
@@ -189,6 +262,8 @@ void release_gate(After after) noexcept {
 }
 
 void reset_gate_in_child() noexcept {
+  gate.service_bell.store(nullptr, std::memory_order_relaxed);
+  gate.mapped_bytes.store(0, std::memory_order_relaxed);
   gate.state.store(plan::MoverState::none, std::memory_order_relaxed);
   gate.asleep.store(0, std::memory_order_relaxed);
 }

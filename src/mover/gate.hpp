@@ -27,7 +27,29 @@ struct alignas(64) Gate {
   std::atomic<bool> planned;  // every request takes the long road (knobs ask for something special)
   std::atomic<bool> held;     // nothing may be published: a fork is under way, or all is shut down
   std::atomic<bool> closed;   // haul_shutdown() was called
+  // The word that says whether the node's service sleeps (Board::asleep), while this process is
+  // attached to one; else nullptr.
+  std::atomic<std::atomic<std::uint32_t>*> service_bell;
+
+  // The same thresholds for memory that the service has mapped, while there is a service. Asleep it
+  // is worth waking from asleep_from on.
+  alignas(64) std::atomic<std::uint64_t> mapped_below;
+  std::atomic<std::uint64_t> mapped_from;
+  std::atomic<std::uint64_t> mapped_piece_from;
+  std::atomic<std::uint64_t> mapped_asleep_from;
+  // This process's arena as far as the service knows it; 0 bytes: there is no service, or it does
+  // not.
+  std::atomic<std::uintptr_t> mapped_base;
+  std::atomic<std::size_t> mapped_bytes;
+
+  // Has the node's service this range mapped? Then it, and no mover of this process, is to be asked.
+  bool maps(std::uintptr_t address, std::size_t length) const noexcept {
+    const std::size_t size = mapped_bytes.load(std::memory_order_relaxed);
+    const std::uintptr_t offset = address - mapped_base.load(std::memory_order_relaxed);
+    return offset < size && length <= size - offset;
+  }
 };
+static_assert(sizeof(Gate) == 128);
 extern constinit Gate gate;
 
 // Bytes worth handing over that a thread copies inline before it wakes a sleeping mover for the
@@ -40,6 +62,19 @@ void fill_inputs(plan::Inputs* inputs) noexcept;
 
 // New figures from tune/; the thresholds follow. Thread-safe; takes a lock.
 void set_calibration(const plan::Calibration& calibration) noexcept;
+
+// The link to the node's service has been made (bell: its word; reaches_memory: it may use
+// process_vm_readv on this process) or is gone (nullptr). Thread-safe; takes the gate's lock.
+void set_service(std::atomic<std::uint32_t>* bell, bool reaches_memory) noexcept;
+// The service knows this process's arena; 0 bytes: it does not. The link's thread only.
+void set_service_arena(std::uintptr_t base, std::size_t bytes) noexcept;
+// How far the service's core is; 0: not known. Thread-safe; takes the gate's lock.
+void set_service_round_trip(double round_trip_ns) noexcept;
+bool service_reaches_memory() noexcept;
+
+// Waits until every thread that is between looking at the gate and publishing is through with it.
+// Takes no lock.
+void await_publishers() noexcept;
 
 // The mover's own: its state changed, and with it the thresholds. Takes the gate's lock.
 void set_mover_state(plan::MoverState state) noexcept;

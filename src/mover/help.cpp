@@ -57,8 +57,34 @@ bool ended(const Ring& ring, std::uint64_t seq, Code* code) noexcept {
   return true;
 }
 
+// May a waiter do part of a request of the node's service? Not where it names memory that only the
+// service reaches, and not while what a dead service left is being sorted out (recover.hpp).
+class HelpsService {
+ public:
+  HelpsService(Ring& ring, const Job& job) noexcept : ring_(job.service ? &ring : nullptr) {
+    if (ring_ == nullptr) return;
+    // Sequentially consistent, both: either the recovery sees this helper, or it sees the recovery.
+    ring_->helpers.fetch_add(1, std::memory_order_seq_cst);
+    may_ = job.dst_space == self_space && job.src_space == self_space &&
+           ring_->recovering.load(std::memory_order_seq_cst) == 0;
+  }
+  ~HelpsService() {
+    // Release: the chunk has been reported.
+    if (ring_ != nullptr) ring_->helpers.fetch_sub(1, std::memory_order_release);
+  }
+  HelpsService(const HelpsService&) = delete;
+  HelpsService& operator=(const HelpsService&) = delete;
+  explicit operator bool() const noexcept { return may_; }
+
+ private:
+  Ring* ring_;
+  bool may_ = true;
+};
+
 // Claims one chunk among `only` and moves it. False if there was none.
 bool help(Ring& ring, const Job& job, const Tenancy& tenancy, std::uint32_t only) noexcept {
+  const HelpsService may_help(ring, job);
+  if (!may_help) return false;
   ++thread_slot.carrying;  // before the claim: a signal handler may come right behind it
   os::compiler_barrier();
   const int chunk = tenancy.claim(job.chunks, only);

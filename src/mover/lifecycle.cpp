@@ -4,7 +4,9 @@
 #include <cstdlib>
 
 #include "completion/ledger.hpp"
+#include "mover/grants.hpp"
 #include "mover/help.hpp"
+#include "mover/service_link.hpp"
 #include "mover/submit.hpp"
 
 namespace haul {
@@ -18,10 +20,12 @@ void before_fork() noexcept {
   if (ring_table.cookie() == 0) return;
   thread_slot.forking = true;
   lock_movers();
+  lock_service_link();
   hold_gate();
   // A crash handler that forks amid this very thread's copy cannot wait for that.
   if (thread_slot.carrying == 0) drain_all();
   rings_before_fork();
+  lock_grants();
   ledger_lock();
 }
 
@@ -29,17 +33,21 @@ void after_fork_in_parent() noexcept {
   if (!thread_slot.forking) return;
   thread_slot.forking = false;
   ledger_unlock();
+  unlock_grants();
   rings_after_fork_parent();
   release_gate(After::open);
+  unlock_service_link();
   unlock_movers();
 }
 
 void after_fork_in_child() noexcept {
   if (!thread_slot.forking) return;
   thread_slot.forking = false;
+  ledger_unlock();  // first: what became of the parent's requests is looked up there
   rings_after_fork_child();
-  ledger_unlock();
+  forget_grants();
   forget_movers();
+  forget_service_link();
   reset_gate_in_child();
   release_gate(After::open);
 }
@@ -52,6 +60,7 @@ void finish_everything() noexcept {
   drain_all();
   release_gate(After::shut);
   stop_movers();
+  leave_service();
 }
 
 void at_exit() noexcept {
@@ -66,6 +75,8 @@ void at_exit() noexcept {
 void table_made() noexcept {
   if (handlers_set.exchange(true, std::memory_order_relaxed)) {
     forbid_movers();
+    forget_grants();
+    forget_service_link();
     remake_gate();
     remake_ledger();
     return;

@@ -37,6 +37,10 @@ bool MoverLoop::visit(std::uint32_t index, Ring& ring) noexcept {
     Job job;
     if (!ring.read(seq, &job)) continue;
     const Tenancy tenancy = ring.tenancy(seq);
+    if (job.service) {  // not ours
+      ++cursor_[index];
+      continue;
+    }
     if (!tenancy.claimable(job.chunks)) {
       ++cursor_[index];
       continue;

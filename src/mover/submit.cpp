@@ -5,6 +5,7 @@
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"
 #include "mover/caller.hpp"
+#include "request/sharing.hpp"
 
 namespace haul {
 namespace {
@@ -35,13 +36,46 @@ void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
   }
 }
 
+bool in_arena(const Extent* extents, std::uint32_t count) noexcept {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (!gate.maps(extents[i].address, extents[i].length)) return false;
+  }
+  return true;
+}
+
+// How the node's service would get at the request's memory; none also for what it does not do:
+// sides that overlap (half done by a service that dies, they could not be redone), checked requests
+// (it cannot know what this process has unmapped), notifications that it would have to write
+// through the kernel (that is not atomic).
+plan::Reach service_reach(const Request& request, const plan::RequestFacts& facts) noexcept {
+  if (gate.service_bell.load(std::memory_order_relaxed) == nullptr || facts.overlapping ||
+      request.checked ||
+      (request.notify != nullptr &&
+       !gate.maps(reinterpret_cast<std::uintptr_t>(request.notify), 8))) {
+    return plan::Reach::none;
+  }
+  const bool copy = request.operation == Operation::copy;
+  const auto side = [](Space space, const Extent* extents, std::uint32_t count) {
+    if (is_grant(space) || (space == self_space && in_arena(extents, count)))
+      return plan::Reach::mapped;
+    return space == self_space && service_reaches_memory() ? plan::Reach::kernel
+                                                           : plan::Reach::none;
+  };
+  const plan::Reach dst = side(request.dst_space, request.dst, request.dst_count);
+  const plan::Reach src =
+      copy ? side(request.src_space, request.src, request.src_count) : plan::Reach::mapped;
+  if (dst == plan::Reach::none || src == plan::Reach::none) return plan::Reach::none;
+  return dst == plan::Reach::kernel ? dst : src;
+}
+
 // Between the thresholds it matters whether the source is cached; only there is it looked at.
 bool source_in_memory(const Request& request, const plan::Inputs& inputs) noexcept {
+  const plan::Thresholds thresholds = thresholds_for(inputs, dedicated_for(inputs));
   const bool may_look = request.operation == Operation::copy && request.src_space == self_space &&
                         request.dst_space == self_space && !request.checked &&
                         !request.force_inline && !request.force_dedicated;
-  return may_look && request.length >= inputs.thresholds.in_memory &&
-         request.length < inputs.thresholds.any && request.src->length != 0 &&
+  return may_look && request.length >= thresholds.in_memory && request.length < thresholds.any &&
+         request.src->length != 0 &&
          copy::in_memory(reinterpret_cast<const void*>(request.src->address), request.src->length);
 }
 
@@ -55,6 +89,8 @@ void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noex
   facts.overlapping = any_overlap(request);
   facts.burst_bytes = thread_slot.burst_bytes;
   facts.checked = request.checked;
+  facts.granted = is_grant(request.dst_space) || is_grant(request.src_space);
+  facts.service_reach = service_reach(request, facts);
   facts.source_in_memory = source_in_memory(request, *inputs);
   facts.fenced_behind = request.fence && ring != nullptr && !ring->quiet();
   facts.force_inline = request.force_inline;
@@ -66,7 +102,9 @@ bool fill_job(const Request& request, const plan::Plan& plan, Ring& ring, Job* j
   job->operation = request.operation;
   job->dst_affinity = request.dst_affinity;
   job->src_affinity = request.src_affinity;
-  job->engine = static_cast<std::uint8_t>(plan.engine);
+  // Of a request that the service does, a waiter that helps does its part with the CPU.
+  job->service = plan.mover == plan::Mover::service;
+  job->engine = job->service ? 0 : static_cast<std::uint8_t>(plan.engine);
   job->fence = request.fence;
   job->checked = request.checked;
   job->dst_space = request.dst_space;
@@ -93,7 +131,8 @@ Ticket refuse(Error* error, const Error& why) noexcept {
 }
 
 // Makes sure that what the plan gives to a mover will find one. False: the mover cannot be had now.
-bool mover_ready() noexcept {
+bool mover_ready(plan::Mover mover) noexcept {
+  if (mover == plan::Mover::service) return share_own_ring();
   const plan::MoverState state = gate.state.load(std::memory_order_relaxed);
   if (state == plan::MoverState::awake || state == plan::MoverState::asleep) return true;
   Error ignored;
@@ -120,10 +159,32 @@ Code reserve_completion(const Request& request, Ring* ring, bool nested, Error* 
 
 enum class HandOver : std::uint8_t { done, no_room, no_mover };
 
+// Why memory that another process has granted cannot be copied now: this process cannot do it
+// itself.
+Error no_grant_now(const plan::Inputs& inputs, HandOver result) noexcept {
+  if (!inputs.service.attached) {
+    return make_error(Code::again, 0,
+                      "Only the node's service reaches granted memory, and this process is not "
+                      "attached to one now; start `haul serve`, or try again.");
+  }
+  if (inputs.request.service_reach == plan::Reach::none) {
+    return make_error(Code::not_supported, 0,
+                      "The node's service cannot do this: it reaches granted memory and that of "
+                      "haul_alloc(), unchecked, with a notification word from haul_alloc().");
+  }
+  return make_error(
+      Code::again, 0,
+      result == HandOver::no_room
+          ? "This thread's ring is full, and only the service can copy granted memory; "
+            "wait for some requests first."
+          : "The service cannot take this now: private requests of this thread are "
+            "unfinished, or the process forks; wait for them and try again.");
+}
+
 // Gives the request to a mover.
 HandOver hand_over(const Request& request, const plan::Plan& plan, Ring& ring,
                    Ticket* ticket) noexcept {
-  if (!mover_ready()) return HandOver::no_mover;
+  if (!mover_ready(plan.mover)) return HandOver::no_mover;
   Job job;
   if (!fill_job(request, plan, ring, &job)) return HandOver::no_room;
   const bool has_extras = request.notify != nullptr || request.complete;
@@ -134,6 +195,14 @@ HandOver hand_over(const Request& request, const plan::Plan& plan, Ring& ring,
   return HandOver::no_mover;
 }
 
+bool is_mapped(const Request& request) noexcept {
+  return request.dst_space == self_space && request.src_space == self_space && !request.vector() &&
+         service_maps(
+             request.dst->address,
+             request.operation == Operation::copy ? request.src->address : request.dst->address,
+             request.length);
+}
+
 // Would the plan surely be the short road's: the mover, engine cpu, this process, nothing special?
 bool is_plain(const Request& request) noexcept {
   const bool ordinary = !request.fence && !request.checked && !request.complete &&
@@ -142,10 +211,8 @@ bool is_plain(const Request& request) noexcept {
                         request.dst_affinity == Affinity::cacheable &&
                         request.src_affinity == Affinity::cacheable;
   return ordinary && !request.force_inline &&
-         (request.force_dedicated ||
-          (request.operation == Operation::copy &&
-           request.length >= gate.piece_from.load(std::memory_order_relaxed) &&
-           thread_slot.burst_bytes >= gate.mover_from.load(std::memory_order_relaxed)));
+         (request.force_dedicated || (request.operation == Operation::copy &&
+                                      burst_reached(request.length, is_mapped(request))));
 }
 
 Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexcept {
@@ -173,8 +240,10 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
   }
   HandOver result = inputs.ring_full ? HandOver::no_room : HandOver::no_mover;
   Ticket ticket;
-  if (plan.mover == plan::Mover::thread) result = hand_over(request, plan, *ring, &ticket);
+  if (plan.mover != plan::Mover::caller && !inputs.ring_full && !inputs.held)
+    result = hand_over(request, plan, *ring, &ticket);
   if (result == HandOver::done) return ticket;
+  if (inputs.request.granted) return back_out(no_grant_now(inputs, result));
   if (result == HandOver::no_room && request.nonblock && !request.force_inline && ring != nullptr) {
     return back_out(
         make_error(Code::again, 0,
@@ -190,7 +259,10 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
                    "cannot wait here; submit it later."));
   }
   *ran_inline = true;
-  return run_inline(request, static_cast<std::size_t>(plan.engine), ring);
+  // What the service would have done through the kernel, the caller does directly.
+  const auto engine =
+      plan.mover == plan::Mover::service ? 0 : static_cast<std::size_t>(plan.engine);
+  return run_inline(request, engine, ring);
 }
 
 }  // namespace
@@ -204,14 +276,15 @@ Ticket submit(const Request& request, Error* error) noexcept {
     const bool copy = request.operation == Operation::copy;
     Ticket published;
     if (publish_plain(request.operation, request.dst->address,
-                      copy ? request.src->address : request.pattern, request.length, &published)) {
+                      copy ? request.src->address : request.pattern, request.length,
+                      is_mapped(request), &published)) {
       return published;
     }
   }
   bool ran_inline = false;
   const Ticket ticket = plan_and_do(request, error, &ran_inline);
   if (ran_inline && !request.force_inline) {
-    note_inline(worth_handing_over(nullptr, request.length));
+    note_inline(worth_handing_over(nullptr, request.length), is_mapped(request));
   }
   return ticket;
 }
@@ -224,7 +297,7 @@ void explain(const Request& request, Explanation* explanation) noexcept {
   explanation->plan = make_plan(explanation->inputs, &explanation->reasons);
 }
 
-void note_inline(std::size_t worth) noexcept {
+void note_inline(std::size_t worth, bool mapped) noexcept {
   if (Ring* ring = thread_slot.ring; ring != nullptr) {
     ring->inlined.store(ring->inlined.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
@@ -235,6 +308,10 @@ void note_inline(std::size_t worth) noexcept {
   thread_slot.invested += worth;
   if (thread_slot.invested < invest_bytes) return;
   thread_slot.invested = 0;
+  if (mapped) {
+    wake_service();
+    return;
+  }
   Error ignored;
   if (ring_for_submit(&ignored) != nullptr) wake_mover(&ignored);
 }

@@ -14,6 +14,7 @@
 #include "mover/loop.hpp"
 #include "mover/mover.hpp"
 #include "mover/round_trip.hpp"
+#include "mover/service_link.hpp"
 
 namespace haul {
 namespace {
@@ -239,6 +240,13 @@ Code make_threads(Error* error) noexcept {
 }  // namespace
 
 Code wake_mover(Error* error) noexcept {
+  // While a service is being attached to, no thread is worth making for this copy.
+  const bool attaching =
+      look_for_service() && gate.service_bell.load(std::memory_order_relaxed) == nullptr;
+  if (attaching && gate.state.load(std::memory_order_relaxed) == plan::MoverState::none) {
+    *error = make_error(Code::again, 0, "No mover now: the node's service is being attached to.");
+    return Code::again;
+  }
   switch (gate.state.load(std::memory_order_relaxed)) {
     case plan::MoverState::awake: return Code::ok;
     case plan::MoverState::asleep: ring_doorbell(); return Code::ok;

@@ -19,6 +19,7 @@ void complete(Ring& ring, const Job& job, bool failed) noexcept {
   Failure failure{Code::ok, job.chunks.length};
   if (failed) {
     counters.failed.fetch_add(1, std::memory_order_relaxed);
+    ring.import_failure(job.seq, Code::io);
     if (ledger_find(ring.index, job.seq, &failure) != Lookup::found) failure = Failure{Code::io, 0};
   }
   if (job.extras) {
@@ -28,9 +29,13 @@ void complete(Ring& ring, const Job& job, bool failed) noexcept {
       extras.notify->store(extras.notify_value, std::memory_order_release);
     }
     if (extras.post) {
-      ring.completions.post(Completion{Ticket::pending(ring.cookie, ring.index, job.seq),
-                                       extras.user_data, failure.good_bytes, failure.code,
-                                       extras.callback, extras.context});
+      const Completion entry{Ticket::pending(ring.cookie, ring.index, job.seq),
+                             extras.user_data,
+                             failure.good_bytes,
+                             failure.code,
+                             extras.callback,
+                             extras.context};
+      if (ring.completions.post(entry)) ring.completions.signal();
     }
   }
   ring.tenancy(job.seq).end(failure.code);
@@ -97,6 +102,11 @@ void ChunkRun::moved(const Outcome& outcome) noexcept {
 
 void ChunkRun::engine_died() noexcept {
   if (!fall_back()) code_ = Code::io;
+}
+
+void ChunkRun::abandon(Code code) noexcept {
+  at_ = begin_ + ring_->tenancy(job_.seq).visible_in_chunk(job_.chunks, chunk_, 0);
+  code_ = code;
 }
 
 void ChunkRun::report() noexcept {

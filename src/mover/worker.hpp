@@ -20,6 +20,9 @@ class ChunkRun {
   bool next(Piece* piece) const noexcept;
   // How it ended. What an engine left undone is given to the CPU where that can take over.
   void moved(const Outcome& outcome) noexcept;
+  // Whoever had claimed it is gone, and nobody here can do it: it fails, good as far as its
+  // watermark shows.
+  void abandon(Code code) noexcept;
   // The engine refused because it is dead: go on with the CPU, or fail.
   void engine_died() noexcept;
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 namespace haul::plan {
 namespace {
@@ -79,6 +80,22 @@ std::uint64_t threshold_of(const Inputs& inputs, bool in_memory) noexcept {
   return threshold;
 }
 
+int index_of(const Inputs& inputs, const char* name) noexcept {
+  for (std::size_t i = 0; i < inputs.engine_count; ++i) {
+    if (std::strcmp(inputs.engines[i].name, name) == 0) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+// What the service uses is its own choice; this is what it will be.
+int engine_of_service(const Inputs& inputs, Reasons* reasons) noexcept {
+  const bool mapped = inputs.request.service_reach == Reach::mapped;
+  say(reasons, mapped ? "Engine cpu: the service has this memory mapped."
+                      : "Engine cma: the service reaches private memory through the kernel only; "
+                        "memory from haul_alloc() it maps.");
+  return index_of(inputs, mapped ? "cpu" : "cma");
+}
+
 int find_engine(const Inputs& inputs, Reasons* reasons) noexcept {
   const RequestFacts& request = inputs.request;
   const auto fits = [&](std::size_t i) {
@@ -122,14 +139,25 @@ Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
   const std::size_t length =
       request.operation == Operation::fill ? request.length / 2 : request.length;
   const Settings& settings = inputs.settings;
-  switch (inputs.mover) {
-    case MoverState::impossible:
-      say(reasons, "The caller copies: no dedicated core is to be had (one CPU, or no thread).");
-      return Mover::caller;
-    case MoverState::denied:
-      say(reasons, "The caller copies: another process leases the node's mover core.");
-      return Mover::caller;
-    default: break;
+  const Mover dedicated = dedicated_for(inputs);
+  const char* core = dedicated == Mover::service ? "The node's service" : "A dedicated core";
+  if (request.granted) {
+    say(reasons, "%s: only it reaches memory that another process has granted.",
+        dedicated == Mover::service ? "The node's service copies"
+                                    : "The node's service is missing");
+    return Mover::service;
+  }
+  if (dedicated == Mover::caller) {
+    say(reasons,
+        inputs.mover == MoverState::denied
+            ? "The caller copies: another process leases the node's mover core."
+            : "The caller copies: no dedicated core is to be had (one CPU, or no thread).");
+    if (inputs.service.attached) {
+      say(reasons,
+          "The node's service is there, but does not reach this memory or cannot do this "
+          "request; memory from haul_alloc() it reaches.");
+    }
+    return Mover::caller;
   }
   if (inputs.held) {
     say(reasons, "The caller copies: a fork or a shutdown is under way.");
@@ -144,34 +172,34 @@ Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
         request.force_inline ? "HAUL_INLINE asks for it" : "HAUL_PLAN_MOVER=caller");
     return Mover::caller;
   }
-  if (request.force_dedicated || settings.mover_thread) {
-    say(reasons, "A dedicated core copies: %s.",
-        request.force_dedicated ? "HAUL_DEDICATED asks for it" : "HAUL_PLAN_MOVER=thread");
-    return Mover::thread;
+  const bool forced = dedicated == Mover::service ? settings.mover_service : settings.mover_thread;
+  if (request.force_dedicated || forced) {
+    say(reasons, "%s copies: %s.", core,
+        request.force_dedicated ? "HAUL_DEDICATED asks for it" : "HAUL_PLAN_MOVER asks for it");
+    return dedicated;
   }
   if (request.fenced_behind) {
     say(reasons,
-        "A dedicated core copies: a fence, and earlier requests are pending; the caller need not "
-        "wait for them.");
-    return Mover::thread;
+        "%s copies: a fence, and earlier requests are pending; the caller need not wait for them.",
+        core);
+    return dedicated;
   }
-  const Thresholds& thresholds = inputs.thresholds;
+  const Thresholds thresholds = thresholds_for(inputs, dedicated);
   const bool in_memory = request.source_in_memory;
   const std::uint64_t threshold = in_memory ? thresholds.in_memory : thresholds.any;
   const char* where = in_memory ? " for a source in memory" : " wherever the source lies";
   if (length < threshold && length >= thresholds.piece && request.burst_bytes >= thresholds.any) {
     say(reasons,
-        "A dedicated core copies: with what this thread submitted since it last looked at a ticket "
-        "it makes %llu bytes, and from %llu on handing over pays.",
-        static_cast<unsigned long long>(request.burst_bytes),
+        "%s copies: with what this thread submitted since it last looked at a ticket it makes %llu "
+        "bytes, and from %llu on handing over pays.",
+        core, static_cast<unsigned long long>(request.burst_bytes),
         static_cast<unsigned long long>(thresholds.any));
-    return Mover::thread;
+    return dedicated;
   }
   if (length >= threshold) {
-    say(reasons,
-        "A dedicated core copies: %zu bytes are at least the %llu from which handing over pays%s.",
+    say(reasons, "%s copies: %zu bytes are at least the %llu from which handing over pays%s.", core,
         length, static_cast<unsigned long long>(threshold), where);
-    return Mover::thread;
+    return dedicated;
   }
   if (threshold == UINT64_MAX) {
     say(reasons,
@@ -219,7 +247,34 @@ std::size_t min_chunk_bytes(double round_trip_ns) noexcept {
 }
 
 const char* name_of(Mover mover) noexcept {
-  return mover == Mover::caller ? "caller" : "thread";
+  switch (mover) {
+    case Mover::caller: return "caller";
+    case Mover::thread: return "thread";
+    case Mover::service: return "service";
+  }
+  return "caller";
+}
+
+Mover dedicated_for(const Inputs& inputs) noexcept {
+  const Settings& settings = inputs.settings;
+  const bool service = inputs.service.attached && !settings.mover_thread &&
+                       inputs.request.service_reach != Reach::none;
+  const bool thread = inputs.mover != MoverState::denied && inputs.mover != MoverState::impossible;
+  // What it has mapped the service moves as fast as a thread would, on a core that all share.
+  // Private memory a thread moves faster, if it can have a core.
+  const bool mapped = inputs.request.service_reach == Reach::mapped;
+  if (service && (mapped || settings.mover_service || !thread)) return Mover::service;
+  return thread ? Mover::thread : Mover::caller;
+}
+
+Thresholds thresholds_for(const Inputs& inputs, Mover dedicated) noexcept {
+  if (dedicated != Mover::service) return inputs.thresholds;
+  if (inputs.request.service_reach == Reach::mapped)
+    return inputs.service.asleep ? inputs.mapped_asleep : inputs.mapped;
+  const std::uint64_t from = inputs.settings.inline_bytes != UINT64_MAX
+                                 ? inputs.settings.inline_bytes
+                                 : kernel_reach_from_bytes;
+  return Thresholds{from, from, from};
 }
 
 Thresholds thresholds_of(const Inputs& inputs) noexcept {
@@ -232,7 +287,8 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   Plan plan;
   const RequestFacts& request = inputs.request;
   plan.mover = choose_mover(inputs, reasons);
-  plan.engine = find_engine(inputs, reasons);
+  plan.engine = plan.mover == Mover::service ? engine_of_service(inputs, reasons)
+                                             : find_engine(inputs, reasons);
   const std::uint32_t block_log2 = inputs.settings.block_log2;
   if (request.overlapping) {
     plan.chunks = Chunks::single(request.length, block_log2);

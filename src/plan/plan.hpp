@@ -15,7 +15,7 @@
 
 namespace haul::plan {
 
-enum class Mover : std::uint8_t { caller, thread };
+enum class Mover : std::uint8_t { caller, thread, service };
 const char* name_of(Mover mover) noexcept;
 
 enum class MoverState : std::uint32_t {
@@ -24,6 +24,19 @@ enum class MoverState : std::uint32_t {
   asleep = 2,
   denied = 3,      // another process leases the core
   impossible = 4,  // one CPU, or no thread to be had
+};
+
+// How the node's service gets at a request's memory.
+enum class Reach : std::uint8_t {
+  none,    // not at all, or it cannot do what the request asks
+  mapped,  // it has all of it mapped
+  kernel,  // some of it by process_vm_readv and process_vm_writev only
+};
+
+// The node's service, as this process knows it.
+struct ServiceFacts {
+  bool attached = false;
+  bool asleep = false;
 };
 
 struct RequestFacts {
@@ -38,6 +51,9 @@ struct RequestFacts {
   bool source_in_memory = false;  // a timed read found it in no cache
   bool fenced_behind = false;     // a fence, and earlier requests are pending
   bool force_inline = false, force_dedicated = false;
+  Reach service_reach = Reach::none;
+  bool granted =
+      false;  // names memory that another process has granted: the service alone gets there
 };
 
 // What the planner is told of one engine.
@@ -53,9 +69,9 @@ inline constexpr std::size_t max_engine_views = 8;
 
 // Settings of the user (knobs); the defaults leave it to the planner.
 struct Settings {
-  bool mover_caller = false, mover_thread = false;  // HAUL_PLAN_MOVER
-  int engine = -1;                                  // HAUL_PLAN_ENGINE: index, -1 auto
-  std::uint64_t inline_bytes = UINT64_MAX;          // HAUL_PLAN_INLINE_BYTES, UINT64_MAX auto
+  bool mover_caller = false, mover_thread = false, mover_service = false;  // HAUL_PLAN_MOVER
+  int engine = -1;                          // HAUL_PLAN_ENGINE: index, -1 auto
+  std::uint64_t inline_bytes = UINT64_MAX;  // HAUL_PLAN_INLINE_BYTES, UINT64_MAX auto
   std::uint32_t block_log2 = 12;
 };
 
@@ -72,6 +88,7 @@ struct Inputs {
   EngineView engines[max_engine_views];
   std::size_t engine_count = 0;
   MoverState mover = MoverState::none;
+  ServiceFacts service;
   bool ring_full = false;
   bool held = false;                // a fork or a shutdown is under way
   double round_trip_ns = 0;         // measured when the mover started; 0: use the calibration's
@@ -79,7 +96,10 @@ struct Inputs {
   std::size_t l3_bytes = 32u << 20;
   Calibration calibration;
   Settings settings;
-  Thresholds thresholds;  // thresholds_of() these inputs: they change with the mover's state only
+  // thresholds_of() these inputs: they change with the mover's state only.
+  Thresholds thresholds;
+  // For memory that the service has mapped: while it is awake, and while it sleeps.
+  Thresholds mapped, mapped_asleep;
 };
 
 // How a request for a mover is cut. Smaller chunks let a waiter take its half, larger ones cost
@@ -117,5 +137,17 @@ const char* scheme_of(const Plan& plan, const Inputs& inputs) noexcept;
 // The thresholds in the mover's present state. make_plan and the gate that submit reads both rest
 // on these figures. (inputs.thresholds is not read.)
 Thresholds thresholds_of(const Inputs& inputs) noexcept;
+
+// The dedicated core that this request would go to, if to any: a thread of this process, or the
+// node's service; caller: there is neither.
+Mover dedicated_for(const Inputs& inputs) noexcept;
+
+// The thresholds that hold for it.
+Thresholds thresholds_for(const Inputs& inputs, Mover dedicated) noexcept;
+
+// By process_vm_* the service moves bytes two to five times slower than memory can (4 KiB pages are
+// pinned one by one, and between two private ranges everything is copied twice): worth it only to a
+// caller that computes meanwhile, and from here on.
+inline constexpr std::uint64_t kernel_reach_from_bytes = 1u << 20;
 
 }  // namespace haul::plan

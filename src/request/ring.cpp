@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "completion/ledger.hpp"
+
 namespace haul {
 
 void Ring::begin(std::uint32_t ring_index, std::uint32_t table_cookie) noexcept {
@@ -15,6 +17,20 @@ void Ring::begin(std::uint32_t ring_index, std::uint32_t table_cookie) noexcept 
   segment_free_ = segment_slots;
   completions.begin();
   owned.store(true, std::memory_order_relaxed);
+}
+
+void Ring::begin_ended(std::uint32_t ring_index, std::uint32_t table_cookie,
+                       std::uint64_t tail) noexcept {
+  begin(ring_index, table_cookie);
+  for (std::uint64_t seq = std::max(first_seq, tail - slots); seq < tail; ++seq) {
+    Failure failure;
+    ledger_find(index, seq, &failure);
+    states_[seq % slots].word.store(State::make(seq, failure.code), std::memory_order_relaxed);
+  }
+  tail_.store(tail, std::memory_order_relaxed);
+  finished_below_.store(tail, std::memory_order_relaxed);
+  adopt();
+  owned.store(false, std::memory_order_relaxed);
 }
 
 void Ring::adopt() noexcept {
@@ -33,12 +49,34 @@ bool Ring::look_for_room() noexcept {
   // overlap.
   constexpr std::uint64_t at_once = slots / 4;
   std::uint64_t free = 0;
-  while (free < at_once && State::seq(state_word(next + free).load(std::memory_order_acquire)) ==
-                               next + free - slots) {
-    ++free;
+  for (; free < at_once; ++free) {
+    const std::uint64_t word = state_word(next + free).load(std::memory_order_acquire);
+    if (State::seq(word) != next + free - slots) break;
+    // Its slot is about to be used again: what the service left there must not be lost.
+    if (State::code(word) != Code::ok) import_failure(next + free - slots, State::code(word));
   }
   credit_ = free;
   return free != 0;
+}
+
+void Ring::import_failure(std::uint64_t seq, Code code) noexcept {
+  Failure known;
+  if (ledger_find(index, seq, &known) != Lookup::unknown) return;
+  const Claims& claims = claims_[seq % slots];
+  const std::uint64_t left = claims.failure.load(std::memory_order_acquire);
+  if (left >> 32 != static_cast<std::uint32_t>(seq / slots)) return;
+  const auto own = static_cast<Code>(-static_cast<std::int32_t>(left & 0xff));
+  ledger_record(index, seq, own == Code::ok ? code : own,
+                claims.failure_good.load(std::memory_order_relaxed));
+}
+
+void Ring::import_failures() noexcept {
+  const std::uint64_t end = next_seq();
+  for (std::uint64_t seq = std::max(first_seq, end - slots); seq < end; ++seq) {
+    const std::uint64_t word = state_word(seq).load(std::memory_order_acquire);
+    if (State::seq(word) == seq && State::code(word) != Code::ok)
+      import_failure(seq, State::code(word));
+  }
 }
 
 std::int64_t Ring::reserve_segments(std::uint32_t count) noexcept {

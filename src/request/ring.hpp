@@ -11,7 +11,9 @@
 
 namespace haul {
 
-class Ring {
+// Lies in private memory, or in memory that the node's service maps too (board.hpp): a whole number
+// of pages, and no pointers to anything that the service follows.
+class alignas(4096) Ring {
  public:
   Ring() = delete;
 
@@ -59,6 +61,12 @@ class Ring {
   const Extras& extras(std::uint64_t seq) const noexcept { return extras_[seq % slots]; }
   Segment* segments(std::uint32_t first) noexcept { return &segments_[first]; }
 
+  // A tenancy that failed in the service's hands: puts the failure, which the service has left in
+  // line C, into this process's ledger, unless it is there. Any thread; takes the ledger's lock.
+  void import_failure(std::uint64_t seq, Code code) noexcept;
+  // All of those whose slots have not been used again.
+  void import_failures() noexcept;
+
   // The lowest seq below `end` whose tenancy has not ended, or `end`. (Acquire.) Remembers how far
   // it came.
   std::uint64_t first_unfinished(std::uint64_t end) noexcept;
@@ -69,6 +77,11 @@ class Ring {
   // Brings a ring to life in zeroed memory. There is no constructor: it would touch a quarter of a
   // MiB for every thread.
   void begin(std::uint32_t ring_index, std::uint32_t table_cookie) noexcept;
+
+  // The same for a child of fork, where the ring has a past: every request below `tail` has ended,
+  // as the ledger knows.
+  void begin_ended(std::uint32_t ring_index, std::uint32_t table_cookie,
+                   std::uint64_t tail) noexcept;
 
   // Makes a quiet ring a new owner's: whatever its former one left half-done (it may not exist in
   // this process) is forgotten.
@@ -82,6 +95,12 @@ class Ring {
   // Not on a line that movers read: each submit writes it twice.
   alignas(64) std::atomic<bool> publishing;  // its owner is passing the gate (mover/gate.hpp)
   std::atomic<std::uint64_t> inlined;        // requests the owner copied itself; only it writes
+
+  // Waiters that are amid a chunk of a request of the service's, and whether they must keep off:
+  // when the service is gone, what is claimed, not done and nobody's here was its
+  // (mover/recover.cpp).
+  std::atomic<std::uint32_t> helpers;
+  std::atomic<std::uint32_t> recovering;
 
   // So that generations begin at 1, and zeroed lines are old.
   static constexpr std::uint64_t first_seq = slots;

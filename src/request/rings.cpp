@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/os.hpp"
+#include "request/sharing.hpp"
 
 namespace haul {
 namespace {
@@ -57,6 +58,7 @@ bool make_table() noexcept {
     os::unmap(page, page_bytes);
     return false;
   }
+  forget_sharing();
   cookie = make_cookie();
   cookie_page = new (page) std::atomic<std::uint32_t>(cookie);
   ring_table.count.store(0, std::memory_order_relaxed);
@@ -112,6 +114,7 @@ Ring* attach_ring(Error* error) noexcept {
   }
   pthread_setspecific(exit_key, ring);
   thread_slot.ring = ring;
+  thread_slot.shared = ring_is_shared(ring->index);
   return ring;
 }
 
@@ -128,8 +131,17 @@ void on_new_table(TableHook hook) noexcept {
   new_table_hook.store(hook, std::memory_order_relaxed);
 }
 
+void lock_rings() noexcept {
+  pthread_mutex_lock(&mutex);
+}
+
+void unlock_rings() noexcept {
+  pthread_mutex_unlock(&mutex);
+}
+
 void rings_before_fork() noexcept {
   pthread_mutex_lock(&mutex);
+  sharing_before_fork();
 }
 
 void rings_after_fork_parent() noexcept {
@@ -138,6 +150,12 @@ void rings_after_fork_parent() noexcept {
 
 void rings_after_fork_child() noexcept {
   cookie_page->store(cookie, std::memory_order_relaxed);
+  if (!sharing_after_fork_child()) {
+    // Without a cookie the rings are nobody's, as in a child by a bare clone.
+    cookie_page->store(0, std::memory_order_relaxed);
+    pthread_mutex_unlock(&mutex);
+    return;
+  }
   const std::uint32_t count = ring_table.count.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < count; ++i) {
     Ring& ring = ring_table.ring(i);

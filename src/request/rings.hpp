@@ -7,11 +7,9 @@
 
 #include "base/error.hpp"
 #include "base/os.hpp"
-#include "request/ring.hpp"
+#include "request/board.hpp"
 
 namespace haul {
-
-inline constexpr std::uint32_t max_rings = 1024;
 
 // What every call reads first. The cookie lies in a page of its own that a fork wipes
 // (MADV_WIPEONFORK) and the fork handler restores: 0 means not yet made, or a child that came by a
@@ -38,6 +36,7 @@ struct ThreadSlot {
   std::uint64_t invested = 0;
   unsigned carrying = 0;  // chunks that it has claimed and is copying
   bool forking = false;   // between the fork handlers
+  bool shared = false;    // its ring lies in memory that the node's service can map (sharing.hpp)
   bool busy = false;      // within a submit or a reap: a signal handler's call copies inline
 };
 extern constinit thread_local ThreadSlot thread_slot;
@@ -80,6 +79,10 @@ void detach_ring() noexcept;
 // child by a bare clone. mover/ hangs its handlers here. Set before any submit.
 using TableHook = void (*)();
 void on_new_table(TableHook hook) noexcept;
+
+// The table's lock, for sharing.cpp.
+void lock_rings() noexcept;
+void unlock_rings() noexcept;
 
 // Around fork, once there is a table: before takes its lock; the child keeps the calling thread's
 // ring and abandons the others'.

@@ -62,6 +62,10 @@ void start_background() noexcept {
   if (os::start_thread(&thread, measure_quietly, nullptr) == 0) pthread_detach(thread);
 }
 
+void load_stored() noexcept {
+  load();
+}
+
 Code calibrate_now(void (*progress)(int percent, void* context), void* context,
                    Error* error) noexcept {
   Watch watch;

@@ -182,6 +182,30 @@ TEST(Hpp, SubmitsAllOrThrowsWithTheEarlierTickets) {
   });
 }
 
+TEST(Hpp, MemoryIsFreedWithItsObject) {
+  static_assert(!std::is_copy_constructible_v<haul::memory> &&
+                std::is_nothrow_move_constructible_v<haul::memory>);
+  with_both([] {
+    void* where = nullptr;
+    {
+      haul::memory first(mib + 3);
+      const haul::memory src(std::move(first)), dst(mib + 3);
+      CHILD_CHECK(first.data() == nullptr && first.size() == 0 && first.as<int>().empty());
+      CHILD_EQUAL(src.size(), mib + 3);
+      CHILD_EQUAL(src.as<std::uint32_t>().size(), mib / 4);
+      const auto words = src.as<std::uint32_t>();
+      std::iota(words.begin(), words.end(), 1u);
+      haul::copy(dst.as<std::uint32_t>(), std::span<const std::uint32_t>(words)).wait();
+      CHILD_EQUAL(std::memcmp(dst.data(), src.data(), mib + 3), 0);
+      where = src.data();
+      CHILD_CHECK(where != nullptr && where != dst.data());
+    }
+    CHILD_EQUAL(haul_free(where), HAUL_EINVAL);  // the object freed it
+    CHILD_EQUAL(thrown([] { const haul::memory none(0); }), HAUL_EINVAL);
+    CHILD_EQUAL(thrown([] { const haul::memory all(SIZE_MAX); }), HAUL_ENOMEM);
+  });
+}
+
 // A forked peer that holds a pattern, reads what arrives, and ends.
 TEST(Hpp, CopiesFromAndToASpace) {
   with_both([] {

@@ -52,6 +52,9 @@ if [ -n "${E2E_HAUL:-}" ]; then
   for file in man/man1/haul.1 bash-completion/completions/haul; do
     [ -s "$usr/share/$file" ] || fail "share/$file was not installed, or is empty"
   done
+  [ -s "$usr/lib/systemd/user/haul.socket" ] || fail "haul.socket was not installed, or is empty"
+  grep -q '^ExecStart=/usr/bin/haul serve' "$usr/lib/systemd/user/haul.service" ||
+    fail "haul.service does not start the installed haul"
 fi
 
 check_output() {

@@ -198,7 +198,9 @@ class CmaEngine final : public Engine {
 
   bool available() const noexcept override { return cma::self_test() == 0; }
 
-  bool reaches(Operation, Space, Space) const noexcept override { return true; }
+  bool reaches(Operation, Space dst, Space src) const noexcept override {
+    return !is_grant(dst) && !is_grant(src);
+  }
 
   Submitted submit(const Piece& piece, std::uint64_t, Outcome& outcome) noexcept override {
     const Side dst(piece.dst_space);

@@ -160,7 +160,10 @@ TEST_F(Knobs, AllTextsAtTheirLongestFit) {
     const KnobRow& row = knob_rows()[i];
     std::string value = row.default_text;
     if (row.kind == KnobKind::number) value = std::string(62, '0') + "1";
-    if (row.kind == KnobKind::bytes) value = std::string(59, '0') + "4096";
+    if (row.kind == KnobKind::bytes) {
+      const std::string least = std::to_string(row.minimum < 4096 ? 4096 : row.minimum);
+      value = std::string(63 - least.size(), '0') + least;
+    }
     if (row.kind == KnobKind::text) {
       value = row.choices[0] == '\0' ? std::string(4095, 'x') : std::string(63, '0');
     }

@@ -48,8 +48,25 @@ TEST_F(GateTest, WithoutAMoverAllIsInline) {
     set_mover_state(state);
     EXPECT_EQ(below(), never);
     EXPECT_EQ(from(), never);
-    EXPECT_EQ(worth(), never);
+    EXPECT_EQ(worth(), 64u << 10) << "who copies much looks for the node's service";
   }
+}
+
+TEST_F(GateTest, AServiceOpensItForWhatIsMappedAlone) {
+  std::atomic<std::uint32_t> asleep{0};
+  set_mover_state(plan::MoverState::denied);
+  set_service(&asleep, false);
+  EXPECT_EQ(below(), never);
+  EXPECT_EQ(worth(), never) << "there is nothing more to look for";
+  EXPECT_LT(gate.mapped_from.load(), 1u << 20);
+  EXPECT_LE(gate.mapped_below.load(), gate.mapped_from.load());
+  EXPECT_GT(gate.mapped_asleep_from.load(), gate.mapped_from.load());
+  set_service(&asleep, true);
+  EXPECT_EQ(below(), plan::kernel_reach_from_bytes) << "private memory, through the kernel";
+  set_mover_state(plan::MoverState::awake);
+  EXPECT_LT(from(), never) << "a thread of this process is faster";
+  set_service(nullptr, false);
+  EXPECT_EQ(gate.mapped_from.load(), never);
 }
 
 TEST_F(GateTest, HeldItIsShutAndReleasedItIsAsBefore) {

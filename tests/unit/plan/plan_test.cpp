@@ -236,5 +236,76 @@ TEST(Plan, SchemesAreThePapers) {
   EXPECT_STREQ(scheme_of(plan, inputs), "SCI");
 }
 
+Inputs serviced_machine(Reach reach) {
+  Inputs inputs = near_machine();
+  inputs.service.attached = true;
+  inputs.request.service_reach = reach;
+  inputs.mapped = inputs.thresholds;
+  inputs.mapped_asleep = Thresholds{4u << 20, 4u << 20, 4u << 20};
+  inputs.request.length = 2u << 20;
+  return inputs;
+}
+
+TEST(PlanService, MappedMemoryGoesToTheService) {
+  const Inputs inputs = serviced_machine(Reach::mapped);
+  Reasons reasons;
+  const Plan plan = make_plan(inputs, &reasons);
+  EXPECT_EQ(plan.mover, Mover::service);
+  EXPECT_STREQ(inputs.engines[plan.engine].name, "cpu");
+  EXPECT_STREQ(scheme_of(plan, inputs), "MCNI");
+  EXPECT_STREQ(name_of(plan.mover), "service");
+  EXPECT_TRUE(mentions(reasons, "The node's service copies"));
+}
+
+TEST(PlanService, PrivateMemoryGoesToAThreadIfOneCanBeHad) {
+  Inputs inputs = serviced_machine(Reach::kernel);
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
+  inputs.mover = MoverState::denied;
+  inputs.thresholds = Thresholds{UINT64_MAX, UINT64_MAX, UINT64_MAX};
+  const Plan plan = make_plan(inputs, nullptr);
+  EXPECT_EQ(plan.mover, Mover::service);
+  EXPECT_STREQ(inputs.engines[plan.engine].name, "cma");
+  inputs.request.length = kernel_reach_from_bytes - 1;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
+}
+
+TEST(PlanService, WhatTheServiceCannotDoStaysHere) {
+  Inputs inputs = serviced_machine(Reach::none);
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
+  inputs.mover = MoverState::impossible;
+  Reasons reasons;
+  EXPECT_EQ(make_plan(inputs, &reasons).mover, Mover::caller);
+  EXPECT_TRUE(mentions(reasons, "haul_alloc()"));
+}
+
+TEST(PlanService, AsleepItIsWokenForLargeCopiesOnly) {
+  Inputs inputs = serviced_machine(Reach::mapped);
+  inputs.service.asleep = true;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
+  inputs.request.length = 4u << 20;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::service);
+}
+
+TEST(PlanService, GrantedMemoryIsTheServicesWhateverElse) {
+  Inputs inputs = serviced_machine(Reach::mapped);
+  inputs.request.granted = true;
+  inputs.request.length = 1;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::service);
+  inputs.request.force_inline = true;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::service);
+}
+
+TEST(PlanService, SettingsChooseBetweenThreadAndService) {
+  Inputs inputs = serviced_machine(Reach::mapped);
+  inputs.settings.mover_thread = true;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
+  inputs = serviced_machine(Reach::kernel);
+  inputs.settings.mover_service = true;
+  inputs.request.length = 4096;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::service);
+  inputs.service.attached = false;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller) << "as auto, where none is attached";
+}
+
 }  // namespace
 }  // namespace haul::plan

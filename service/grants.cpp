@@ -1,0 +1,69 @@
+// Granting, binding, and looking both up.
+#include "service/grants.hpp"
+
+#include <algorithm>
+
+#include "service/node.hpp"
+
+namespace haul::service {
+namespace {
+
+constexpr std::uint64_t user_end = std::uint64_t{1} << 47;
+
+}  // namespace
+
+const char* GrantTable::put(const wire::Grant& message) {
+  constexpr std::uint32_t all_rights = wire::may_read | wire::may_write;
+  if (message.rights == 0 || (message.rights & ~all_rights) != 0)
+    return "a grant with rights that do not exist";
+  if (message.length == 0 || message.address >= user_end ||
+      message.length > user_end - message.address)
+    return "a grant of no memory, or beyond its address space";
+  if (grants_.size() >= max_grants && grants_.find(message.index) == grants_.end())
+    return "more than 4096 grants";
+  grants_[message.index] = Grant{message.address, message.length, message.rights};
+  return nullptr;
+}
+
+const Grant* GrantTable::find(std::uint64_t index) const {
+  const auto found = grants_.find(index);
+  return found == grants_.end() ? nullptr : &found->second;
+}
+
+std::uint32_t BindingTable::count() const {
+  return static_cast<std::uint32_t>(std::count_if(
+      slots_.begin(), slots_.end(), [](const Binding& b) { return b.space != self_space; }));
+}
+
+wire::Bound bind(Node& node, Client& asker, const wire::Bind& message) {
+  wire::Bound bound;
+  bound.space = message.space;
+  bound.code = static_cast<std::int32_t>(Code::permission);
+  // Whatever comes of it, the slot's former space is over.
+  asker.bindings.clear_slot_of(message.space);
+  Key key;
+  std::copy(std::begin(message.key), std::end(message.key), key.begin());
+  const Client* owner = node.find_key(key);
+  const Grant* grant = owner == nullptr ? nullptr : owner->grants.find(message.index);
+  if (grant == nullptr) return bound;
+  asker.bindings.bind(message.space, owner->id, message.index);
+  bound.code = static_cast<std::int32_t>(Code::ok);
+  bound.rights = grant->rights;
+  bound.length = grant->length;
+  return bound;
+}
+
+Reach reach(Node& node, Client& asker, Space space, std::uint64_t address, std::uint64_t length,
+            std::uint32_t right) {
+  if (space == self_space) return Reach{Code::ok, &asker, address};
+  const Binding* binding = asker.bindings.find(space);
+  if (binding == nullptr) return Reach{};
+  Client* owner = node.find(binding->owner);
+  if (owner == nullptr) return Reach{.code = Code::peer_gone};
+  const Grant* grant = owner->grants.find(binding->index);
+  if (grant == nullptr || (grant->rights & right) == 0) return Reach{};
+  if (address > grant->length || length > grant->length - address) return Reach{};
+  return Reach{Code::ok, owner, grant->address + address};
+}
+
+}  // namespace haul::service

@@ -1,0 +1,75 @@
+// Asking the node's service how it is, and asking it to end (haul top, haul serve --status,
+// --stop).
+#pragma once
+
+#include <sys/types.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "request/wire.hpp"
+
+namespace haul::service {
+
+struct Snapshot {
+  wire::Stats stats;
+  std::vector<wire::ClientStats> clients;
+};
+
+// Nobody listens at any of the places: the ordinary case, to be told from trouble.
+struct NoService : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A connection to the running service. Not for several threads at once. Every failure is a
+// std::runtime_error whose sentence has cause and remedy; nothing waits longer than 2 s for an
+// answer, so that a stopped or broken service is an error and no hang.
+class Monitor {
+ public:
+  // At `path`, or, if that is "", at the first of the usual places where one listens. Throws
+  // NoService if there is none.
+  explicit Monitor(const std::string& path = "");
+  ~Monitor();
+  Monitor(const Monitor&) = delete;
+  Monitor& operator=(const Monitor&) = delete;
+
+  Snapshot snapshot();
+  // Asks it to end and waits until it has: its connection closed and, where its pid can be seen,
+  // its process gone. False if it has not within timeout_ms. The connection is of no use
+  // afterwards.
+  bool stop(int timeout_ms);
+
+  const std::string& socket_path() const { return path_; }
+  const std::string& version() const { return version_; }
+  pid_t pid() const { return pid_; }  // in the service's own pid namespace
+  // Whether that is this process's pid namespace too. Where it is not, or cannot be told, pid() may
+  // name another process here, or none.
+  bool pid_is_ours() const { return pidfd_ >= 0; }
+  // Whether the kernel lets the service read and write this process's memory; why_not() if it says.
+  bool reaches_memory() const { return reaches_memory_; }
+  const std::string& why_not() const { return why_not_; }
+
+ private:
+  void greet();
+  void send(const void* message, std::size_t bytes);
+  // The next message of the service; false if it has closed. Throws after 2 s.
+  bool receive(void* message, std::size_t bytes, wire::Kind wanted);
+  std::runtime_error silent() const;
+  std::string kill_remedy() const;
+
+  int fd_ = -1, pidfd_ = -1;
+  pid_t pid_ = 0;
+  pid_t seen_pid_ = 0;  // the service's as seen from here, as far as that is sure; else 0
+  bool reaches_memory_ = false;
+  std::string path_, version_, why_not_;
+};
+
+// Text from a fixed field that another process has filled: what cannot be printed becomes '?'.
+std::string printable(const char* text, std::size_t size);
+template <std::size_t size>
+std::string printable(const char (&text)[size]) {
+  return printable(text, size);
+}
+
+}  // namespace haul::service

@@ -1,0 +1,64 @@
+// Everything the service has: its clients, what is mapped of them, and the figures.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "service/client.hpp"
+#include "service/server.hpp"
+
+namespace haul::service {
+
+inline constexpr std::size_t max_clients = 200;
+
+// One thread.
+class Node {
+ public:
+  explicit Node(const Options& chosen) : options(chosen), views(chosen.map_budget_bytes) {}
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  Client& add(std::unique_ptr<Client> client);
+  // Forgets it: its flights, its mappings, its space. Its socket is the caller's to close,
+  // afterwards.
+  void remove(Client& client);
+
+  // nullptr: there is none (any more), or it is about to be dropped.
+  Client* find(std::uint64_t id);
+  Client* find_key(const Key& key);
+
+  // Sends; who does not read is condemned.
+  template <class Message>
+  void tell(Client& client, const Message& message) {
+    send(client, &message, sizeof message);
+  }
+  void say(const std::string& line) const {
+    if (options.say) options.say(line);
+  }
+
+  const Options& options;
+  Views views;
+  std::vector<std::unique_ptr<Client>> clients;
+  Tally gone;               // of the clients that have left
+  bool alarm = false;       // somebody is condemned
+  bool attend_now = false;  // what a client has sent is waited for
+  bool held_back = false;   // the latest round met a closed fence
+  std::uint64_t started_ns = 0;
+  std::uint32_t state = 2;  // wire::Stats
+  int cpu = -1;
+  std::uint64_t no_client_since_ns = 0;
+
+ private:
+  void send(Client& client, const void* message, std::size_t bytes);
+
+  std::unordered_map<std::uint64_t, Client*> by_id_;
+};
+
+// "123 (postgres)".
+std::string name_of(const Client& client);
+
+}  // namespace haul::service

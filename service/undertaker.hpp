@@ -1,0 +1,40 @@
+// Unmaps in the background: the mappings of a client that has left may take many milliseconds to
+// undo, which the others shall not wait for.
+#pragma once
+
+#include <pthread.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+
+namespace haul::service {
+
+class Undertaker {
+ public:
+  Undertaker() = default;
+  ~Undertaker();
+  Undertaker(const Undertaker&) = delete;
+  Undertaker& operator=(const Undertaker&) = delete;
+
+  // Unmaps [at, at + bytes) some time; at once where no thread can be had. Nobody may touch it.
+  void unmap(void* at, std::size_t bytes);
+
+ private:
+  struct Grave {
+    void* at;
+    std::size_t bytes;
+  };
+  static void* body(void* self);
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable called_;
+  std::deque<Grave> graves_;
+  bool stopping_ = false;
+  bool running_ = false;
+  pthread_t thread_{};
+};
+
+}  // namespace haul::service

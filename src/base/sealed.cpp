@@ -1,0 +1,164 @@
+// memfd_create, seals, mmap.
+#include "base/sealed.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/keep_errno.hpp"
+#include "base/os.hpp"
+
+namespace haul::os {
+
+namespace {
+
+std::uint64_t soft_limit(__rlimit_resource resource) noexcept {
+  const KeepErrno keep;
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  return limit.rlim_cur;
+}
+
+// Out of the numbers of the standard streams. Closes fd where it gives back another, or -errno.
+int above_streams(int fd) noexcept {
+  if (fd > STDERR_FILENO) return fd;
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  close(fd);
+  return moved < 0 ? -error : moved;
+}
+
+}  // namespace
+
+int make_sealed(const char* name, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  if (bytes > file_size_limit()) return -EFBIG;
+  int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return -errno;
+  fd = above_streams(fd);
+  if (fd < 0) return fd;
+  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
+      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    const int error = errno;
+    close(fd);
+    return -error;
+  }
+  return fd;
+}
+
+FileId file_id(int fd) noexcept {
+  const KeepErrno keep;
+  struct stat status {};
+  if (fd < 0 || fstat(fd, &status) != 0) return FileId{};
+  return FileId{status.st_dev, status.st_ino};
+}
+
+std::uint64_t file_size_limit() noexcept {
+  return soft_limit(RLIMIT_FSIZE);
+}
+
+std::uint64_t address_space_limit() noexcept {
+  return soft_limit(RLIMIT_AS);
+}
+
+int make_sealed_text(const char* name, const void* data, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return -errno;
+  if (!write_at(fd, data, bytes, 0) ||
+      fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    const int error = errno;
+    close(fd);
+    return -error;
+  }
+  return fd;
+}
+
+bool read_front(int fd, void* data, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  return pread(fd, data, bytes, 0) == static_cast<ssize_t>(bytes);
+}
+
+off_t sealed_bytes(int fd) noexcept {
+  const KeepErrno keep;
+  struct stat status {};
+  struct statfs system {};
+  const int seals = fcntl(fd, F_GET_SEALS);
+  const int mode = fcntl(fd, F_GETFL);
+  constexpr int unwritable = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || (seals & unwritable) != 0 || mode < 0 ||
+      (mode & O_ACCMODE) != O_RDWR || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+      fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) {
+    return -EINVAL;
+  }
+  return status.st_size;
+}
+
+void* reserve(std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? nullptr : at;
+}
+
+void* map_shared(void* at, std::size_t bytes, int fd, std::uint64_t offset) noexcept {
+  const KeepErrno keep;
+  const int fixed = at != nullptr ? MAP_FIXED : 0;
+  void* mapped = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | fixed, fd,
+                      static_cast<off_t>(offset));
+  return mapped == MAP_FAILED ? nullptr : mapped;
+}
+
+bool unmap_to_reserve(void* at, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  return mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+              0) != MAP_FAILED;
+}
+
+bool map_private_at(void* at, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  return mmap(at, bytes, PROT_READ | PROT_WRITE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+bool punch_hole(int fd, std::uint64_t offset, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  int result;
+  do {
+    result = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                       static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+bool remove_pages(void* at, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  return madvise(at, bytes, MADV_REMOVE) == 0;
+}
+
+bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) noexcept {
+  const KeepErrno keep;
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t part = pwrite(fd, static_cast<const char*>(data) + done, bytes - done,
+                                static_cast<off_t>(offset + done));
+    if (part <= 0) {
+      if (part < 0 && errno == EINTR) continue;
+      return false;
+    }
+    done += static_cast<std::size_t>(part);
+  }
+  return true;
+}
+
+bool random_bytes(void* buffer, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  return getrandom(buffer, bytes, GRND_NONBLOCK) == static_cast<ssize_t>(bytes);
+}
+
+}  // namespace haul::os

@@ -1,0 +1,60 @@
+// Memory with a descriptor and no name: memfds whose size is sealed, and how they are mapped.
+// Whoever maps one can never be surprised by SIGBUS because another process truncated it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace haul::os {
+
+// A close-on-exec memfd of `bytes` bytes (sparse: pages come when they are touched) that nobody can
+// shrink, grow or unseal. fd (never one of 0 to 2, where a program without standard streams would
+// write) or -errno; -EFBIG, and no SIGXFSZ, above file_size_limit(). `name` shows in
+// /proc/PID/maps.
+int make_sealed(const char* name, std::size_t bytes) noexcept;
+
+// Which file a descriptor is, for those whose descriptor others may have closed, and its number
+// reused. {0, 0}: none is open there.
+struct FileId {
+  std::uint64_t device = 0, inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+FileId file_id(int fd) noexcept;
+
+// The soft limits of this process; UINT64_MAX without.
+std::uint64_t file_size_limit() noexcept;
+std::uint64_t address_space_limit() noexcept;
+
+// One that holds `bytes` bytes of data, for good: it cannot be written any more. fd or -errno.
+int make_sealed_text(const char* name, const void* data, std::size_t bytes) noexcept;
+// Reads exactly `bytes` bytes from the front of fd. False if it has fewer or cannot be read.
+bool read_front(int fd, void* data, std::size_t bytes) noexcept;
+
+// The size of such memory as another process handed it over; -EINVAL unless it is a memfd sealed
+// against shrinking, without huge pages and writable: anything else could stall or kill its reader.
+off_t sealed_bytes(int fd) noexcept;
+
+// Address space alone: inaccessible, costs nothing, skipped by core dumps. nullptr on failure.
+void* reserve(std::size_t bytes) noexcept;
+// Maps [offset, offset + bytes) of fd shared and writable at `at` (page-aligned; whatever is mapped
+// there is replaced, in one step), or anywhere where `at` is nullptr. nullptr on failure: what was
+// there is still there.
+void* map_shared(void* at, std::size_t bytes, int fd, std::uint64_t offset) noexcept;
+// Back to reserve(). False if the kernel lacks memory for it.
+bool unmap_to_reserve(void* at, std::size_t bytes) noexcept;
+// Private zeroed memory at `at` in place of what is mapped there.
+bool map_private_at(void* at, std::size_t bytes) noexcept;
+
+// Gives the pages of a range back; they read as zero. Whole pages only.
+bool punch_hole(int fd, std::uint64_t offset, std::size_t bytes) noexcept;
+// The same through a shared mapping, with no descriptor. False also for locked memory (mlock).
+bool remove_pages(void* at, std::size_t bytes) noexcept;
+// All of data to fd at offset. False on failure.
+bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) noexcept;
+
+// Fills a buffer with random bytes of the kernel's. False where it has none.
+bool random_bytes(void* buffer, std::size_t bytes) noexcept;
+
+}  // namespace haul::os

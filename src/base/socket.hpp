@@ -1,0 +1,47 @@
+// Unix sockets that keep message boundaries and carry descriptors (SOCK_SEQPACKET). Nothing here
+// raises SIGPIPE; sends never block.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace haul::os {
+
+inline constexpr unsigned max_packet_fds = 4;
+
+// A socket that listens at `path` (mode 0600). A socket file that nobody listens to is replaced.
+// fd, -EADDRINUSE if somebody does, or -errno. Non-blocking, close-on-exec.
+int listen_at(const char* path) noexcept;
+// The next who connects: fd (non-blocking, close-on-exec), -EAGAIN if none waits, or -errno.
+int accept_from(int listener) noexcept;
+// Connects without waiting: fd (non-blocking, close-on-exec), or -errno (-ENOENT, -ECONNREFUSED:
+// nobody listens; -EAGAIN: too many wait).
+int connect_to(const char* path) noexcept;
+
+// Who connected (of an accepted socket), or who called listen() (of a connected one).
+struct Peer {
+  pid_t pid = 0;  // as seen from here; 0 if it has none in this pid namespace
+  unsigned uid = ~0u;
+};
+bool peer_of(int fd, Peer* peer) noexcept;
+// A pidfd of who connected; -errno where it cannot be had. (SO_PEERPIDFD, else pidfd_open.)
+int peer_pidfd(int fd) noexcept;
+
+// Sends one packet with `fd_count` descriptors. Bytes, or -errno: -EAGAIN if the other side does
+// not read, -EPIPE or -ECONNRESET if it is gone.
+ssize_t send_packet(int fd, const void* data, std::size_t bytes, const int* fds = nullptr,
+                    unsigned fd_count = 0) noexcept;
+// Receives one packet and up to max_packet_fds descriptors into fds (close-on-exec; *fd_count of
+// them, the caller's to close). Bytes, 0 when the other side has closed, -EAGAIN if nothing waits,
+// -EMSGSIZE for a packet longer than `bytes` (it is dropped, its descriptors closed), or -errno.
+ssize_t receive_packet(int fd, void* data, std::size_t bytes, int* fds,
+                       unsigned* fd_count) noexcept;
+
+// Sleeps until fd can be read or has been closed by the other side. 1, 0 after timeout_ms (-1:
+// never), or -errno.
+int wait_readable(int fd, int timeout_ms) noexcept;
+// Makes both sides read "closed"; the descriptor itself stays.
+void shut_socket(int fd) noexcept;
+
+}  // namespace haul::os

@@ -1,0 +1,65 @@
+// The arena: memory of this process that other processes can be let into. One sealed memfd behind
+// one reserved range of addresses; haul_alloc() and haul_free() give out pages of it. Address base
+// + x is byte x of the memfd, so that whoever maps the memfd finds every address by one addition.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.hpp"
+
+namespace haul {
+
+// What every copy asks first: does a range lie in the arena? Written once, when the arena is made
+// (again in a child of fork, whose arena is another; in a child by a bare clone, which no handler
+// tells, it is its parent's until the child first calls a function of the arena).
+struct ArenaBounds {
+  std::atomic<std::uintptr_t> base{0};
+  std::atomic<std::size_t> bytes{0};  // 0: there is none
+
+  // Lies [address, address + length) in this process's own arena? (Whether it was allocated is not
+  // asked.) Wait-free. An empty range does.
+  bool contains(std::uintptr_t address, std::size_t length) const noexcept {
+    const std::size_t size = bytes.load(std::memory_order_acquire);
+    const std::uintptr_t offset = address - base.load(std::memory_order_relaxed);
+    return offset < size && length <= size - offset;
+  }
+};
+extern constinit ArenaBounds arena_bounds;
+
+// Zeroed pages, page-aligned, at the lowest addresses that are free; nullptr with *error
+// (no_memory: address space, descriptors or memory exhausted; invalid: 0 bytes or more than the
+// arena has). Thread-safe; takes a lock, with signals blocked, and makes system calls. Calls no
+// malloc (but for what pthread_atfork() does, once, before the lock). The lock is held for nothing
+// that waits.
+void* arena_allocate(std::size_t bytes, Error* error) noexcept;
+
+// Frees what arena_allocate() returned, at once: the pages go back to the system. invalid for any
+// other address, also one freed already; io if the kernel refuses to take the pages: they are as
+// they were. In a child of fork memory of the parent's arena is only forgotten: the parent still
+// has it.
+Code arena_free(void* address, Error* error) noexcept;
+
+// The memfd, base and size of this process's arena for the service; fd -1 if there is none (yet),
+// or if the program has closed the descriptor. Takes no lock: movers may ask while a thread forks.
+struct ArenaView {
+  int fd = -1;
+  std::uintptr_t base = 0;
+  std::size_t bytes = 0;
+};
+ArenaView arena_view() noexcept;
+
+// Runs when the arena is made, on the thread that made it, without the arena's lock: the link to
+// the service hands it over. Set before any allocation.
+using ArenaHook = void (*)() noexcept;
+void on_arena_made(ArenaHook hook) noexcept;
+
+// Around fork, so that the child finds the lock free and the tables whole. The first allocation
+// registers them; nobody else need call them. The child's first allocation makes an arena of its
+// own; what it inherited stays mapped, shared with its parent.
+void arena_before_fork() noexcept;
+void arena_after_fork_parent() noexcept;
+void arena_after_fork_child() noexcept;
+
+}  // namespace haul

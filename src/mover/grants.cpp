@@ -1,0 +1,292 @@
+// The tables of what was granted and what may be named, and questions to the service.
+#include "mover/grants.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/os.hpp"
+#include "base/sealed.hpp"
+#include "engine/spaces.hpp"
+#include "mover/service_link.hpp"
+
+namespace haul {
+namespace {
+
+constexpr unsigned attach_ms = 2500;
+constexpr std::uint64_t answer_ns = 5'000'000'000;
+constexpr char magic[8] = {'h', 'a', 'u', 'l', 'g', 'r', 'n', 't'};
+
+// What the memfd of a capability holds.
+struct KeyFile {
+  char magic[8];
+  std::uint8_t key[wire::key_bytes];
+};
+
+struct Binding {
+  Space space = self_space;  // self_space: free
+  std::uint8_t key[wire::key_bytes] = {};
+  std::uint64_t index = 0;
+};
+
+constinit pthread_mutex_t tables = PTHREAD_MUTEX_INITIALIZER;     // all below
+constinit pthread_mutex_t questions = PTHREAD_MUTEX_INITIALIZER;  // one is asked at a time
+constinit wire::Grant* granted = nullptr;                         // max_grants; index 0: free
+constinit Binding bindings[max_spaces];                           // by the space's slot
+constinit std::uint8_t own_key[wire::key_bytes] = {};
+constinit bool has_key = false;
+constinit int key_fd = -1;
+
+class Hold {
+ public:
+  explicit Hold(pthread_mutex_t& mutex) noexcept : mutex_(mutex) {
+    os::block_signals(&saved_);
+    pthread_mutex_lock(&mutex_);
+  }
+  ~Hold() {
+    pthread_mutex_unlock(&mutex_);
+    os::restore_signals(saved_);
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  pthread_mutex_t& mutex_;
+  os::SignalMask saved_;
+};
+
+// The answer that the asking thread waits for.
+enum class Answer : std::uint32_t { idle, awaited, given, lost };
+constinit std::atomic<Answer> answer{Answer::idle};
+constinit wire::Bound last_bound;               // written before `given` is
+constinit std::atomic<std::uint64_t> asked{0};  // what about: a space, or a grant's index
+
+void give(Answer what, std::uint64_t about) noexcept {
+  if (what == Answer::given && asked.load(std::memory_order_relaxed) != about) return;
+  Answer expected = Answer::awaited;
+  // Release: pairs with the acquire load in ask().
+  if (answer.compare_exchange_strong(expected, what, std::memory_order_release)) {
+    os::futex_wake(reinterpret_cast<std::atomic<std::uint32_t>*>(&answer), 1);
+  }
+}
+
+// Sends a question and waits for its answer. closed: there is no service (any more).
+template <class Message>
+Code ask(const Message& message, std::uint64_t about) noexcept {
+  asked.store(about, std::memory_order_relaxed);
+  answer.store(Answer::awaited, std::memory_order_release);
+  Code code = tell_service(&message, sizeof message);
+  const std::uint64_t deadline = now_ns() + answer_ns;
+  while (code == Code::ok && answer.load(std::memory_order_acquire) == Answer::awaited) {
+    if (now_ns() >= deadline) code = Code::timed_out;
+    os::futex_wait(reinterpret_cast<std::atomic<std::uint32_t>*>(&answer),
+                   static_cast<std::uint32_t>(Answer::awaited), 100'000'000);
+  }
+  if (answer.exchange(Answer::idle, std::memory_order_acquire) == Answer::lost) return Code::closed;
+  return code;
+}
+
+Error unanswered(Code code) noexcept {
+  if (code == Code::timed_out) {
+    return make_error(
+        code, 0,
+        "The node's service does not answer; is it stopped? It may still be using the "
+        "memory.");
+  }
+  return make_error(Code::again, 0, "The node's service has just gone; try again.");
+}
+
+// Locked (tables).
+void make_key() noexcept {
+  if (has_key) return;
+  if (!os::random_bytes(own_key, sizeof own_key)) {
+    const std::uint64_t poor[2] = {now_ns(),
+                                   ticks()};  // a kernel without randomness: very early boot
+    std::memcpy(own_key, poor, sizeof own_key);
+  }
+  has_key = true;
+}
+
+// Locked (tables).
+Code make_key_fd(Error* error) noexcept {
+  make_key();
+  if (key_fd >= 0) return Code::ok;
+  KeyFile file{};
+  std::memcpy(file.magic, magic, sizeof magic);
+  std::memcpy(file.key, own_key, sizeof own_key);
+  key_fd = os::make_sealed_text("haul-grant", &file, sizeof file);
+  if (key_fd >= 0) return Code::ok;
+  *error = make_error(Code::no_memory, -key_fd,
+                      "No descriptor for the capability can be made (%s); raise ulimit -n.",
+                      describe_errno(-key_fd));
+  key_fd = -1;
+  return Code::no_memory;
+}
+
+// Locked (tables).
+wire::Grant* find(std::uint64_t index) noexcept {
+  for (std::size_t i = 0; granted != nullptr && i < max_grants; ++i) {
+    if (granted[i].index == index) return &granted[i];
+  }
+  return nullptr;
+}
+
+wire::Bind bind_of(const Binding& binding) noexcept {
+  wire::Bind message;
+  message.space = binding.space;
+  std::memcpy(message.key, binding.key, sizeof message.key);
+  message.index = binding.index;
+  return message;
+}
+
+}  // namespace
+
+Expected<Capability> share(std::uintptr_t address, std::size_t length,
+                           std::uint32_t rights) noexcept {
+  Error error;
+  if (await_service(attach_ms, &error) != Code::ok) return error;
+  wire::Grant grant;
+  grant.rights = rights;
+  grant.address = address;
+  grant.length = length;
+  while (grant.index == 0 && os::random_bytes(&grant.index, sizeof grant.index)) {
+  }
+  if (grant.index == 0) grant.index = ticks() | 1;
+  Capability capability;
+  {
+    const Hold hold(tables);
+    if (make_key_fd(&error) != Code::ok) return error;
+    if (granted == nullptr)
+      granted = static_cast<wire::Grant*>(os::map_anonymous(max_grants * sizeof(wire::Grant)));
+    wire::Grant* room = find(0);
+    if (room == nullptr) {
+      return make_error(Code::no_memory, 0,
+                        "%zu grants are out, the most there can be; take some back "
+                        "with haul_unshare().",
+                        max_grants);
+    }
+    *room = grant;
+    capability = Capability{key_fd, grant.index};
+  }
+  // If the service goes just now, the next one is told.
+  tell_service(&grant, sizeof grant);
+  return capability;
+}
+
+Code unshare(std::uint64_t index, Error* error) noexcept {
+  {
+    const Hold hold(tables);
+    wire::Grant* grant = index != 0 ? find(index) : nullptr;
+    if (grant == nullptr) {
+      *error = make_error(Code::invalid, 0,
+                          "This is no grant of this process, or it was taken back already.");
+      return Code::invalid;
+    }
+    *grant = wire::Grant{};
+  }
+  wire::Withdraw message;
+  message.index = index;
+  const Hold one(questions);
+  const Code code = ask(message, index);
+  if (code != Code::timed_out) return Code::ok;  // closed: nobody is left who could use it
+  *error = unanswered(code);
+  return code;
+}
+
+Expected<Space> open_grant(const Capability& grant, std::size_t* length) noexcept {
+  KeyFile file{};
+  if (!os::read_front(grant.fd, &file, sizeof file) ||
+      std::memcmp(file.magic, magic, sizeof magic) != 0) {
+    return make_error(Code::invalid, 0,
+                      "Descriptor %d is no grant of haul's; pass the one that came with it.",
+                      grant.fd);
+  }
+  Error error;
+  if (await_service(attach_ms, &error) != Code::ok) return error;
+  auto space = open_grant_space();
+  if (!space) return space.error();
+  Binding binding;
+  binding.space = *space;
+  std::memcpy(binding.key, file.key, sizeof binding.key);
+  binding.index = grant.index;
+  const Hold one(questions);
+  const Code code = ask(bind_of(binding), *space);
+  const wire::Bound bound = last_bound;
+  if (code == Code::ok && bound.code == 0) {
+    const Hold hold(tables);
+    bindings[*space % max_spaces] = binding;
+    *length = bound.length;
+    return *space;
+  }
+  close_space(*space);
+  if (code != Code::ok) return unanswered(code);
+  return make_error(Code::permission, 0,
+                    "The service knows no such grant: it was taken back, or its process is gone.");
+}
+
+void forget_grant(Space space) noexcept {
+  {
+    const Hold hold(tables);
+    Binding& binding = bindings[space % max_spaces];
+    if (binding.space != space) return;
+    binding = Binding{};
+  }
+  wire::Unbind message;
+  message.space = space;
+  tell_service(&message, sizeof message);
+}
+
+void grant_key(std::uint8_t (&key)[wire::key_bytes]) noexcept {
+  const Hold hold(tables);
+  make_key();
+  std::memcpy(key, own_key, sizeof key);
+}
+
+void resend_grants() noexcept {
+  const Hold hold(tables);
+  for (std::size_t i = 0; granted != nullptr && i < max_grants; ++i) {
+    if (granted[i].index != 0) tell_service(&granted[i], sizeof granted[i]);
+  }
+  for (const Binding& binding : bindings) {
+    if (binding.space == self_space) continue;
+    const wire::Bind message = bind_of(binding);
+    tell_service(&message, sizeof message);
+  }
+}
+
+void answer_bound(const wire::Bound& bound) noexcept {
+  if (asked.load(std::memory_order_relaxed) != bound.space) return;  // of resend_grants()
+  last_bound = bound;
+  give(Answer::given, bound.space);
+}
+
+void answer_withdrawn(const wire::Withdrawn& withdrawn) noexcept {
+  give(Answer::given, withdrawn.index);
+}
+
+void fail_requests() noexcept {
+  give(Answer::lost, 0);
+}
+
+void lock_grants() noexcept {
+  pthread_mutex_lock(&tables);
+}
+
+void unlock_grants() noexcept {
+  pthread_mutex_unlock(&tables);
+}
+
+void forget_grants() noexcept {
+  tables = PTHREAD_MUTEX_INITIALIZER;
+  questions = PTHREAD_MUTEX_INITIALIZER;
+  answer.store(Answer::idle, std::memory_order_relaxed);
+  for (std::size_t i = 0; granted != nullptr && i < max_grants; ++i) granted[i] = wire::Grant{};
+  os::close_fd(key_fd);
+  key_fd = -1;
+  has_key = false;
+}
+
+}  // namespace haul

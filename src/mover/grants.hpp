@@ -1,0 +1,55 @@
+// Grants: memory of this process that others may name in their requests to the node's service, and
+// memory of others that this process may name. A capability is a descriptor (whose memory: a sealed
+// memfd that holds the granting process's 128-bit key) and an index (which part of it: 64 bits that
+// cannot be guessed). The service checks both; no process ever maps another's memory or names its
+// pid.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "base/extent.hpp"
+#include "request/wire.hpp"
+
+namespace haul {
+
+inline constexpr std::size_t max_grants = 4096;
+
+struct Capability {
+  int fd = -1;  // haul's own, the same for every grant of the process
+  std::uint64_t index = 0;
+};
+
+// Lets others name [address, address + length). rights: wire::may_read | wire::may_write. Waits for
+// a service to be attached. not_supported: there is none; no_memory: max_grants, descriptors.
+Expected<Capability> share(std::uintptr_t address, std::size_t length,
+                           std::uint32_t rights) noexcept;
+
+// Takes it back. When it returns ok nothing reads or writes there any more for somebody else.
+// invalid: no grant of this process; timed_out: the service does not answer, and may still be at
+// it.
+Code unshare(std::uint64_t index, Error* error) noexcept;
+
+// A space for memory that another process has granted; *length: how many bytes. permission: the
+// service knows no such grant (withdrawn, or its process is gone).
+Expected<Space> open_grant(const Capability& grant, std::size_t* length) noexcept;
+// Tells the service that a space of open_grant() is closed.
+void forget_grant(Space space) noexcept;
+
+// ---- the link's (service_link.cpp) ----
+// This process's key, made when it is first asked for.
+void grant_key(std::uint8_t (&key)[wire::key_bytes]) noexcept;
+// A new service learns what the former one knew.
+void resend_grants() noexcept;
+void answer_bound(const wire::Bound& bound) noexcept;
+void answer_withdrawn(const wire::Withdrawn& withdrawn) noexcept;
+// The service is gone: whoever waits for an answer gets none.
+void fail_requests() noexcept;
+
+// Around fork. A child has granted nothing; what it may name of others it still may.
+void lock_grants() noexcept;
+void unlock_grants() noexcept;
+void forget_grants() noexcept;
+
+}  // namespace haul

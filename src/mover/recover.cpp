@@ -1,0 +1,84 @@
+// Finding the chunks that a dead service had claimed.
+#include "mover/recover.hpp"
+
+#include <bit>
+
+#include "base/os.hpp"
+#include "mover/help.hpp"
+#include "mover/worker.hpp"
+#include "request/rings.hpp"
+
+namespace haul {
+namespace {
+
+bool is_local(const Job& job) noexcept {
+  return job.dst_space == self_space && job.src_space == self_space;
+}
+
+bool pending(const Ring& ring, std::uint64_t seq) noexcept {
+  return State::seq(ring.state_word(seq).load(std::memory_order_acquire)) < seq;
+}
+
+// Calls act(job) for each unfinished request of the service's, oldest first.
+template <class Act>
+void for_each_unfinished(Ring& ring, Act act) noexcept {
+  const std::uint64_t end = ring.next_seq();
+  for (std::uint64_t seq = ring.first_unfinished(end); seq < end; ++seq) {
+    Job job;
+    if (pending(ring, seq) && ring.read(seq, &job) && job.service) act(job);
+  }
+}
+
+void abandon(Ring& ring, const Job& job, unsigned chunk) noexcept {
+  ChunkRun run(ring, job, chunk);
+  run.abandon(Code::io);
+  run.report();
+}
+
+// What the service had claimed and not reported. Helpers are kept off meanwhile, so whatever chunk
+// is claimed was its. A chunk is copied anew from its beginning: the request has not ended, so its
+// memory is still its own, and sides that overlap are never the service's.
+void finish_orphans(Ring& ring) noexcept {
+  // Sequentially consistent, both: pairs with HelpsService.
+  ring.recovering.store(1, std::memory_order_seq_cst);
+  while (ring.helpers.load(std::memory_order_seq_cst) != 0) os::yield();
+  for_each_unfinished(ring, [&](const Job& job) {
+    std::uint32_t orphans = ring.tenancy(job.seq).unreported(job.chunks);
+    for (; orphans != 0; orphans &= orphans - 1) {
+      const auto chunk = static_cast<unsigned>(std::countr_zero(orphans));
+      if (is_local(job)) {
+        run_here(ring, job, chunk);
+      } else {
+        abandon(ring, job, chunk);
+      }
+    }
+  });
+  ring.recovering.store(0, std::memory_order_seq_cst);
+}
+
+// What nobody had claimed.
+void finish_rest(Ring& ring) noexcept {
+  for_each_unfinished(ring, [&](const Job& job) {
+    if (is_local(job)) {
+      wait_for(ring, job.seq, no_deadline);
+      return;
+    }
+    const Tenancy tenancy = ring.tenancy(job.seq);
+    for (int chunk = tenancy.claim(job.chunks); chunk >= 0; chunk = tenancy.claim(job.chunks))
+      abandon(ring, job, static_cast<unsigned>(chunk));
+  });
+}
+
+}  // namespace
+
+void recover_from_service() noexcept {
+  const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Ring& ring = ring_table.ring(i);
+    if (ring.abandoned.load(std::memory_order_relaxed)) continue;
+    finish_orphans(ring);
+    finish_rest(ring);
+  }
+}
+
+}  // namespace haul

@@ -1,0 +1,14 @@
+// When the node's service is gone: what it had begun and what it had not is finished by this
+// process.
+#pragma once
+
+namespace haul {
+
+// Finishes every request that was the service's. Copies within this process are made anew, chunk by
+// chunk, where the service had not reported them; those that name granted memory fail with
+// Code::io, good as far as their blocks were shown. To be called once the service cannot touch this
+// process's memory any more (its socket reads "closed"), the gate says that there is none, and
+// await_publishers() has returned. Takes no lock of the gate: a fork may hold it and wait for us.
+void recover_from_service() noexcept;
+
+}  // namespace haul

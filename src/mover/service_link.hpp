@@ -1,0 +1,54 @@
+// This process's link to the node's service (service/): found when a dedicated core is wanted,
+// tended by a thread that sleeps on the socket, and given up when the service is gone. Paper 000,
+// III-B.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.hpp"
+
+namespace haul {
+
+// Asks whether a service listens, if none is attached: one connect() a place, at most five times a
+// second. True if one is attached, or is being attached by the thread that this call has started.
+// HAUL_SERVICE_USE=off, HAUL_PLAN_MOVER=caller and thread: never.
+bool look_for_service() noexcept;
+
+// Does so, and waits up to timeout_ms until it is attached.
+Code await_service(unsigned timeout_ms, Error* error) noexcept;
+
+// Wakes an attached service that sleeps. A system call, if it does.
+void wake_service() noexcept;
+// The same amid a publish: *bell says that it sleeps.
+void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept;
+
+// Sends a message over the link. closed if there is none.
+Code tell_service(const void* message, std::size_t bytes, const int* fds = nullptr,
+                  unsigned fd_count = 0) noexcept;
+
+// Ends the link, before the process exits. What is in flight has been finished.
+void leave_service() noexcept;
+
+// Around fork. The child has no link: its first request for a dedicated core looks for one.
+void lock_service_link() noexcept;
+void unlock_service_link() noexcept;
+void forget_service_link() noexcept;
+
+// Runs on the link's thread when it is attached for the first time: tune/ loads stored figures
+// there.
+using ServiceHook = void (*)();
+void on_service_attached(ServiceHook hook) noexcept;
+
+enum class ServiceState : std::uint32_t { none = 0, awake = 1, asleep = 2 };
+struct ServiceStatus {
+  ServiceState state = ServiceState::none;
+  int pid = -1;  // in its own pid namespace
+  bool reaches_memory = false;
+  std::uint64_t chunks = 0;  // of this process that it has moved
+  char sentence[Error::sentence_bytes] = {};
+};
+void service_status(ServiceStatus* status) noexcept;
+
+}  // namespace haul

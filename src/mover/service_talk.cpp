@@ -1,0 +1,107 @@
+// Places, hello, answers.
+#include "mover/service_talk.hpp"
+
+#include <haul/haul.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/clock.hpp"
+#include "base/knobs.hpp"
+#include "base/os.hpp"
+#include "base/sealed.hpp"
+#include "base/socket.hpp"
+#include "mover/grants.hpp"
+#include "request/service_socket.hpp"
+
+namespace haul {
+namespace {
+
+constexpr int answer_ms = 2000;  // a service that is stopped must not hold anybody up
+
+// What the service reads to learn whether it may, and whether this is the process it takes it for.
+constinit std::atomic<std::uint64_t> probe_word{0};
+
+bool say_hello(int fd, const SharedTable& table, const ArenaView& arena) noexcept {
+  wire::Hello hello;
+  std::snprintf(hello.version, sizeof hello.version, "%d.%d.%d", HAUL_VERSION_MAJOR,
+                HAUL_VERSION_MINOR, HAUL_VERSION_PATCH);
+  char name[64];
+  if (os::read_file("/proc/self/comm", name, sizeof name) > 0) {
+    name[std::strcspn(name, "\n")] = '\0';
+    std::snprintf(hello.name, sizeof hello.name, "%.15s", name);
+  }
+  hello.weight = static_cast<std::uint32_t>(knob_number(Knob::service_weight));
+  grant_key(hello.key);
+  if (arena.fd >= 0) {
+    hello.arena_base = arena.base;
+    hello.arena_bytes = arena.bytes;
+  }
+  std::uint64_t value = ticks();
+  os::random_bytes(&value, sizeof value);
+  probe_word.store(value, std::memory_order_seq_cst);
+  hello.probe_address = reinterpret_cast<std::uintptr_t>(&probe_word);
+  hello.probe_value = value;
+  const int fds[] = {table.fd, arena.fd};
+  return os::send_packet(fd, &hello, sizeof hello, fds, arena.fd >= 0 ? 2 : 1) ==
+         static_cast<ssize_t>(sizeof hello);
+}
+
+}  // namespace
+
+int connect_to_service() noexcept {
+  char path[socket_path_bytes];
+  int result = -ENOENT;
+  for (unsigned place = 0; service_socket_path(place, path); ++place) {
+    const int fd = os::connect_to(path);
+    os::Peer peer;
+    if (fd >= 0 && os::peer_of(fd, &peer) && peer.uid == os::user_id()) return fd;
+    os::close_fd(fd);
+    // Another user's would see our memory.
+    if (fd >= 0) result = -EPERM;
+    if (fd < 0 && fd != -ENOENT) result = fd;
+  }
+  return result;
+}
+
+Expected<wire::Welcome> greet_service(int fd, const SharedTable& table,
+                                      ArenaView* arena) noexcept {
+  *arena = arena_view();
+  if (arena->fd < 0) arena->bytes = 0;
+  if (!say_hello(fd, table, *arena)) {
+    return make_error(Code::closed, 0,
+                      "The service closed the connection at once; its messages say why.");
+  }
+  if (os::wait_readable(fd, answer_ms) <= 0) {
+    return make_error(Code::timed_out, 0,
+                      "A service listens but does not answer; is it stopped, or overloaded?");
+  }
+  ServiceMessage message;
+  std::size_t bytes = 0;
+  wire::Welcome welcome;
+  wire::Refused refused;
+  if (!receive_from_service(fd, &message, &bytes)) {
+    return make_error(Code::closed, 0,
+                      "The service closed the connection at once; its messages say why.");
+  }
+  if (read_as(message, bytes, &refused)) return error_of(refused);
+  if (read_as(message, bytes, &welcome)) return welcome;
+  return make_error(
+      Code::io, 0, "The service's answer is not understood: it is of another version; restart it.");
+}
+
+bool receive_from_service(int fd, ServiceMessage* message, std::size_t* bytes) noexcept {
+  int fds[os::max_packet_fds];
+  unsigned count = 0;
+  const ssize_t got = os::receive_packet(fd, message->bytes, sizeof message->bytes, fds, &count);
+  for (unsigned i = 0; i < count; ++i) os::close_fd(fds[i]);
+  *bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
+  return got == -EAGAIN || got >= static_cast<ssize_t>(sizeof message->kind);
+}
+
+Error error_of(const wire::Refused& refused) noexcept {
+  return make_error(Code::permission, 0, "The node's service refuses this process: %.*s",
+                    static_cast<int>(sizeof refused.sentence), refused.sentence);
+}
+
+}  // namespace haul

@@ -1,0 +1,40 @@
+// What this process says to the node's service, and hears from it, while the link is made.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "memory/arena.hpp"
+#include "request/sharing.hpp"
+#include "request/wire.hpp"
+
+namespace haul {
+
+// Connects to whoever of our own user listens at one of the places. fd, or -errno.
+int connect_to_service() noexcept;
+
+// Says hello, hands the rings and the arena over, and waits (2 s at most) for the answer. *arena: what
+// was handed over.
+Expected<wire::Welcome> greet_service(int fd, const SharedTable& table, ArenaView* arena) noexcept;
+
+union ServiceMessage {
+  wire::Kind kind;
+  char bytes[wire::max_message_bytes];
+};
+
+// One packet, *bytes of it (0: none has come). False when the other side has closed.
+bool receive_from_service(int fd, ServiceMessage* message, std::size_t* bytes) noexcept;
+
+// Is it a T? Then *to is it.
+template <class T>
+bool read_as(const ServiceMessage& message, std::size_t bytes, T* to) noexcept {
+  if (message.kind != to->kind || bytes != sizeof *to) return false;
+  std::memcpy(to, message.bytes, sizeof *to);
+  return true;
+}
+
+// A refusal as a sentence.
+Error error_of(const wire::Refused& refused) noexcept;
+
+}  // namespace haul

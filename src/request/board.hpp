@@ -1,0 +1,37 @@
+// What a process shares with the node's service: one sealed memfd with the board in front and a
+// place for each ring behind it. Paper 000, III-B.2: "request and completion queues" that both map.
+//
+// The service treats every byte of it as hostile input: it may change at any time to anything.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "request/ring.hpp"
+
+namespace haul {
+
+inline constexpr std::uint32_t max_rings = 1024;
+
+struct alignas(4096) Board {
+  // 1: the service sleeps, or is about to, so whoever publishes must ring its bell (a packet on the
+  // socket), once: the process exchanges it to 0. The service stores 1, issues a global membarrier
+  // (the process is registered for those) and looks at the rings once more.
+  alignas(64) std::atomic<std::uint32_t> asleep;
+  // How many chunks of this process the service has moved; for the process's own statistics.
+  std::atomic<std::uint64_t> chunks;
+  // ns from a submitter's store of a line to its arrival at the service's core, a running median;
+  // 0: not known. (The distance of the two cores is about twice that.)
+  std::atomic<std::uint32_t> line_ns;
+
+  // Written by the process: which rings lie in this memory. The service looks at no other.
+  alignas(64) std::atomic<std::uint64_t> shared[max_rings / 64];
+};
+
+inline constexpr std::size_t ring_offset(std::uint32_t index) noexcept {
+  return sizeof(Board) + std::size_t{index} * sizeof(Ring);
+}
+inline constexpr std::size_t shared_table_bytes = ring_offset(max_rings);
+
+}  // namespace haul

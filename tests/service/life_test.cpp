@@ -1,0 +1,224 @@
+// Sleeping and waking, sharing fairly, stopping.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "service/fake.hpp"
+#include "service/work.hpp"
+
+namespace haul::service_test {
+namespace {
+
+service::Options sleepy() {
+  service::Options options;
+  options.spin_ns = 50'000;
+  return options;
+}
+
+TEST(ServiceLife, SleepsAndIsRungAwake) {
+  Service service(sleepy());
+  Fake client(service.path());
+  unsigned slept = 0;
+  for (unsigned i = 0; i < 300; ++i) {
+    if (i % 3 == 0) {
+      const std::uint64_t end = now_ns() + 10'000'000'000;
+      while (client.board().asleep.load() == 0 && now_ns() < end) usleep(100);
+    }
+    slept += client.board().asleep.load();
+    ASSERT_EQ(client.run(Fake::copy_job(client.arena(), client.arena() + 4096, 100)), Code::ok)
+        << i;
+  }
+  EXPECT_GE(slept, 100u);
+}
+
+TEST(ServiceLife, NoBellIsLostAtTheMomentOfFallingAsleep) {
+  service::Options options;
+  options.spin_ns = 0;
+  Service service(options);
+  Fake client(service.path());
+  for (unsigned i = 0; i < 20'000; ++i) {
+    Job job = Fake::copy_job(client.arena(), client.arena() + 4096, 64);
+    while (!client.ring().has_room()) {
+    }
+    client.ring().publish(job, nullptr);
+    os::compiler_barrier();  // as the library does: the service's barrier is the other half
+    client.ring_bell();
+    ASSERT_EQ(client.wait(job.seq), Code::ok) << i;
+  }
+}
+
+TEST(ServiceLife, AsleepItIsAskedWithoutWaking) {
+  Service service(sleepy());
+  Fake client(service.path());
+  const std::uint64_t end = now_ns() + 10'000'000'000;
+  while (client.board().asleep.load() == 0 && now_ns() < end) usleep(100);
+  for (unsigned i = 0; i < 5; ++i) {
+    EXPECT_EQ(service.stats().state, 2u);
+    EXPECT_EQ(service.stats().cpu, -1);
+  }
+}
+
+TEST(ServiceLife, AStoppedClientStopsNobody) {
+  Service service;
+  const pid_t child = fork();
+  if (child == 0) {
+    Fake client(service.path());
+    for (;;) client.submit(Fake::copy_job(client.arena(), client.arena() + mib, mib / 2));
+  }
+  usleep(20'000);
+  kill(child, SIGSTOP);
+  Fake other(service.path());
+  for (unsigned i = 0; i < 100; ++i)
+    EXPECT_EQ(other.run(Fake::copy_job(other.arena(), other.arena() + mib, 4096)), Code::ok);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+// Bytes are counted, not time: what a client with large copies moves while another waits for a
+// small one is a few quanta, however large its requests are.
+TEST(ServiceLife, ALargeCopyDelaysOthersByAQuantum) {
+  Service service;
+  FakeOptions options;
+  options.arena_bytes = 256 * mib;
+  Fake large(service.path(), options), small(service.path());
+  std::memset(large.arena(), 1, 256 * mib);
+  const Job job = Fake::copy_job(large.arena_address(128 * mib), large.arena_address(), 64 * mib);
+  const std::uint64_t first = large.submit(job);
+  std::uint64_t last = first;
+  for (unsigned i = 0; i < 60; ++i) last = large.submit(job);
+  const auto moved = [&] {
+    std::uint64_t bytes = 0, seq = first;
+    for (; seq < last && large.ended(seq); ++seq) bytes += 64 * mib;
+    return bytes + large.ring().tenancy(seq).visible_prefix(job.chunks);
+  };
+  std::vector<std::uint64_t> meanwhile;
+  for (unsigned i = 0; i < 100 && !large.ended(last); ++i) {
+    const std::uint64_t before = moved();
+    const std::uint64_t seq =
+        small.submit(Fake::copy_job(small.arena_address(), small.arena_address(4096), 4096));
+    ASSERT_EQ(small.wait(seq), Code::ok);
+    meanwhile.push_back(moved() - before);
+  }
+  ASSERT_GT(meanwhile.size(), 20u);
+  // The median: this process may be kept from looking for a while.
+  std::nth_element(meanwhile.begin(),
+                   meanwhile.begin() + static_cast<std::ptrdiff_t>(meanwhile.size() / 2),
+                   meanwhile.end());
+  EXPECT_LE(meanwhile[meanwhile.size() / 2], 8 * 256 * 1024u);
+}
+
+// Two clients that always want more move bytes by their weights.
+TEST(ServiceLife, WeightsDecideTheShares) {
+  Service service;
+  FakeOptions options;
+  options.arena_bytes = 4 * mib;
+  options.weight = 10;
+  Fake light(service.path(), options);
+  options.weight = 40;
+  Fake heavy(service.path(), options);
+  Fake* both[] = {&light, &heavy};
+
+  const std::uint64_t end = now_ns() + 600'000'000;
+  while (now_ns() < end) {
+    for (unsigned i = 0; i < 2; ++i) {
+      Fake& client = *both[i];
+      if (!client.ring().has_room()) continue;
+      client.submit(Fake::copy_job(client.arena_address(2 * mib), client.arena_address(), mib));
+    }
+  }
+  std::vector<wire::ClientStats> clients;
+  service.stats(&clients);
+  ASSERT_EQ(clients.size(), 2u);
+  if (clients[0].weight != 10) std::swap(clients[0], clients[1]);
+  EXPECT_GT(clients[1].mapped_copy_bytes, 3 * clients[0].mapped_copy_bytes);
+  EXPECT_LT(clients[1].mapped_copy_bytes, 5 * clients[0].mapped_copy_bytes);
+}
+
+TEST(ServiceLife, QuantaHaveAFloor) {
+  EXPECT_EQ(service::quantum_of(10), 256 * 1024);
+  EXPECT_EQ(service::quantum_of(100), 2560 * 1024);
+  EXPECT_EQ(service::quantum_of(1), 256 * 1024 / 10);
+}
+
+TEST(ServiceLife, AMonitorStopsItAndItsClientsLearn) {
+  Service service;
+  Fake client(service.path());
+  FakeOptions options;
+  options.hello = false;
+  Fake monitor(service.path(), options);
+  monitor.hello.role = wire::Role::monitor;
+  ASSERT_TRUE(monitor.say_hello({}));
+  ASSERT_TRUE(monitor.send(wire::Stop{}));
+  EXPECT_TRUE(client.closed());
+  EXPECT_EQ(service.stop(), 0);
+}
+
+TEST(ServiceLife, AClientCannotStopIt) {
+  Service service;
+  Fake client(service.path());
+  ASSERT_TRUE(client.send(wire::Stop{}));
+  EXPECT_TRUE(client.closed());
+  EXPECT_TRUE(service.alive());
+}
+
+TEST(ServiceLife, EndsWhenNobodyIsThere) {
+  service::Options options;
+  options.idle_exit_ns = 300'000'000;
+  Service service(options);
+  {
+    Fake client(service.path());
+    usleep(600'000);
+    EXPECT_TRUE(service.alive());
+  }
+  const std::uint64_t end = now_ns() + 10'000'000'000;
+  while (service.alive() && now_ns() < end) usleep(10'000);
+  EXPECT_FALSE(service.alive());
+}
+
+TEST(ServiceLife, ASecondOneSaysSo) {
+  Service service;
+  service::Options options;
+  options.socket_path = service.path();
+  try {
+    service::run(options);
+    FAIL() << "it runs";
+  } catch (const std::exception& failure) {
+    EXPECT_NE(std::string(failure.what()).find("listens at"), std::string::npos);
+  }
+  EXPECT_TRUE(service.alive());
+}
+
+TEST(ServiceLife, ASocketThatWasLeftIsReplaced) {
+  {
+    Service first;
+    const std::string path = first.path();
+    kill(first.pid(), SIGKILL);
+    const std::uint64_t end = now_ns() + 10'000'000'000;
+    while (first.alive() && now_ns() < end) usleep(1000);
+    EXPECT_EQ(access(path.c_str(), F_OK), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      service::Options options;
+      options.socket_path = path;
+      options.idle_exit_ns = 1;
+      try {
+        service::run(options);
+      } catch (const std::exception&) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    first.forgive();
+  }
+}
+
+}  // namespace
+}  // namespace haul::service_test
