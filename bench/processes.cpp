@@ -52,7 +52,8 @@ SharedBlock::~SharedBlock() {
   os::close_fd(fd_);
 }
 
-Child::Child(const std::vector<std::string>& arguments, const Environment& environment) {
+Child::Child(const std::vector<std::string>& arguments, const Environment& environment,
+             bool quiet) {
   const std::string path = own_path();
   std::vector<std::string> texts = {path};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
@@ -70,9 +71,11 @@ Child::Child(const std::vector<std::string>& arguments, const Environment& envir
   std::vector<char*> envp;
   for (std::string& text : variables) envp.push_back(text.data());
   envp.push_back(nullptr);
+  os::unpin_thread();  // children inherit the mask; this process only watches them
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+  if (quiet) posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
   const int failed = posix_spawn(&pid_, path.c_str(), &files, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) {
@@ -142,10 +145,10 @@ ServiceProcess::ServiceProcess(std::uint64_t map_bytes) {
   directory_ = name;
   const std::string socket = directory_ + "/service.sock";
   child_ = Child({"serve", "--socket", socket, "--map-bytes", std::to_string(map_bytes)},
-                 {{"HAUL_MOVER_LEASE", "off"}});
+                 {{"HAUL_MOVER_LEASE", "off"}}, true);
   std::vector<Child> none;
   await("haul serve", none, [&] {
-    if (!child_.running()) child_.finish("haul serve");
+    if (!child_.running()) child_.finish("`haul serve`, as it would tell if it were run by hand,");
     const int fd = os::connect_to(socket.c_str());
     os::close_fd(fd);
     return fd >= 0;

@@ -40,8 +40,10 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 class Child {
  public:
   Child() = default;
-  // This program with other arguments; its standard output goes nowhere.
-  Child(const std::vector<std::string>& arguments, const Environment& environment);
+  // This program with other arguments; its standard output goes nowhere, its messages neither if
+  // `quiet`.
+  Child(const std::vector<std::string>& arguments, const Environment& environment,
+        bool quiet = false);
   ~Child();
   Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
   Child& operator=(Child&& other) noexcept;

@@ -85,7 +85,7 @@ void run_service(Session& session, std::vector<Row>& rows) {
                                fmt::format("{}, {} {}", part, way.mover, own ? "" : way.mapping));
       const ServiceProcess service(kept ? std::uint64_t{64} << 30 : 0);
       Environment environment = service.environment("auto");
-      if (own) environment = {{"HAUL_SERVICE_USE", "off"}};
+      if (own) environment = {{"HAUL_SERVICE_USE", "off"}, {"HAUL_PLAN_MOVER", "auto"}};
       environment.emplace_back("HAUL_MOVER_LEASE", "off");
       for (const Row& row : run_part(part, session.options, environment))
         rows.push_back(row_of(part, way, row));

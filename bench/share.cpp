@@ -45,6 +45,7 @@ struct Block {
   // Between server and readers. `go` counts requests; `done` and `checked` who is through.
   alignas(64) std::atomic<std::uint32_t> go;
   alignas(64) std::atomic<std::uint32_t> done;
+  alignas(64) std::atomic<std::uint32_t> check;  // counts as go does: the time has been taken
   alignas(64) std::atomic<std::uint32_t> checked;
   std::uint32_t current, current_document;  // of the request that go announces
   bool cma_refused;
@@ -153,6 +154,7 @@ void work_as_share_server(unsigned, int block_fd) {
       const std::uint64_t begin = now_ns();
       server.serve(block.document[i]);
       block.us[i] = static_cast<double>(now_ns() - begin) / 1000;
+      count_up(block.check);
       await_count(block.checked, readers);
     }
     block.answered.store(order);
@@ -188,6 +190,7 @@ void work_as_share_reader(unsigned index, int block_fd) {
         throw Failure("process_vm_readv is refused; run as one user without ptrace restrictions");
     }
     count_up(block.done);
+    await_count(block.check, seen);
     check_content(own, bytes, document);
     std::memset(own, 1, bytes);  // so that the next copy shows
     count_up(block.checked);

@@ -54,8 +54,6 @@ struct Tally {
   }
 };
 
-using Key = std::array<std::uint8_t, wire::key_bytes>;
-
 struct Client {
   std::uint64_t id = 0;  // never given twice
   int fd = -1;           // the connection's
@@ -79,6 +77,8 @@ struct Client {
   Tally tally;
   std::uint64_t line_sampled_ticks = 0;
   double line_ticks = 0;
+  unsigned lines_sampled = 0;
+  std::uint32_t told_line_ns = 0;  // what it was last told of
 
   // Set: it is served no longer, and will be dropped with this sentence.
   bool doomed = false;

@@ -39,14 +39,13 @@ wire::Bound bind(Node& node, Client& asker, const wire::Bind& message) {
   wire::Bound bound;
   bound.space = message.space;
   bound.code = static_cast<std::int32_t>(Code::permission);
-  // Whatever comes of it, the slot's former space is over.
-  asker.bindings.clear_slot_of(message.space);
-  Key key;
-  std::copy(std::begin(message.key), std::end(message.key), key.begin());
-  const Client* owner = node.find_key(key);
+  Binding binding{.space = message.space, .index = message.index};
+  std::copy(std::begin(message.key), std::end(message.key), binding.key.begin());
+  const Client* owner = node.find_key(binding.key);
+  if (owner != nullptr) binding.owner = owner->id;
+  asker.bindings.bind(binding);
   const Grant* grant = owner == nullptr ? nullptr : owner->grants.find(message.index);
   if (grant == nullptr) return bound;
-  asker.bindings.bind(message.space, owner->id, message.index);
   bound.code = static_cast<std::int32_t>(Code::ok);
   bound.rights = grant->rights;
   bound.length = grant->length;
@@ -56,13 +55,16 @@ wire::Bound bind(Node& node, Client& asker, const wire::Bind& message) {
 Reach reach(Node& node, Client& asker, Space space, std::uint64_t address, std::uint64_t length,
             std::uint32_t right) {
   if (space == self_space) return Reach{Code::ok, &asker, address};
-  const Binding* binding = asker.bindings.find(space);
-  if (binding == nullptr) return Reach{};
+  Binding* binding = asker.bindings.find(space);
+  if (binding == nullptr) return Reach{.code = Code::closed};
   Client* owner = node.find(binding->owner);
+  if (owner == nullptr) owner = node.find_key(binding->key);
   if (owner == nullptr) return Reach{.code = Code::peer_gone};
+  binding->owner = owner->id;
   const Grant* grant = owner->grants.find(binding->index);
-  if (grant == nullptr || (grant->rights & right) == 0) return Reach{};
-  if (address > grant->length || length > grant->length - address) return Reach{};
+  if (grant == nullptr || (grant->rights & right) == 0) return Reach{.code = Code::permission};
+  if (address > grant->length || length > grant->length - address)
+    return Reach{.code = Code::fault};
   return Reach{Code::ok, owner, grant->address + address};
 }
 

@@ -19,6 +19,8 @@ class Node;
 inline constexpr std::size_t max_grants = 4096;
 inline constexpr std::size_t max_bindings = 256;
 
+using Key = std::array<std::uint8_t, wire::key_bytes>;
+
 struct Grant {
   std::uint64_t address = 0, length = 0;
   std::uint32_t rights = 0;
@@ -38,21 +40,19 @@ class GrantTable {
 
 struct Binding {
   Space space = self_space;  // self_space: the slot is free
-  std::uint64_t owner = 0;   // a client's id
-  std::uint64_t index = 0;   // of its grant
+  Key key{};                 // whose
+  std::uint64_t index = 0;   // which grant
+  std::uint64_t owner = 0;   // the client that had the key when it was last looked for
 };
 
 class BindingTable {
  public:
-  void bind(Space space, std::uint64_t owner, std::uint64_t index) {
-    slots_[space % max_bindings] = Binding{space, owner, index};
-  }
+  void bind(const Binding& binding) { slots_[binding.space % max_bindings] = binding; }
   void unbind(Space space) {
     if (slots_[space % max_bindings].space == space) slots_[space % max_bindings] = Binding{};
   }
-  void clear_slot_of(Space space) { slots_[space % max_bindings] = Binding{}; }
-  const Binding* find(Space space) const {
-    const Binding& binding = slots_[space % max_bindings];
+  Binding* find(Space space) {
+    Binding& binding = slots_[space % max_bindings];
     return space != self_space && binding.space == space ? &binding : nullptr;
   }
   std::uint32_t count() const;
@@ -61,11 +61,14 @@ class BindingTable {
   std::array<Binding, max_bindings> slots_{};
 };
 
-// Binds; the answer.
+// Binds, whatever was bound to the space's slot before; the answer. A capability that is not good
+// now is kept all the same: after a restart of the service its owner may attach later than its
+// user.
 wire::Bound bind(Node& node, Client& asker, const wire::Bind& message);
 
-// Whose memory an extent of `asker` is in, and where there. ok; permission: there is no such grant
-// (any more), it does not reach so far, or lacks the right; peer_gone: who granted it has left.
+// Whose memory an extent of `asker` is in, and where there. ok; closed: it has no such space;
+// permission: there is no such grant (any more), or it lacks the right; fault: it does not reach so
+// far; peer_gone: who granted it has left, or has not come back.
 struct Reach {
   Code code = Code::permission;
   Client* owner = nullptr;

@@ -25,6 +25,7 @@ namespace haul::service {
 namespace {
 
 constexpr std::uint64_t attend_every_ns = 50'000;
+constexpr std::uint64_t yield_every_ns = 10'000;
 constexpr std::uint64_t nap_ns = 1'000'000;  // in place of a membarrier
 constexpr int held_back_ms = 1;    // asleep before a closed fence: nobody rings when it opens
 constexpr int newcomer_ms = 1000;  // asleep while somebody has yet to say hello
@@ -41,6 +42,7 @@ class Server {
     choose_cpu();
     attend_every_ticks_ =
         static_cast<std::uint64_t>(static_cast<double>(attend_every_ns) * ticks_per_ns());
+    yield_every_ticks_ = attend_every_ticks_ / (attend_every_ns / yield_every_ns);
     os::membarrier_register_global();
     node_.started_ns = node_.no_client_since_ns = now_ns();
   }
@@ -74,7 +76,7 @@ class Server {
   Connections connections_;
   int cpu_ = -1;
   bool may_spin_ = true;
-  std::uint64_t attend_every_ticks_ = 0;
+  std::uint64_t attend_every_ticks_ = 0, yield_every_ticks_ = 0;
 };
 
 void Server::choose_cpu() {
@@ -116,7 +118,7 @@ void Server::be_awake() {
       leased && may_spin_
           ? static_cast<std::uint64_t>(static_cast<double>(options_.spin_ns) * ticks_per_ns())
           : 0;
-  std::uint64_t attended = ticks(), idle_since = 0;
+  std::uint64_t attended = ticks(), idle_since = 0, yielded = attended;
   for (;;) {
     const bool any = round();
     std::uint64_t now = ticks();
@@ -131,6 +133,11 @@ void Server::be_awake() {
       idle_since = now;
     } else if (now - idle_since >= spin_ticks) {
       return;
+    } else if (now - yielded >= yield_every_ticks_) {
+      // Whoever else is to run on this core (it may be the only one left to a woken client) runs
+      // now, not when the scheduler has had enough of a spinning thread, milliseconds later.
+      os::yield();
+      yielded = ticks();
     } else {
       cpu_relax();
     }

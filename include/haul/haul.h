@@ -369,8 +369,8 @@ HAUL_API int haul_unshare(const haul_grant* grant);
  * is no grant's. HAUL_ENOMEM: 255 spaces are open. HAUL_EAGAIN, HAUL_ETIMEDOUT: the service went
  * away, or does not answer. Close it with haul_space_close(); grant->fd may be closed at once.
  * Requests on it go to the service whatever their size: HAUL_EAGAIN when the ring is full or the
- * service away; HAUL_ENOTSUP with HAUL_CHECKED, or a notification word outside of haul_alloc()'s
- * memory. They fail with HAUL_EPERM when the grant does not allow them or was taken back, HAUL_EFAULT
+ * service away; HAUL_ENOTSUP where the sides overlap within one grant, the notification word is not in
+ * memory of haul_alloc(), or the other side is not and the service cannot reach it. They fail with HAUL_EPERM when the grant does not allow them or was taken back, HAUL_EFAULT
  * past its end, HAUL_EPEER when its process is gone, HAUL_EIO when the service dies: none is finished
  * by the caller. */
 HAUL_API int haul_space_open_grant(const haul_grant* grant, haul_space* space, size_t* len);

@@ -25,7 +25,7 @@ constexpr char version[] = HAUL_TEXT(HAUL_VERSION_MAJOR) "." HAUL_TEXT(
 
 template <std::size_t size>
 void put(char (&to)[size], const char* text) noexcept {
-  std::snprintf(to, size, "%s", text);
+  std::snprintf(to, size, "%.*s", static_cast<int>(size - 1), text);
 }
 
 // A struct the caller sized: NULL, or one shorter than 0.1's, is refused.

@@ -30,8 +30,9 @@ struct Named {
                        "many bytes are good.");
     case Code::permission:
       return fail_with(code,
-                       "The kernel refuses access to the peer's memory; allow ptrace (same user, "
-                       "kernel.yama.ptrace_scope=0 or CAP_SYS_PTRACE).");
+                       "Access to another process's memory is refused: by the kernel (allow ptrace: "
+                       "same user, kernel.yama.ptrace_scope=0), or the grant does not allow it or "
+                       "was taken back.");
     case Code::peer_gone:
       return fail_with(code,
                        "The peer process is gone; haul_progress() tells how many bytes are good.");

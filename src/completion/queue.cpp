@@ -14,19 +14,46 @@ bool CompletionQueue::reserve() noexcept {
 bool CompletionQueue::post(const Completion& completion) noexcept {
   // Acquire-release: indices are not taken in the order of the reservations, so the entry may have
   // been freed for another poster, who took an earlier index and knows.
-  const std::uint64_t index = tail_.fetch_add(1, std::memory_order_acq_rel);
+  return fill(tail_.fetch_add(1, std::memory_order_acq_rel), completion);
+}
+
+bool CompletionQueue::fill(std::uint64_t index, const Completion& completion) noexcept {
   // Free: reserve() bounds what is posted and not reaped.
   Entry& entry = entries_[index % capacity];
   entry.completion = completion;
   // Release for front(); sequentially consistent with arm(): either arm() sees this entry, or we
   // see it armed.
   entry.turn.store(index + 1, std::memory_order_seq_cst);
+  return disarm();
+}
+
+bool CompletionQueue::disarm() noexcept {
   return armed_.load(std::memory_order_seq_cst) != 0 &&
          armed_.exchange(0, std::memory_order_acq_rel) != 0;
 }
 
 void CompletionQueue::signal() noexcept {
-  os::event_signal(event_fd_.load(std::memory_order_relaxed));
+  const int fd = event_fd_.load(std::memory_order_relaxed);
+  if (fd >= 0) os::event_signal(fd);
+}
+
+bool CompletionQueue::post_once(const Completion& completion) noexcept {
+  constexpr unsigned looks = 1000;
+  constexpr std::uint64_t pause_ns = 100'000;
+  const std::uint64_t tail = tail_.load(std::memory_order_acquire);
+  for (std::uint64_t index = tail > capacity ? tail - capacity : 0; index < tail; ++index) {
+    const Entry& entry = entries_[index % capacity];
+    // A poster of this process is through in a moment.
+    for (unsigned look = 0; look < looks && !filled(entry, index); ++look) os::sleep_ns(pause_ns);
+    if (!filled(entry, index)) return fill(index, completion);
+    // Relaxed: an entry that is filled anew meanwhile is another's, whatever of it is read.
+    const Ticket& ticket = entry.completion.ticket;
+    if (__atomic_load_n(&ticket.where, __ATOMIC_RELAXED) == completion.ticket.where &&
+        __atomic_load_n(&ticket.tenancy, __ATOMIC_RELAXED) == completion.ticket.tenancy) {
+      return disarm();
+    }
+  }
+  return post(completion);
 }
 
 const Completion* CompletionQueue::front() const noexcept {

@@ -36,8 +36,14 @@ class CompletionQueue {
 
   // Any thread, once for each reserve(). Never blocks. True if the eventfd was armed: signal() it.
   bool post(const Completion& completion) noexcept;
-  // Writes the eventfd. Any thread of this process.
+  // Writes the eventfd, if there is one. Any thread of this process.
   void signal() noexcept;
+
+  // As post(), after a poster of another process has died: it may have posted the entry, or have
+  // taken a place and left it empty. Then too the entry is there once, and no place stays empty.
+  // Its request has not ended, so it has not been reaped. Blocks for up to 100 ms before it takes a
+  // place for left.
+  bool post_once(const Completion& completion) noexcept;
 
   // Owner: the oldest entry that has arrived, or nullptr. Valid until pop().
   const Completion* front() const noexcept;
@@ -63,6 +69,14 @@ class CompletionQueue {
     std::atomic<std::uint64_t> turn{0};  // index + 1 once the entry of that index is filled in
     Completion completion;
   };
+
+  static bool filled(const Entry& entry, std::uint64_t index) noexcept {
+    // Acquire: pairs with fill().
+    return entry.turn.load(std::memory_order_acquire) >= index + 1;
+  }
+  // True if the eventfd was armed.
+  bool fill(std::uint64_t index, const Completion& completion) noexcept;
+  bool disarm() noexcept;
 
   alignas(64) std::atomic<std::uint64_t> tail_{0};
   std::atomic<std::uint32_t> armed_{0};

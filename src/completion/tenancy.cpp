@@ -68,6 +68,12 @@ std::uint32_t Tenancy::unreported(const Chunks& chunks) const noexcept {
          chunks.mask();
 }
 
+bool Tenancy::all_reported(const Chunks& chunks, bool* failed) const noexcept {
+  const std::uint32_t bits = bits_for(claims->done.load(std::memory_order_acquire), generation);
+  *failed = (bits & failed_bit) != 0;
+  return (bits & chunks.mask()) == chunks.mask();
+}
+
 Tenancy::Finish Tenancy::finish(unsigned chunk, bool failed, const Chunks& chunks) const noexcept {
   const std::uint32_t mask = chunks.mask();
   std::uint64_t word = claims->done.load(std::memory_order_relaxed);

@@ -68,6 +68,9 @@ struct Tenancy {
   // The chunks that somebody has claimed and not reported.
   std::uint32_t unreported(const Chunks& chunks) const noexcept;
 
+  // Has every chunk been reported? (Acquire.) *failed: one of them has failed.
+  bool all_reported(const Chunks& chunks, bool* failed) const noexcept;
+
   struct Finish {
     bool last;             // this was the last chunk: complete the tenancy
     bool failed;           // some chunk failed

@@ -7,6 +7,7 @@
 #include "mover/help.hpp"
 #include "mover/worker.hpp"
 #include "request/rings.hpp"
+#include "request/sharing.hpp"
 
 namespace haul {
 namespace {
@@ -52,6 +53,10 @@ void finish_orphans(Ring& ring) noexcept {
         abandon(ring, job, chunk);
       }
     }
+    // It may have died between its last report and the end of the request.
+    bool failed = false;
+    if (pending(ring, job.seq) && ring.tenancy(job.seq).all_reported(job.chunks, &failed))
+      end_for_the_dead(ring, job, failed);
   });
   ring.recovering.store(0, std::memory_order_seq_cst);
 }
@@ -78,6 +83,8 @@ void recover_from_service() noexcept {
     if (ring.abandoned.load(std::memory_order_relaxed)) continue;
     finish_orphans(ring);
     finish_rest(ring);
+    // Entries that it posted, and died before it said so.
+    if (ring_is_shared(i)) ring.completions.signal();
   }
 }
 

@@ -64,8 +64,7 @@ int connect_to_service() noexcept {
   return result;
 }
 
-Expected<wire::Welcome> greet_service(int fd, const SharedTable& table,
-                                      ArenaView* arena) noexcept {
+Expected<wire::Welcome> greet_service(int fd, const SharedTable& table, ArenaView* arena) noexcept {
   *arena = arena_view();
   if (arena->fd < 0) arena->bytes = 0;
   if (!say_hello(fd, table, *arena)) {

@@ -45,11 +45,11 @@ bool in_arena(const Extent* extents, std::uint32_t count) noexcept {
 
 // How the node's service would get at the request's memory; none also for what it does not do:
 // sides that overlap (half done by a service that dies, they could not be redone), checked requests
-// (it cannot know what this process has unmapped), notifications that it would have to write
-// through the kernel (that is not atomic).
+// within this process (the service cannot know what was unmapped here), notifications that it would
+// have to write through the kernel (that is not atomic).
 plan::Reach service_reach(const Request& request, const plan::RequestFacts& facts) noexcept {
   if (gate.service_bell.load(std::memory_order_relaxed) == nullptr || facts.overlapping ||
-      request.checked ||
+      (request.checked && !facts.granted) ||
       (request.notify != nullptr &&
        !gate.maps(reinterpret_cast<std::uintptr_t>(request.notify), 8))) {
     return plan::Reach::none;
@@ -168,9 +168,10 @@ Error no_grant_now(const plan::Inputs& inputs, HandOver result) noexcept {
                       "attached to one now; start `haul serve`, or try again.");
   }
   if (inputs.request.service_reach == plan::Reach::none) {
-    return make_error(Code::not_supported, 0,
-                      "The node's service cannot do this: it reaches granted memory and that of "
-                      "haul_alloc(), unchecked, with a notification word from haul_alloc().");
+    return make_error(
+        Code::not_supported, 0,
+        "The node's service cannot do this: the sides overlap, or it does not reach the "
+        "other side or the notification word; take them from haul_alloc().");
   }
   return make_error(
       Code::again, 0,
@@ -240,7 +241,9 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
   }
   HandOver result = inputs.ring_full ? HandOver::no_room : HandOver::no_mover;
   Ticket ticket;
-  if (plan.mover != plan::Mover::caller && !inputs.ring_full && !inputs.held)
+  const bool possible =
+      !inputs.request.granted || inputs.request.service_reach != plan::Reach::none;
+  if (plan.mover != plan::Mover::caller && !inputs.ring_full && !inputs.held && possible)
     result = hand_over(request, plan, *ring, &ticket);
   if (result == HandOver::done) return ticket;
   if (inputs.request.granted) return back_out(no_grant_now(inputs, result));

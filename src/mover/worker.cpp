@@ -15,7 +15,7 @@ constexpr std::size_t cpu_index = 0;  // the registry's fixed order
 
 // The last finisher's duties: the notification word, then the queue, then the state (paper
 // 004, 2.2: set after the data).
-void complete(Ring& ring, const Job& job, bool failed) noexcept {
+void complete(Ring& ring, const Job& job, bool failed, bool once = false) noexcept {
   Failure failure{Code::ok, job.chunks.length};
   if (failed) {
     counters.failed.fetch_add(1, std::memory_order_relaxed);
@@ -35,7 +35,8 @@ void complete(Ring& ring, const Job& job, bool failed) noexcept {
                              failure.code,
                              extras.callback,
                              extras.context};
-      if (ring.completions.post(entry)) ring.completions.signal();
+      const bool armed = once ? ring.completions.post_once(entry) : ring.completions.post(entry);
+      if (armed) ring.completions.signal();
     }
   }
   ring.tenancy(job.seq).end(failure.code);
@@ -114,6 +115,10 @@ void ChunkRun::report() noexcept {
   if (failed) ledger_record(ring_->index, job_.seq, code_, at_);
   const Tenancy::Finish finish = ring_->tenancy(job_.seq).finish(chunk_, failed, job_.chunks);
   if (finish.last) complete(*ring_, job_, finish.failed);
+}
+
+void end_for_the_dead(Ring& ring, const Job& job, bool failed) noexcept {
+  complete(ring, job, failed, true);
 }
 
 void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept {

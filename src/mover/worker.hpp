@@ -43,6 +43,10 @@ class ChunkRun {
   Code code_ = Code::ok;
 };
 
+// Ends a request all of whose chunks have been reported, by one who died before it could: the
+// notification, the completion (once, whatever the dead had done of it), the state.
+void end_for_the_dead(Ring& ring, const Job& job, bool failed) noexcept;
+
 // Runs a claimed chunk on the calling thread, whatever engine the plan named: an asynchronous one
 // is for movers, so the CPU takes its place.
 void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept;

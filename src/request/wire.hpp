@@ -3,12 +3,12 @@
 // happens seldom.
 //
 //   process                                  service
-//   Hello + table, key memfds, [arena]  -->
+//   Hello + table [, arena]             -->
 //                                       <--  Welcome, or Refused and close
 //   Arena + memfd                       -->  ArenaKnown: from now on requests may name it
 //   Grant                               -->  (no answer)
 //   Withdraw                            -->  Withdrawn, once nobody reads or writes there any more
-//   Bind + the grant's memfd            -->  Bound
+//   Bind                                -->  Bound
 //   Unbind                              -->  (no answer)
 //   Bell                                -->  (wakes it)
 //                                       <--  Reap: a completion queue that was armed has an entry

@@ -119,7 +119,12 @@ TEST(ServiceGrant, OneProducerManyConsumers) {
                   HAUL_EFAULT);
       haul_request checked = between(0, copy.data(), space, at(0), 4096);
       checked.flags = HAUL_CHECKED;
-      CHILD_EQUAL(run_one(checked), HAUL_ENOTSUP);
+      CHILD_EQUAL(run_one(checked), 0);
+      CHILD_EQUAL(run_one(between(space, at(0), space, at(10), 4096)), HAUL_ENOTSUP);
+      std::uint64_t own_word = 0;
+      haul_request notifying = between(0, copy.data(), space, at(0), 4096);
+      notifying.notify = &own_word;
+      CHILD_EQUAL(run_one(notifying), HAUL_ENOTSUP);
       CHILD_EQUAL(haul_space_close(space), 0);
       CHILD_EQUAL(run_one(between(0, copy.data(), space, at(0), 4096)), HAUL_ECLOSED);
       shared.done.fetch_add(1);

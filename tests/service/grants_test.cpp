@@ -66,10 +66,10 @@ TEST_F(Grants, RightsAndBounds) {
   expect_bound(wire::may_read, 4096);
   std::memset(owner_.arena(), 9, 8192);
   EXPECT_EQ(user_.run(from_grant(0, 4096)), Code::ok);
-  EXPECT_EQ(user_.run(from_grant(1, 4096)), Code::permission);
-  EXPECT_EQ(user_.run(from_grant(4096, 1)), Code::permission);
-  EXPECT_EQ(user_.run(from_grant(~std::uint64_t{0}, 2)), Code::permission);
-  EXPECT_EQ(user_.run(from_grant(owner_.arena_address(), 2)), Code::permission);
+  EXPECT_EQ(user_.run(from_grant(1, 4096)), Code::fault);
+  EXPECT_EQ(user_.run(from_grant(4096, 1)), Code::fault);
+  EXPECT_EQ(user_.run(from_grant(~std::uint64_t{0}, 2)), Code::fault);
+  EXPECT_EQ(user_.run(from_grant(owner_.arena_address(), 2)), Code::fault);
   std::memset(user_.arena(), 1, 4096);
   EXPECT_EQ(user_.run(to_grant(0, 16)), Code::permission);
   EXPECT_EQ(owner_.arena()[0], 9);
@@ -90,11 +90,17 @@ TEST_F(Grants, UnknownOnesAreNotBound) {
   EXPECT_EQ(user_.bind(owner_, index + 1, space).code, static_cast<int>(Code::permission));
   EXPECT_EQ(user_.bind(user_, index, space).code, static_cast<int>(Code::permission));
   EXPECT_EQ(user_.run(from_grant(0, 1)), Code::permission);
+  // What was bound too early is good once it is granted.
+  EXPECT_EQ(user_.bind(owner_, index + 2, space).code, static_cast<int>(Code::permission));
+  EXPECT_EQ(user_.run(from_grant(0, 1)), Code::permission);
+  owner_.grant(index + 2, owner_.arena_address(), 4096, both);
+  expect_bound(both, 4096);
+  EXPECT_EQ(user_.run(from_grant(0, 1)), Code::ok);
   expect_bound(both, 4096);
   EXPECT_EQ(user_.run(from_grant(0, 1)), Code::ok);
   // Another space of the same slot takes its place.
   EXPECT_EQ(user_.bind(owner_, index, space + 256).code, 0);
-  EXPECT_EQ(user_.run(from_grant(0, 1)), Code::permission);
+  EXPECT_EQ(user_.run(from_grant(0, 1)), Code::closed);
   Job job = from_grant(0, 1);
   job.src_space = space + 256;
   EXPECT_EQ(user_.run(job), Code::ok);
@@ -102,7 +108,7 @@ TEST_F(Grants, UnknownOnesAreNotBound) {
   unbind.space = space + 256;
   EXPECT_TRUE(user_.send(unbind));
   EXPECT_EQ(user_.bind(owner_, index, 3).code, 0);  // heard
-  EXPECT_EQ(user_.run(job), Code::permission);
+  EXPECT_EQ(user_.run(job), Code::closed);
 }
 
 TEST_F(Grants, WithdrawnAmidACopy) {

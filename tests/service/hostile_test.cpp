@@ -142,10 +142,10 @@ TEST_F(Hostile, SpacesThatAreNone) {
   for (const Space space : {1u, 255u, 256u, ~0u}) {
     Job job = Fake::copy_job(client.arena_address(), 0, 64);
     job.src_space = space;
-    EXPECT_EQ(client.run(job), Code::permission);
+    EXPECT_EQ(client.run(job), Code::closed);
     job = Fake::copy_job(0, client.arena_address(), 64);
     job.dst_space = space;
-    EXPECT_EQ(client.run(job), Code::permission);
+    EXPECT_EQ(client.run(job), Code::closed);
   }
 }
 

@@ -4,12 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/clock.hpp"
 #include "service/fake.hpp"
-#include "service/work.hpp"
 
 namespace haul::service_test {
 namespace {
@@ -77,72 +75,6 @@ TEST(ServiceLife, AStoppedClientStopsNobody) {
     EXPECT_EQ(other.run(Fake::copy_job(other.arena(), other.arena() + mib, 4096)), Code::ok);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-}
-
-// Bytes are counted, not time: what a client with large copies moves while another waits for a
-// small one is a few quanta, however large its requests are.
-TEST(ServiceLife, ALargeCopyDelaysOthersByAQuantum) {
-  Service service;
-  FakeOptions options;
-  options.arena_bytes = 256 * mib;
-  Fake large(service.path(), options), small(service.path());
-  std::memset(large.arena(), 1, 256 * mib);
-  const Job job = Fake::copy_job(large.arena_address(128 * mib), large.arena_address(), 64 * mib);
-  const std::uint64_t first = large.submit(job);
-  std::uint64_t last = first;
-  for (unsigned i = 0; i < 60; ++i) last = large.submit(job);
-  const auto moved = [&] {
-    std::uint64_t bytes = 0, seq = first;
-    for (; seq < last && large.ended(seq); ++seq) bytes += 64 * mib;
-    return bytes + large.ring().tenancy(seq).visible_prefix(job.chunks);
-  };
-  std::vector<std::uint64_t> meanwhile;
-  for (unsigned i = 0; i < 100 && !large.ended(last); ++i) {
-    const std::uint64_t before = moved();
-    const std::uint64_t seq =
-        small.submit(Fake::copy_job(small.arena_address(), small.arena_address(4096), 4096));
-    ASSERT_EQ(small.wait(seq), Code::ok);
-    meanwhile.push_back(moved() - before);
-  }
-  ASSERT_GT(meanwhile.size(), 20u);
-  // The median: this process may be kept from looking for a while.
-  std::nth_element(meanwhile.begin(),
-                   meanwhile.begin() + static_cast<std::ptrdiff_t>(meanwhile.size() / 2),
-                   meanwhile.end());
-  EXPECT_LE(meanwhile[meanwhile.size() / 2], 8 * 256 * 1024u);
-}
-
-// Two clients that always want more move bytes by their weights.
-TEST(ServiceLife, WeightsDecideTheShares) {
-  Service service;
-  FakeOptions options;
-  options.arena_bytes = 4 * mib;
-  options.weight = 10;
-  Fake light(service.path(), options);
-  options.weight = 40;
-  Fake heavy(service.path(), options);
-  Fake* both[] = {&light, &heavy};
-
-  const std::uint64_t end = now_ns() + 600'000'000;
-  while (now_ns() < end) {
-    for (unsigned i = 0; i < 2; ++i) {
-      Fake& client = *both[i];
-      if (!client.ring().has_room()) continue;
-      client.submit(Fake::copy_job(client.arena_address(2 * mib), client.arena_address(), mib));
-    }
-  }
-  std::vector<wire::ClientStats> clients;
-  service.stats(&clients);
-  ASSERT_EQ(clients.size(), 2u);
-  if (clients[0].weight != 10) std::swap(clients[0], clients[1]);
-  EXPECT_GT(clients[1].mapped_copy_bytes, 3 * clients[0].mapped_copy_bytes);
-  EXPECT_LT(clients[1].mapped_copy_bytes, 5 * clients[0].mapped_copy_bytes);
-}
-
-TEST(ServiceLife, QuantaHaveAFloor) {
-  EXPECT_EQ(service::quantum_of(10), 256 * 1024);
-  EXPECT_EQ(service::quantum_of(100), 2560 * 1024);
-  EXPECT_EQ(service::quantum_of(1), 256 * 1024 / 10);
 }
 
 TEST(ServiceLife, AMonitorStopsItAndItsClientsLearn) {
