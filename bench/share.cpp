@@ -28,6 +28,8 @@ namespace {
 
 constexpr unsigned readers = 3, documents = 48, most_requests = 512;
 constexpr std::size_t least_bytes = 500, most_bytes = 8'000'000;
+constexpr std::size_t block_bytes = std::size_t{256} << 10, short_bytes = std::size_t{64} << 10;
+constexpr std::size_t number_at = most_bytes;  // behind the document
 constexpr std::array<double, 5> alphas = {0.1, 0.3, 0.5, 0.7, 0.9};
 enum class Scheme : std::uint32_t { scni, cma, mcni };
 constexpr std::array<const char*, 3> scheme_names = {"SCNI", "CMA", "MCNI"};
@@ -87,6 +89,32 @@ struct Server {
   Block& block;
   std::array<haul_space, readers> spaces{};
   std::array<std::byte*, documents> data{};
+  std::uint64_t* number = nullptr;  // of the request, in memory that the service has mapped
+  std::vector<haul_request> requests{};
+
+  void add(unsigned reader, std::size_t to, void* from, std::size_t bytes, std::uint32_t flags) {
+    haul_request one = haul_request_copy(nullptr, from, bytes);
+    one.dst.space = spaces[reader];
+    one.dst.address = reinterpret_cast<void*>(to);
+    one.flags = flags;
+    requests.push_back(one);
+  }
+
+  // Block by block to all three, so that each block comes from memory once; and behind the last, by
+  // a fence, the request's number, by which a reader knows that its copy is whole.
+  void submit(std::uint32_t document) {
+    requests.clear();
+    for (std::size_t at = 0; at < block.sizes[document]; at += block_bytes) {
+      const std::size_t bytes = std::min(block_bytes, block.sizes[document] - at);
+      for (unsigned i = 0; i < readers; ++i) add(i, at, data[document] + at, bytes, 0);
+    }
+    *number = block.go.load() + 1;
+    for (unsigned i = 0; i < readers; ++i)
+      add(i, number_at, number, sizeof *number, i == 0 ? HAUL_FENCE : 0);
+    const int taken = haul_submit(requests.data(), requests.size(), nullptr);
+    const bool all = taken == static_cast<int>(requests.size());
+    require(all ? 0 : std::min<int>(taken, HAUL_EAGAIN), "haul_submit()");
+  }
 
   void announce(std::uint32_t document) {
     block.current_document = document;
@@ -100,21 +128,13 @@ struct Server {
     if (block.scheme == Scheme::scni) {
       std::memcpy(block.segment, data[document], bytes);
     } else if (block.scheme == Scheme::mcni) {
-      std::array<haul_request, readers> requests;
-      std::array<haul_ticket, readers> tickets{};
-      for (unsigned i = 0; i < readers; ++i) {
-        requests[i] = haul_request_copy(nullptr, data[document], bytes);
-        requests[i].dst.space = spaces[i];
-      }
-      const int taken = haul_submit(requests.data(), readers, tickets.data());
-      require(taken == static_cast<int>(readers) ? 0
-              : taken < 0                        ? taken
-                                                 : HAUL_EAGAIN,
-              "haul_submit()");
-      for (const haul_ticket ticket : tickets) require(haul_wait(ticket), "haul_wait()");
+      submit(document);
+      // A short copy is there before the readers are awake.
+      if (bytes > short_bytes) require(haul_drain(), "haul_drain()");
     }
     announce(document);
     await_count(block.done, readers);
+    if (block.scheme == Scheme::mcni) require(haul_drain(), "haul_drain()");
   }
 };
 
@@ -145,6 +165,8 @@ void work_as_share_server(unsigned, int block_fd) {
     os::close_fd(grant.fd);
   }
   count_up(block.ready);
+  server.number = static_cast<std::uint64_t*>(haul_alloc(sizeof *server.number));
+  if (server.number == nullptr) throw Failure(haul_last_error());
   for (std::uint32_t order = 0;;) {
     sleep_on(block.order, order);
     if (block.stop.load()) break;
@@ -169,10 +191,12 @@ void work_as_share_reader(unsigned index, int block_fd) {
   const SharedBlock shared(block_fd, sizeof(Block));
   auto& block = shared.as<Block>();
   attach_to_service();
-  auto* own = static_cast<std::byte*>(haul_alloc(most_bytes));
+  auto* own = static_cast<std::byte*>(haul_alloc(number_at + sizeof(std::uint64_t)));
   if (own == nullptr) throw Failure(haul_last_error());
   std::memset(own, 1, most_bytes);
-  require(haul_share(own, most_bytes, HAUL_SHARE_WRITE, &block.grants[index]), "haul_share()");
+  auto& number = *reinterpret_cast<std::atomic<std::uint64_t>*>(own + number_at);
+  require(haul_share(own, number_at + sizeof number, HAUL_SHARE_WRITE, &block.grants[index]),
+          "haul_share()");
   block.reader_pid[index] = getpid();
   count_up(block.ready);
   for (std::uint32_t seen = 0;;) {
@@ -188,6 +212,8 @@ void work_as_share_reader(unsigned index, int block_fd) {
       const iovec remote{reinterpret_cast<void*>(block.address[document]), bytes};
       if (os::read_process(block.server, &local, 1, &remote, 1) != static_cast<ssize_t>(bytes))
         throw Failure("process_vm_readv is refused; run as one user without ptrace restrictions");
+    } else {
+      while (number.load(std::memory_order_acquire) != seen) os::yield();
     }
     count_up(block.done);
     await_count(block.check, seen);

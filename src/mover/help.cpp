@@ -14,18 +14,24 @@ namespace haul {
 namespace {
 
 constexpr unsigned spins_before_yield = 4000;  // about 100 us: longer than most chunks
+constexpr unsigned brief_spins = 600;  // about 15 us: longer than a small copy by the service
 constexpr unsigned yields_before_sleep = 64;
 constexpr std::uint64_t sleep_slice_ns = 20'000'000;
 
 // Backs off between looks at a word that another thread will change.
 class Patience {
  public:
-  explicit Patience(std::uint64_t deadline_ns) noexcept : deadline_ns_(deadline_ns) {}
+  // brief: this waiter cannot help, so its core is better left to whoever can; it is woken by the
+  // end.
+  explicit Patience(std::uint64_t deadline_ns, bool brief = false) noexcept
+      : deadline_ns_(deadline_ns),
+        spins_(brief ? brief_spins : spins_before_yield),
+        yields_(brief ? 0 : yields_before_sleep) {}
 
   // False when the deadline has passed.
   bool wait(const Tenancy& tenancy, bool may_sleep) noexcept {
     ++turns_;
-    if (turns_ <= spins_before_yield) {
+    if (turns_ <= spins_) {
       cpu_relax();
       if (deadline_ns_ == no_deadline || turns_ % 32 != 0) return true;
       return now_ns() < deadline_ns_;
@@ -36,7 +42,7 @@ class Patience {
       if (now >= deadline_ns_) return false;
       slice = std::min(slice, deadline_ns_ - now);
     }
-    if (!may_sleep || turns_ <= spins_before_yield + yields_before_sleep) {
+    if (!may_sleep || turns_ <= spins_ + yields_) {
       os::yield();
     } else {
       tenancy.sleep(slice);
@@ -46,8 +52,14 @@ class Patience {
 
  private:
   std::uint64_t deadline_ns_;
+  unsigned spins_, yields_;
   unsigned turns_ = 0;
 };
+
+// Is all of it in this process's own memory?
+bool is_local(const Job& job) noexcept {
+  return job.dst_space == self_space && job.src_space == self_space;
+}
 
 bool ended(const Ring& ring, std::uint64_t seq, Code* code) noexcept {
   // Acquire: pairs with Tenancy::end.
@@ -65,8 +77,7 @@ class HelpsService {
     if (ring_ == nullptr) return;
     // Sequentially consistent, both: either the recovery sees this helper, or it sees the recovery.
     ring_->helpers.fetch_add(1, std::memory_order_seq_cst);
-    may_ = job.dst_space == self_space && job.src_space == self_space &&
-           ring_->recovering.load(std::memory_order_seq_cst) == 0;
+    may_ = is_local(job) && ring_->recovering.load(std::memory_order_seq_cst) == 0;
   }
   ~HelpsService() {
     // Release: the chunk has been reported.
@@ -114,7 +125,9 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
   if (ended(ring, seq, &code)) return code;
   const Tenancy tenancy = ring.tenancy(seq);
   Job job;
+  bool brief = false;
   if (ring.read(seq, &job)) {
+    brief = job.service && !is_local(job);
     // Two levels deep at most: pass_fence waits for the lowest unfinished request, which no fence
     // holds back.
     if (!pass_fence(ring, job, deadline_ns)) return Code::timed_out;
@@ -122,7 +135,7 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
       if (deadline_ns != no_deadline && now_ns() >= deadline_ns) break;
     }
   }
-  Patience patience(deadline_ns);
+  Patience patience(deadline_ns, brief);
   while (!ended(ring, seq, &code)) {
     if (!patience.wait(tenancy, true)) return ended(ring, seq, &code) ? code : Code::timed_out;
   }
