@@ -337,10 +337,11 @@ HAUL_API int haul_space_close(haul_space space);
 
 /* ---- memory of another process, by its leave ------------------------------------------------ */
 
-/* A capability: whoever holds both may name the memory that was granted. Pass it on as you would pass
- * a file: the descriptor over a Unix socket (SCM_RIGHTS) or to a child, the index beside it. */
+/* A capability: whoever holds both may name the memory that was granted. Pass it on as you would
+ * pass a file: the descriptor over a Unix socket (SCM_RIGHTS) or to a child, the index beside it.
+ */
 typedef struct haul_grant {
-  int32_t fd;        /* of haul's; do not close it where haul_share() gave it. Received: the program's */
+  int32_t fd; /* of haul's; do not close it where haul_share() gave it. Received: the program's */
   uint32_t reserved; /* 0 */
   uint64_t index;
 } haul_grant;
@@ -349,13 +350,14 @@ typedef struct haul_grant {
 enum { HAUL_SHARE_READ = 1u << 0, HAUL_SHARE_WRITE = 1u << 1 };
 
 /* Lets other processes of the user name [address, address + len) in their requests, to read
- * (HAUL_SHARE_READ), to write (HAUL_SHARE_WRITE) or both. The node's service (`haul serve`) does the
- * copying, in one copy and for any number of them; they never see the address, nor any other memory,
- * and cannot reach it without the service. Memory of haul_alloc() is copied at the speed of memory,
- * other memory more slowly and only where the kernel lets the service read this process. Waits up to
- * 2.5 s for a service. HAUL_ENOTSUP: there is none, or it refuses. HAUL_EINVAL: NULL, an empty range
- * or one past 2^56, no or unknown rights. HAUL_ENOMEM: 4096 grants are out, or no descriptor is left.
- * The memory must stay allocated until the grant is taken back. A child of fork has granted nothing. */
+ * (HAUL_SHARE_READ), to write (HAUL_SHARE_WRITE) or both. The node's service (`haul serve`) does
+ * the copying, in one copy and for any number of them; they never see the address, nor any other
+ * memory, and cannot reach it without the service. Memory of haul_alloc() is copied at the speed of
+ * memory, other memory more slowly and only where the kernel lets the service read this process.
+ * Waits up to 2.5 s for a service. HAUL_ENOTSUP: there is none, or it refuses. HAUL_EINVAL: NULL,
+ * an empty range or one past 2^56, no or unknown rights. HAUL_ENOMEM: 4096 grants are out, or no
+ * descriptor is left. The memory must stay allocated until the grant is taken back. A child of fork
+ * has granted nothing. */
 HAUL_API int haul_share(void* address, size_t len, uint32_t rights, haul_grant* grant);
 
 /* Takes a grant back. When it returns 0 nobody reads or writes there any more; what others had in
@@ -365,14 +367,15 @@ HAUL_API int haul_share(void* address, size_t len, uint32_t rights, haul_grant* 
 HAUL_API int haul_unshare(const haul_grant* grant);
 
 /* Opens granted memory as a space for extents: addresses there are 0 to *len - 1. HAUL_EPERM: there
- * is no such grant (any more). HAUL_ENOTSUP: no service. HAUL_EINVAL: NULL (len may be), or grant->fd
- * is no grant's. HAUL_ENOMEM: 255 spaces are open. HAUL_EAGAIN, HAUL_ETIMEDOUT: the service went
- * away, or does not answer. Close it with haul_space_close(); grant->fd may be closed at once.
- * Requests on it go to the service whatever their size: HAUL_EAGAIN when the ring is full or the
- * service away; HAUL_ENOTSUP where the sides overlap within one grant, the notification word is not in
- * memory of haul_alloc(), or the other side is not and the service cannot reach it. They fail with HAUL_EPERM when the grant does not allow them or was taken back, HAUL_EFAULT
- * past its end, HAUL_EPEER when its process is gone, HAUL_EIO when the service dies: none is finished
- * by the caller. */
+ * is no such grant (any more). HAUL_ENOTSUP: no service. HAUL_EINVAL: NULL (len may be), or
+ * grant->fd is no grant's. HAUL_ENOMEM: 255 spaces are open. HAUL_EAGAIN, HAUL_ETIMEDOUT: the
+ * service went away, or does not answer. Close it with haul_space_close(); grant->fd may be closed
+ * at once. Requests on it go to the service whatever their size: HAUL_EAGAIN when the ring is full
+ * or the service away; HAUL_ENOTSUP where the sides overlap within one grant, the notification word
+ * is not in memory of haul_alloc(), or the other side is not and the service cannot reach it. They
+ * fail with HAUL_EPERM when the grant does not allow them or was taken back, HAUL_EFAULT past its
+ * end, HAUL_EPEER when its process is gone, HAUL_EIO when the service dies: none is finished by the
+ * caller. */
 HAUL_API int haul_space_open_grant(const haul_grant* grant, haul_space* space, size_t* len);
 
 /* ---- plans and state ---------------------------------------------------------------------- */
@@ -433,10 +436,10 @@ typedef struct haul_state {
                                   looked at */
   uint64_t round_trip_ns;      /* between caller and mover core, 0 before it was measured */
   char mover_status[192];      /* one sentence */
-  uint32_t service_state; /* the node's service: 0 not attached, 1 awake, 2 asleep */
-  int32_t service_pid;    /* -1 if not attached; as numbered where it runs */
-  uint64_t service_chunks; /* chunks that it has moved for this process */
-  char service_status[192]; /* one sentence: attached to which, or why not */
+  uint32_t service_state;      /* the node's service: 0 not attached, 1 awake, 2 asleep */
+  int32_t service_pid;         /* -1 if not attached; as numbered where it runs */
+  uint64_t service_chunks;     /* chunks that it has moved for this process */
+  char service_status[192];    /* one sentence: attached to which, or why not */
 } haul_state;
 
 /* Fills in *state. HAUL_EINVAL: NULL, or state->size is too small. Never blocks for long. */

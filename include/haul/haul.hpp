@@ -159,12 +159,37 @@ class memory {
   std::size_t bytes_;
 };
 
-// haul_space_open: another process's memory, closed with the object. Opening throws if the kernel
-// or the peer says no. Requests in flight when it is closed finish or fail with HAUL_ECLOSED.
-// Movable only.
+// haul_share: memory that others may name in their requests, as HAUL_SHARE_READ and
+// HAUL_SHARE_WRITE say, until the object goes: its destructor blocks until nobody reads or writes
+// there any more. Throws if no service runs. Movable only.
+class grant {
+ public:
+  grant(void* address, std::size_t len, std::uint32_t rights) {
+    check(haul_share(address, len, rights, &raw_));
+  }
+  ~grant() {
+    if (raw_.index != 0) haul_unshare(&raw_);
+  }
+  grant(grant&& other) noexcept : raw_(std::exchange(other.raw_, haul_grant{-1, 0, 0})) {}
+  grant(const grant&) = delete;
+  grant& operator=(const grant&) = delete;
+  grant& operator=(grant&&) = delete;
+  // What to pass on: the descriptor over a socket, the index beside it.
+  const haul_grant& raw() const noexcept { return raw_; }
+
+ private:
+  haul_grant raw_{-1, 0, 0};
+};
+
+// haul_space_open, haul_space_open_grant: another process's memory, closed with the object. Opening
+// throws if the kernel or the peer says no. Requests in flight when it is closed finish or fail
+// with HAUL_ECLOSED. Movable only.
 class space {
  public:
   explicit space(int pid) { check(haul_space_open(pid, &handle_)); }
+  explicit space(const haul_grant& received, std::size_t* len = nullptr) {
+    check(haul_space_open_grant(&received, &handle_, len));
+  }
   ~space() {
     if (handle_ != HAUL_SPACE_SELF) haul_space_close(handle_);
   }

@@ -16,7 +16,11 @@ for tool in pkg-config cmake; do
 done
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+cleanup() {
+  if [ -n "${serving:-}" ]; then "$usr/bin/haul" serve --stop > /dev/null || true; fi
+  rm -rf "$work"
+}
+trap cleanup EXIT
 stage=$work/stage
 usr=$stage/usr
 
@@ -57,6 +61,13 @@ if [ -n "${E2E_HAUL:-}" ]; then
     fail "haul.service does not start the installed haul"
 fi
 
+# examples/share needs the node's service: one of its own.
+if [ -n "${E2E_HAUL:-}" ]; then
+  export HAUL_SERVICE_SOCKET=$work/service.sock
+  "$usr/bin/haul" serve --daemon --idle-exit 600 > /dev/null && serving=1 ||
+    fail "haul serve --daemon does not start"
+fi
+
 check_output() {
   local how=$1 name=$2 program=$3
   "$program" > "$work/output" 2> "$work/errors" ||
@@ -68,6 +79,7 @@ check_output() {
 count=0
 for folder in "$E2E_SOURCE"/examples/*/; do
   name=$(basename "$folder")
+  if [ "$name" = share ] && [ -z "${serving:-}" ]; then continue; fi
   source=$(find "$folder" -maxdepth 1 -name 'main.c*' -print -quit)
   [ -n "$source" ] || fail "examples/$name has no main.c or main.cpp"
   case $source in *.c) compiler='cc -std=c11' ;; *) compiler='c++ -std=c++20' ;; esac
@@ -94,6 +106,8 @@ END
 done
 [ "$count" -gt 0 ] || fail "there is no example below $E2E_SOURCE/examples"
 
+if [ -n "${serving:-}" ]; then "$usr/bin/haul" serve --stop > /dev/null || fail "haul serve --stop fails"; fi
+serving=
 installer uninstall
 [ ! -e "$stage" ] || fail "uninstall left: $(find "$stage" | head -20)"
 echo "install test: $count examples, built twice, print what they should; uninstall left nothing"

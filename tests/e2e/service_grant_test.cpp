@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <haul/haul.hpp>
 #include <string>
 #include <vector>
 
@@ -333,6 +334,34 @@ TEST(ServiceGrant, TheServiceDiesAndComesBack) {
   ASSERT_TRUE(service.start());
   EXPECT_EQ(end_of(user), 0);
   EXPECT_EQ(end_of(owner), 0);
+}
+
+TEST(ServiceGrant, TheCppFace) {
+  Service service;
+  ASSERT_TRUE(service.start());
+  EXPECT_EQ(run_child([&] {
+              service.use();
+              const haul::memory memory(mib), copy(mib);
+              std::memset(memory.data(), 5, mib);
+              haul_grant left{};
+              {
+                haul::grant first(memory.data(), mib, HAUL_SHARE_READ);
+                const haul::grant grant = std::move(first);
+                std::size_t length = 0;
+                const haul::space space(grant.raw(), &length);
+                CHILD_EQUAL(length, mib);
+                CHILD_EQUAL(run_one(between(0, copy.data(), space.handle(), at(0), mib)), 0);
+                CHILD_EQUAL(std::memcmp(copy.data(), memory.data(), mib), 0);
+                left = grant.raw();
+              }
+              try {
+                const haul::space late(left);
+              } catch (const haul::error& error) {
+                return error.code() == HAUL_EPERM ? 0 : 2;
+              }
+              return 1;
+            }),
+            0);
 }
 
 TEST(ServiceGrant, WrongArguments) {

@@ -245,6 +245,60 @@ check assertion drain REACH_GATE_HELD
 check assertion drain REACH_FORK_MIDWAY
 check assertion drain REACH_FLAG_UP_AT_FORK
 
+check holds service_sleep
+check holds service_sleep CLIENTS=1
+check holds service_sleep NAP
+check cycles service_sleep
+check stuck service_sleep BUG_NO_MEMBARRIER
+check stuck service_sleep BUG_CLIENT_NOT_REGISTERED
+check stuck service_sleep BUG_LOOK_BEFORE_SET
+check stuck service_sleep BUG_NO_RESCAN
+check stuck service_sleep BUG_BELL_BEFORE_EXCHANGE
+check stuck service_sleep BUG_EXCHANGE_NO_BELL
+check stuck service_sleep BUG_BLOCK_AGAIN
+check assertion service_sleep REACH_RESCAN_FINDS
+check assertion service_sleep REACH_SERVICE_WOKEN
+check assertion service_sleep REACH_BELL_FOR_NOTHING
+# Neither is needed to lose no wake-up: the exchange only spares packets, and the words may be cleared
+# at any time before they are set again.
+check holds service_sleep ALWAYS_BELL
+check holds service_sleep CLEAR_LATE
+
+check holds recovery REQUESTS=1
+check holds recovery NO_WAITER
+check holds recovery NO_MOVER
+check holds recovery GRANTED NO_WAITER
+check cycles recovery REQUESTS=1
+check cycles recovery GRANTED REQUESTS=1
+check assertion recovery REQUESTS=1 BUG_LOOKS_BEFORE_COUNTING
+check assertion recovery REQUESTS=1 BUG_NO_WAIT_FOR_HELPERS
+check assertion recovery REQUESTS=1 BUG_UNCLAIMED_IS_ORPHANED
+check assertion recovery REQUESTS=1 BUG_RECOVERS_BEFORE_CLOSED
+check assertion recovery REQUESTS=1 BUG_POSTS_AGAIN
+check assertion recovery REQUESTS=1 BUG_EMPTY_IS_THE_DEADS
+check stuck recovery REQUESTS=1 BUG_FORGETS_THE_UNENDED
+check stuck recovery REQUESTS=1 BUG_NO_SIGNAL
+check stuck recovery REQUESTS=1 BUG_NO_WAIT_FOR_PUBLISHERS
+check assertion recovery REQUESTS=1 REACH_DEATH_AMID_A_COPY
+check assertion recovery REQUESTS=1 REACH_REPORTED_NOT_ENDED
+check assertion recovery REQUESTS=1 REACH_PLACE_LEFT_EMPTY
+check assertion recovery REQUESTS=1 REACH_KEPT_OFF
+
+check holds sharing
+check cycles sharing
+check stuck sharing BUG_MOVES_UNFINISHED
+check assertion sharing BUG_MAPS_FIRST
+check assertion sharing REACH_SLICE_NEEDED
+check assertion sharing REACH_COUNT_ASTRAY
+
+check holds parting
+check holds parting SHUTDOWN
+check cycles parting
+check stuck parting BUG_WAITS_FOR_LOCK
+check stuck parting SHUTDOWN BUG_WAITS_FOR_LOCK
+check stuck parting BUG_SAYS_SO_FIRST
+check assertion parting REACH_PASSED_OVER
+
 wait
 print_finished
 if [[ $printed -ne $started ]]; then
