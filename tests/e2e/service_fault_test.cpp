@@ -288,6 +288,35 @@ TEST(ServiceFault, WithFewDescriptorsAClientGoesOn) {
             0);
 }
 
+TEST(ServiceFault, AServiceWithFewDescriptorsServesWhomItCan) {
+  Service service;
+  ASSERT_TRUE(service.start(std::uint64_t{64} << 30, 32));
+  Stage& shared = stage();
+  std::vector<pid_t> clients;
+  for (unsigned i = 0; i < 16; ++i) {
+    clients.push_back(start_child([&] {
+      service.use();
+      if (attach(300)) shared.attached.fetch_add(1);
+      shared.step.fetch_add(1);
+      const Shared src(mib), dst(mib);
+      for (unsigned round = 0; round < 10 || shared.step < 16; ++round) {
+        src.fill(round);
+        CHILD_EQUAL(haul_wait(haul_copy(dst.data(), src.data(), mib)), 0);
+        CHILD_EQUAL(first_wrong(dst.data(), mib, round), -1);
+      }
+      return 0;
+    }));
+  }
+  for (const pid_t client : clients) EXPECT_EQ(end_of(client), 0);
+  EXPECT_GT(shared.attached, 0u);
+  EXPECT_LT(shared.attached, 16u) << "the limit was too high for this test";
+  EXPECT_EQ(run_child([&] {  // there is room again
+              service.use();
+              return attach() ? 0 : 1;
+            }),
+            0);
+}
+
 // Something that listens at the service's place, and answers as it likes.
 template <class Answer>
 pid_t start_impostor(const Service& service, Answer answer) {

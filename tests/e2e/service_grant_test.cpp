@@ -234,6 +234,68 @@ TEST(ServiceGrant, TakenBackInTheMiddle) {
   EXPECT_EQ(end_of(owner), 0);
 }
 
+// Memory that goes away under a copy: a failure for who asked, nothing for the service.
+TEST(ServiceGrant, UnmappedOrFreedByItsOwner) {
+  Service service;
+  ASSERT_TRUE(service.start());
+  Stage& shared = stage();
+  Wire wire;
+  const pid_t owner = start_child([&] {
+    service.use();
+    constexpr std::size_t bytes = 16 * mib;
+    auto* born = static_cast<unsigned char*>(haul_alloc(bytes));
+    void* own = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHILD_CHECK(born != nullptr && own != MAP_FAILED);
+    std::memset(born, 1, bytes);
+    std::memset(own, 2, bytes);
+    haul_grant grants[2];
+    CHILD_EQUAL(haul_share(born, bytes, HAUL_SHARE_READ | HAUL_SHARE_WRITE, &grants[0]), 0);
+    CHILD_EQUAL(haul_share(own, bytes, HAUL_SHARE_READ | HAUL_SHARE_WRITE, &grants[1]), 0);
+    send_grant(wire.ends[0], grants[0]);
+    send_grant(wire.ends[0], grants[1]);
+    while (shared.step != 1) sched_yield();
+    munmap(own, bytes);
+    // The arena itself cannot be shrunk by anybody.
+    for (int fd = 3; fd < 64; ++fd) {
+      struct stat status {};
+      if (fstat(fd, &status) == 0 && status.st_size > static_cast<off_t>(mib))
+        CHILD_EQUAL(ftruncate(fd, 0), -1);
+    }
+    CHILD_EQUAL(haul_free(born), 0);
+    shared.step = 2;
+    while (shared.step != 3) sleep_ms(1);
+    return 0;
+  });
+  EXPECT_EQ(run_child([&] {
+              service.use();
+              haul_space spaces[2];
+              for (haul_space& space : spaces) {
+                const haul_grant grant = receive_grant(wire.ends[1]);
+                CHILD_EQUAL(haul_space_open_grant(&grant, &space, nullptr), 0);
+              }
+              const Shared copy(16 * mib);
+              haul_ticket tickets[20];
+              for (unsigned i = 0; i < 20; ++i) {
+                haul_request request = between(0, copy.data(), spaces[i % 2], at(0), 16 * mib);
+                CHILD_EQUAL(haul_submit(&request, 1, &tickets[i]), 1);
+              }
+              shared.step = 1;
+              for (unsigned i = 0; i < 20; ++i) {
+                const int status = haul_wait(tickets[i]);
+                CHILD_CHECK(status == 0 || (i % 2 == 1 && status == HAUL_EFAULT));
+              }
+              while (shared.step != 2) sleep_ms(1);
+              CHILD_EQUAL(run_one(between(0, copy.data(), spaces[1], at(0), mib)), HAUL_EFAULT);
+              CHILD_EQUAL(run_one(between(spaces[1], at(0), 0, copy.data(), mib)), HAUL_EFAULT);
+              CHILD_EQUAL(run_one(between(0, copy.data(), spaces[0], at(0), mib)), 0);
+              shared.step = 3;
+              return 0;
+            }),
+            0);
+  EXPECT_EQ(end_of(owner), 0);
+  EXPECT_TRUE(service.running());
+}
+
 TEST(ServiceGrant, ItsOwnerDies) {
   Service service;
   ASSERT_TRUE(service.start());

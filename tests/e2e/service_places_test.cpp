@@ -145,6 +145,28 @@ TEST(ServicePlaces, AServiceInAPidNamespaceOfItsOwn) {
   end_of(outer);
 }
 
+// memfds take no room in /dev/shm.
+TEST(ServicePlaces, WithAFullDevShm) {
+  Service service;
+  ASSERT_TRUE(service.start());
+  EXPECT_GOOD_OR_SKIP(run_child([&] {
+    service.use();
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4k") != 0)
+      return cannot;
+    const int fd = open("/dev/shm/full", O_WRONLY | O_CREAT, 0600);
+    char page[4096] = {};
+    while (write(fd, page, sizeof page) > 0) {
+    }
+    CHILD_EQUAL(errno, ENOSPC);
+    CHILD_CHECK(attach());
+    copies_arrive();
+    CHILD_CHECK(state_now().service_chunks > 0);
+    return 0;
+  }));
+}
+
 TEST(ServicePlaces, AClientOfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
   Service service;

@@ -2,6 +2,7 @@
 // own, that can be stopped, killed and started again. It is the real one (service/server.hpp).
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -36,10 +37,12 @@ class Service {
   const std::string& directory() const { return directory_; }
   pid_t pid() const { return pid_; }
 
-  // Starts it and waits until it listens.
-  bool start(std::uint64_t map_budget_bytes = std::uint64_t{64} << 30) {
+  // Starts it and waits until it listens. descriptors: its limit, 0 for the usual one.
+  bool start(std::uint64_t map_budget_bytes = std::uint64_t{64} << 30, unsigned descriptors = 0) {
     const std::string path = socket();
-    pid_ = start_child([path, map_budget_bytes] {
+    pid_ = start_child([path, map_budget_bytes, descriptors] {
+      const rlimit few{descriptors, descriptors};
+      if (descriptors != 0 && setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
       haul::service::Options options;
       options.socket_path = path;
       options.map_budget_bytes = map_budget_bytes;
@@ -94,8 +97,8 @@ class Service {
   pid_t pid_ = -1;
 };
 
-// In a client: asks for the service until it is attached. It learns of the arena at once; of one that
-// is made later it learns soon.
+// In a client: asks for the service until it is attached. It learns of the arena at once; of one
+// that is made later it learns soon.
 inline bool attach(unsigned timeout_ms = 5000) {
   CHILD_EQUAL(haul_free(haul_alloc(1)), 0);
   for (unsigned turn = 0; turn < timeout_ms; ++turn) {
