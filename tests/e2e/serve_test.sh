@@ -259,6 +259,19 @@ pid=$(service_pid)
 started+=("$pid")
 expect_status 0 'stopped' serve --stop
 
+# ---- on demand, by a program that wants it
+new_place
+PATH=$(dirname "$haul"):$PATH HAUL_SERVICE_USE=demand HAUL_PLAN_MOVER=auto \
+  "$haul" bench bandwidth --sizes 8M --quick --memory shared > /dev/null 2>&1 || failed 'a program that wants a service fails'
+pid=$(service_pid)
+[ -n "$pid" ] || failed 'HAUL_SERVICE_USE=demand starts no service'
+started+=("$pid")
+grep -qz -- '--idle-exit' "/proc/$pid/cmdline" || failed 'a service on demand would stay for ever'
+expect_status 0 'stopped' serve --stop
+new_place
+PATH=/nonexistent HAUL_SERVICE_USE=demand "$haul" bench bandwidth --sizes 8M --quick --memory shared \
+  > /dev/null 2>&1 || failed 'where no service can be started a program does not go on without'
+
 # ---- as an ordinary user, without XDG_RUNTIME_DIR and with root's
 if [ "$(id -u)" = 0 ] && command -v setpriv > /dev/null; then
   as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all
