@@ -18,7 +18,10 @@
 namespace haul::bench {
 namespace {
 
-constexpr unsigned most_clients = 16, window = 8;
+constexpr unsigned most_clients = 16, window = 4;
+// Of a source and a destination each, shared out among the clients: the bytes that are touched are
+// as many for one as for sixteen, and more than the caches hold.
+constexpr unsigned all_pairs = 128;
 constexpr std::uint64_t ms = 1'000'000;
 
 enum class Phase : std::uint32_t { prepare, run, stop };
@@ -27,6 +30,7 @@ struct Block {
   std::atomic<Phase> phase;
   std::atomic<std::uint32_t> ready;
   std::size_t copy_bytes;
+  unsigned clients;
   std::uint64_t run_ns;
   std::atomic<std::uint64_t> bytes[most_clients];  // copied while all ran
 };
@@ -40,6 +44,7 @@ Round run_round(const ServiceProcess& service, SharedBlock& shared, unsigned cli
   auto& block = shared.as<Block>();
   block.phase.store(Phase::prepare);
   block.ready.store(0);
+  block.clients = clients;
   std::vector<Child> children;
   for (unsigned i = 0; i < clients; ++i)
     children.push_back(start_worker("client", i, shared, service.environment()));
@@ -67,32 +72,40 @@ void work_as_client(unsigned index, int block_fd) {
   auto& block = shared.as<Block>();
   attach_to_service();
   const std::size_t bytes = block.copy_bytes;
-  auto* src = static_cast<std::byte*>(haul_alloc(bytes));
-  auto* dst = static_cast<std::byte*>(haul_alloc(bytes * window));
+  const unsigned pairs = all_pairs / block.clients;
+  auto* src = static_cast<std::byte*>(haul_alloc(bytes * pairs));
+  auto* dst = static_cast<std::byte*>(haul_alloc(bytes * pairs));
   if (src == nullptr || dst == nullptr) throw Failure(haul_last_error());
-  write_content(src, bytes, index);
+  for (unsigned i = 0; i < pairs; ++i) write_content(src + i * bytes, bytes, index * all_pairs + i);
+  unsigned next = 0;
+  const auto copy = [&] {
+    const std::size_t at = next++ % pairs * bytes;
+    return haul_copy(dst + at, src + at, bytes);
+  };
+  // Tests never help, so the service does it all; also the first round, which maps the pages.
+  const std::uint64_t nap_ns = block.clients * ms / 8;
   std::array<haul_ticket, window> tickets{};
-  for (unsigned i = 0; i < window; ++i) tickets[i] = haul_copy(dst + i * bytes, src, bytes);
-  require(haul_drain(), "haul_drain()");
-  block.ready.fetch_add(1);
-  while (block.phase.load() == Phase::prepare) os::sleep_ns(ms / 4);
-  std::uint64_t copied = 0;
-  // A full window all the time; tests never help, so the service does it all.
-  for (std::uint64_t turn = 0; block.phase.load() == Phase::run; ++turn) {
+  std::uint64_t finished = 0;
+  const auto turn = [&] {
     bool any = false;
-    for (unsigned i = 0; i < window; ++i) {
-      const int status = haul_test(tickets[i]);
+    for (haul_ticket& ticket : tickets) {
+      const int status = haul_test(ticket);
       require(status, "haul_test()");
       if (status == 0) continue;
       any = true;
-      copied += turn != 0 ? bytes : 0;
-      tickets[i] = haul_copy(dst + i * bytes, src, bytes);
+      ++finished;
+      ticket = copy();
     }
-    if (!any) os::sleep_ns(ms / 10);
-  }
-  block.bytes[index].store(copied);
+    if (!any) os::sleep_ns(nap_ns);
+  };
+  while (finished < pairs + window) turn();
+  block.ready.fetch_add(1);
+  while (block.phase.load() == Phase::prepare) turn();
+  const std::uint64_t before = finished;
+  while (block.phase.load() == Phase::run) turn();
+  block.bytes[index].store((finished - before) * bytes);
   require(haul_drain(), "haul_drain()");
-  for (unsigned i = 0; i < window; ++i) check_content(dst + i * bytes, bytes, index);
+  for (unsigned i = 0; i < pairs; ++i) check_content(dst + i * bytes, bytes, index * all_pairs + i);
 }
 
 void run_clients(Session& session, std::vector<Row>& rows) {

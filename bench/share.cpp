@@ -109,8 +109,7 @@ struct Server {
       for (unsigned i = 0; i < readers; ++i) add(i, at, data[document] + at, bytes, 0);
     }
     *number = block.go.load() + 1;
-    for (unsigned i = 0; i < readers; ++i)
-      add(i, number_at, number, sizeof *number, i == 0 ? HAUL_FENCE : 0);
+    for (unsigned i = 0; i < readers; ++i) add(i, number_at, number, sizeof *number, HAUL_FENCE);
     const int taken = haul_submit(requests.data(), requests.size(), nullptr);
     const bool all = taken == static_cast<int>(requests.size());
     require(all ? 0 : std::min<int>(taken, HAUL_EAGAIN), "haul_submit()");

@@ -36,7 +36,7 @@ SecondHand::SecondHand(int own_cpu) : own_cpu_(own_cpu) {
 
 SecondHand::~SecondHand() {
   if (!started_) return;
-  ending_.store(true, std::memory_order_relaxed);
+  ending_.store(true, std::memory_order_seq_cst);
   asleep_.store(0, std::memory_order_release);
   os::futex_wake(&asleep_, 1);
   pthread_join(thread_, nullptr);
@@ -57,8 +57,8 @@ Outcome SecondHand::move(const Piece& piece) {
   piece_.pattern = pattern_at(piece.pattern, front);
   piece_.length -= front;
   piece_.watermark = Watermark{};
-  // Release: the piece before the offer.
-  half_.store(Half::offered, std::memory_order_release);
+  // Sequentially consistent: the piece before the offer, and the offer before the look at asleep_.
+  half_.store(Half::offered, std::memory_order_seq_cst);
   if (asleep_.load(std::memory_order_seq_cst) != 0) summon();
   Piece own = piece;
   own.length = front;
@@ -160,7 +160,7 @@ void SecondHand::work() {
     // Either this look sees the offer, or the offer sees that we sleep.
     asleep_.store(1, std::memory_order_seq_cst);
     while (half_.load(std::memory_order_seq_cst) != Half::offered &&
-           asleep_.load(std::memory_order_acquire) == 1)
+           !ending_.load(std::memory_order_seq_cst) && asleep_.load(std::memory_order_acquire) == 1)
       os::futex_wait(&asleep_, 1, 0);
     asleep_.store(0, std::memory_order_relaxed);
     idle_since = now_ns();

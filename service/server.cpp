@@ -153,11 +153,11 @@ void Server::sleep() {
   set_asleep(1);
   // The clients are registered for it: what they have stored is visible, what they load is fresh.
   if (!os::membarrier_global()) os::sleep_ns(nap_ns);
-  if (round()) return;
+  if (round() || node_.alarm) return;  // who is condemned is dropped awake
   rest();
   while (!ending()) {
     if (connections_.attend(longest_sleep_ms())) return;
-    if (node_.held_back && round()) return;
+    if (node_.held_back && (round() || node_.alarm)) return;
   }
 }
 

@@ -125,8 +125,10 @@ extern "C" HAUL_API int haul_explain(const haul_request* request, haul_plan* pla
   told.chunks = decided.chunks.count();
   told.chunk_bytes =
       decided.chunks.end(decided.chunks.taper) - decided.chunks.begin(decided.chunks.taper);
-  told.inline_below_bytes = explanation.inputs.thresholds.in_memory;
-  told.mover_from_bytes = explanation.inputs.thresholds.any;
+  const plan::Thresholds thresholds =
+      plan::thresholds_for(explanation.inputs, plan::dedicated_for(explanation.inputs));
+  told.inline_below_bytes = thresholds.in_memory;
+  told.mover_from_bytes = thresholds.any;
   put(told.scheme, scheme_of(decided, explanation.inputs));
   put(told.mover, name_of(decided.mover));
   put(told.engine, decided.engine >= 0

@@ -29,10 +29,11 @@ struct Named {
                        "Part of the request's memory is not accessible; haul_progress() tells how "
                        "many bytes are good.");
     case Code::permission:
-      return fail_with(code,
-                       "Access to another process's memory is refused: by the kernel (allow ptrace: "
-                       "same user, kernel.yama.ptrace_scope=0), or the grant does not allow it or "
-                       "was taken back.");
+      return fail_with(
+          code,
+          "Access to another process's memory is refused: by the kernel (allow ptrace: "
+          "same user, kernel.yama.ptrace_scope=0), or the grant does not allow it or "
+          "was taken back.");
     case Code::peer_gone:
       return fail_with(code,
                        "The peer process is gone; haul_progress() tells how many bytes are good.");

@@ -78,7 +78,7 @@ constexpr KnobRow rows[] = {
     {Knob::service_map_bytes, KnobKind::bytes, "HAUL_SERVICE_MAP_BYTES", "64G", "", 0,
      1024 * kib* mib, false,
      "How much of its clients' memory the service keeps mapped (default 64G of addresses); with 0 "
-     "it maps and unmaps for each chunk."},
+     "it maps and unmaps for each piece."},
 };
 static_assert(sizeof rows / sizeof rows[0] == knob_count);
 

@@ -68,7 +68,7 @@ void yield() noexcept;
 // Runs a program of PATH to its end, with /dev/null for its input and outputs and no descriptor of
 // ours. Its exit status, or -errno. Blocks. The program's SIGCHLD handler, if any, sees it end.
 int run_program(const char* const* arguments) noexcept;
-int pidfd_open(pid_t pid) noexcept;    // fd (close-on-exec) or -errno
+int pidfd_open(pid_t pid) noexcept;  // fd (close-on-exec) or -errno
 // A duplicate of descriptor `fd` of a process (pidfd_getfd, ptrace rights); fd or -errno.
 int take_descriptor(pid_t pid, int fd) noexcept;
 bool pidfd_alive(int pidfd) noexcept;  // poll with timeout 0

@@ -93,7 +93,9 @@ off_t sealed_bytes(int fd) noexcept {
   const int seals = fcntl(fd, F_GET_SEALS);
   const int mode = fcntl(fd, F_GETFL);
   constexpr int unwritable = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || (seals & unwritable) != 0 || mode < 0 ||
+  // Sealed for good: a seal that came later would make it unwritable while it is in use.
+  constexpr int needed = F_SEAL_SHRINK | F_SEAL_SEAL;
+  if (seals < 0 || (seals & needed) != needed || (seals & unwritable) != 0 || mode < 0 ||
       (mode & O_ACCMODE) != O_RDWR || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
       fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) {
     return -EINVAL;

@@ -171,4 +171,9 @@ void shut_socket(int fd) noexcept {
   shutdown(fd, SHUT_RDWR);
 }
 
+void shut_sending(int fd) noexcept {
+  const KeepErrno keep;
+  shutdown(fd, SHUT_WR);
+}
+
 }  // namespace haul::os

@@ -43,5 +43,7 @@ ssize_t receive_packet(int fd, void* data, std::size_t bytes, int* fds,
 int wait_readable(int fd, int timeout_ms) noexcept;
 // Makes both sides read "closed"; the descriptor itself stays.
 void shut_socket(int fd) noexcept;
+// Makes the other side read "closed"; what it still sends can be read.
+void shut_sending(int fd) noexcept;
 
 }  // namespace haul::os

@@ -31,6 +31,14 @@ constexpr std::uint64_t pack(std::uint32_t generation, std::uint32_t bits) noexc
 
 }  // namespace
 
+void count_out(std::atomic<std::uint32_t>& count) noexcept {
+  std::uint32_t seen = count.load(std::memory_order_relaxed);
+  // Release: what was done while counted in.
+  while (seen != 0 && !count.compare_exchange_weak(seen, seen - 1, std::memory_order_release,
+                                                   std::memory_order_relaxed)) {
+  }
+}
+
 int Tenancy::claim(const Chunks& chunks, std::uint32_t only) const noexcept {
   const std::uint32_t mask = chunks.mask();
   std::uint64_t word = claims->claim.load(std::memory_order_relaxed);
@@ -169,7 +177,7 @@ void Tenancy::sleep(std::uint64_t timeout_ns) const noexcept {
     os::futex_wait_shared(reinterpret_cast<const std::atomic<std::uint32_t>*>(&state->word),
                           static_cast<std::uint32_t>(word), bounded);
   }
-  claims->sleepers.fetch_sub(1, std::memory_order_relaxed);
+  count_out(claims->sleepers);
 }
 
 }  // namespace haul

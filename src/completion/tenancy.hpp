@@ -25,6 +25,10 @@ struct alignas(64) Claims {
   std::atomic<std::uint64_t> failure_good{0};
 };
 
+// Takes one from a count, which does not fall below 0: it may have been reset meanwhile, because
+// its ring has moved (request/sharing.hpp).
+void count_out(std::atomic<std::uint32_t>& count) noexcept;
+
 // Line S. Written once a tenancy, by its last finisher; {seq 56 | -Code 8}. Its low half is the
 // futex word.
 struct alignas(64) State {

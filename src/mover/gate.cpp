@@ -219,9 +219,14 @@ void set_service_arena(std::uintptr_t base, std::size_t bytes) noexcept {
 }
 
 void set_service_round_trip(double measured_ns) noexcept {
-  const Lock lock;
-  service_round_trip_ns = measured_ns;
-  refresh();
+  os::SignalMask saved;
+  os::block_signals(&saved);
+  if (pthread_mutex_trylock(&mutex) == 0) {
+    service_round_trip_ns = measured_ns;
+    refresh();
+    pthread_mutex_unlock(&mutex);
+  }
+  os::restore_signals(saved);
 }
 
 bool service_reaches_memory() noexcept {

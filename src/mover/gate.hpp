@@ -42,7 +42,8 @@ struct alignas(64) Gate {
   std::atomic<std::uintptr_t> mapped_base;
   std::atomic<std::size_t> mapped_bytes;
 
-  // Has the node's service this range mapped? Then it, and no mover of this process, is to be asked.
+  // Has the node's service this range mapped? Then it, and no mover of this process, is to be
+  // asked.
   bool maps(std::uintptr_t address, std::size_t length) const noexcept {
     const std::size_t size = mapped_bytes.load(std::memory_order_relaxed);
     const std::uintptr_t offset = address - mapped_base.load(std::memory_order_relaxed);
@@ -68,7 +69,8 @@ void set_calibration(const plan::Calibration& calibration) noexcept;
 void set_service(std::atomic<std::uint32_t>* bell, bool reaches_memory) noexcept;
 // The service knows this process's arena; 0 bytes: it does not. The link's thread only.
 void set_service_arena(std::uintptr_t base, std::size_t bytes) noexcept;
-// How far the service's core is; 0: not known. Thread-safe; takes the gate's lock.
+// How far the service's core is; 0: not known. Does nothing while the gate is held: who holds it
+// may be waiting for the thread that calls this. Thread-safe.
 void set_service_round_trip(double round_trip_ns) noexcept;
 bool service_reaches_memory() noexcept;
 

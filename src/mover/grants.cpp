@@ -245,6 +245,14 @@ void grant_key(std::uint8_t (&key)[wire::key_bytes]) noexcept {
   std::memcpy(key, own_key, sizeof key);
 }
 
+bool has_granted() noexcept {
+  const Hold hold(tables);
+  for (std::size_t i = 0; granted != nullptr && i < max_grants; ++i) {
+    if (granted[i].index != 0) return true;
+  }
+  return false;
+}
+
 void resend_grants() noexcept {
   const Hold hold(tables);
   for (std::size_t i = 0; granted != nullptr && i < max_grants; ++i) {

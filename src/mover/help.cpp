@@ -80,8 +80,7 @@ class HelpsService {
     may_ = is_local(job) && ring_->recovering.load(std::memory_order_seq_cst) == 0;
   }
   ~HelpsService() {
-    // Release: the chunk has been reported.
-    if (ring_ != nullptr) ring_->helpers.fetch_sub(1, std::memory_order_release);
+    if (ring_ != nullptr) count_out(ring_->helpers);
   }
   HelpsService(const HelpsService&) = delete;
   HelpsService& operator=(const HelpsService&) = delete;

@@ -37,8 +37,9 @@ void abandon(Ring& ring, const Job& job, unsigned chunk) noexcept {
 }
 
 // What the service had claimed and not reported. Helpers are kept off meanwhile, so whatever chunk
-// is claimed was its. A chunk is copied anew from its beginning: the request has not ended, so its
-// memory is still its own, and sides that overlap are never the service's.
+// is claimed was its. The rest of a chunk, from the last block that was shown on, is copied anew:
+// the request has not ended, so its memory is still its own, and sides that overlap are never the
+// service's.
 void finish_orphans(Ring& ring) noexcept {
   // Sequentially consistent, both: pairs with HelpsService.
   ring.recovering.store(1, std::memory_order_seq_cst);
@@ -48,7 +49,7 @@ void finish_orphans(Ring& ring) noexcept {
     for (; orphans != 0; orphans &= orphans - 1) {
       const auto chunk = static_cast<unsigned>(std::countr_zero(orphans));
       if (is_local(job)) {
-        run_here(ring, job, chunk);
+        resume_here(ring, job, chunk);
       } else {
         abandon(ring, job, chunk);
       }

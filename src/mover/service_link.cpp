@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -23,9 +24,11 @@ namespace {
 
 constexpr std::uint64_t look_pause_ns = 200'000'000;
 constexpr std::uint64_t await_step_ns = 200'000;
+constexpr std::uint64_t shortest_wait_ns = 200'000'000, longest_wait_ns = 5'000'000'000;
 
-// over: the thread has ended and is to be joined.
-enum class Phase : std::uint32_t { none, greeting, attached, over };
+// waiting: for the next service, since memory is granted. over: the thread has ended and is to be
+// joined.
+enum class Phase : std::uint32_t { none, greeting, attached, waiting, over };
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit pthread_t thread{};  // under the mutex, as are the next two
@@ -35,6 +38,8 @@ constinit char sentence[sizeof(ServiceStatus::sentence)] = "No service was looke
 constinit std::atomic<int> link_fd{-1};
 constinit std::atomic<Phase> phase{Phase::none};
 constinit std::atomic<bool> leaving{false};
+constinit std::atomic<bool> may_tell{false};      // the service has welcomed us
+constinit std::atomic<std::uint32_t> stirred{0};  // raised to end a wait for the next service
 constinit std::atomic<std::uint64_t> looked_ns{0};
 constinit std::atomic<ServiceHook> attached_hook{nullptr};
 constinit bool hook_ran = false;  // the link's thread only
@@ -98,15 +103,26 @@ void hand_arena_over() noexcept {
   if (arena.fd >= 0) tell_service(&message, sizeof message, &arena.fd, 1);
 }
 
-// Until the other side closes.
-void listen(int fd) noexcept {
+// Until the other side closes; what it said last, if that was a refusal. Takes no lock that a
+// thread may hold which waits for the service: the gate's and this link's are held around a fork,
+// whose copies are finished by the recovery that comes after this, if the service dies.
+Error listen(int fd) noexcept {
   ServiceMessage message;
   std::size_t bytes = 0;
+  Error last;
   for (;;) {
     const int ready = os::wait_readable(fd, -1);
-    if (ready < 0 && ready != -EINTR) return;
-    if (!receive_from_service(fd, &message, &bytes)) return;
-    if (bytes == 0) continue;
+    if (ready < 0 && ready != -EINTR) os::sleep_ns(await_step_ns);
+    switch (receive_from_service(fd, &message, &bytes)) {
+      case Received::closed: return last;
+      case Received::trouble:
+        // It may be amid a chunk of ours. It lets go when it reads that we have closed, and closes.
+        os::shut_sending(fd);
+        os::sleep_ns(await_step_ns);
+        continue;
+      case Received::nothing: continue;
+      case Received::message: break;
+    }
     wire::Bound bound;
     wire::Withdrawn withdrawn;
     wire::Reap reap;
@@ -125,7 +141,7 @@ void listen(int fd) noexcept {
       if (reap.ring < ring_table.count.load(std::memory_order_acquire))
         ring_table.ring(reap.ring).completions.signal();
     } else if (read_as(message, bytes, &refused)) {
-      note(error_of(refused));
+      last = error_of(refused);
     }
   }
 }
@@ -153,21 +169,71 @@ void welcome_in(const wire::Welcome& welcome) noexcept {
 // From the welcome to the end of the link.
 void stay(int fd, Board* board, const ArenaView& arena, const wire::Welcome& welcome) noexcept {
   welcome_in(welcome);
+  may_tell.store(true, std::memory_order_release);
+  if (arena.bytes == 0) hand_arena_over();  // it may have been made since the hello
   resend_grants();
   set_service_arena(arena.base, arena.bytes);
   set_service(&board->asleep, welcome.reaches_memory != 0);
   phase.store(Phase::attached, std::memory_order_release);
-  listen(fd);
+  const Error refusal = listen(fd);
   // From here on the service touches nothing of ours: it had let go before it closed, or it is
   // dead, and the kernel takes an address space down before it closes descriptors.
+  may_tell.store(false, std::memory_order_relaxed);
   set_service_arena(0, 0);
   gate.service_bell.store(nullptr, std::memory_order_relaxed);
   await_publishers();
   recover_from_service();
   fail_requests();
   set_service(nullptr, false);
-  if (!leaving.load(std::memory_order_relaxed))
+  if (refusal.code != Code::ok) {
+    note(refusal);
+  } else if (!leaving.load(std::memory_order_relaxed)) {
     note(make_error(Code::ok, 0, "The node's service is gone; this process goes on without it."));
+  }
+}
+
+// One link over fd, from the hello on.
+void link(int fd) noexcept {
+  SharedTable table;
+  Error error;
+  on_arena_made(hand_arena_over);
+  if (!os::membarrier_register_global()) {
+    // Then the service could not know that its last look before it sleeps has seen everything.
+    error = make_error(Code::not_supported, 0,
+                       "The kernel or a filter refuses membarrier(), without which the service "
+                       "cannot be used; allow that call.");
+  } else if (make_shared_table(&table, &error) == Code::ok) {
+    ArenaView arena;
+    if (auto welcome = greet_service(fd, table, &arena); welcome) {
+      stay(fd, table.board, arena, *welcome);
+    } else {
+      error = welcome.error();
+    }
+  }
+  if (error.code != Code::ok) note(error);
+  const Lock lock;
+  os::close_fd(link_fd);
+  link_fd = service_pid = -1;
+}
+
+// Memory that this process has granted is of use to others only while it is attached, whether it
+// copies anything itself or not. So it waits for the next service; false: there is no point in
+// that.
+bool await_next() noexcept {
+  phase.store(Phase::waiting, std::memory_order_release);
+  for (std::uint64_t wait_ns = shortest_wait_ns; has_granted() && wanted();
+       wait_ns = std::min(2 * wait_ns, longest_wait_ns)) {
+    const std::uint32_t seen = stirred.load(std::memory_order_acquire);
+    const int fd = connect_to_service();
+    if (fd >= 0) {
+      const Lock lock;
+      link_fd = fd;
+      phase.store(Phase::greeting, std::memory_order_release);
+      return true;
+    }
+    if (wanted()) os::futex_wait(&stirred, seen, wait_ns);
+  }
+  return false;
 }
 
 void* tend(void*) noexcept {
@@ -178,24 +244,10 @@ void* tend(void*) noexcept {
     const Lock lock;
     link_fd = started;
   }
-  const int fd = link_fd;  // nobody else changes it while this thread runs
-  SharedTable table;
-  Error error;
-  os::membarrier_register_global();
-  on_arena_made(hand_arena_over);
-  if (fd >= 0 && make_shared_table(&table, &error) == Code::ok) {
-    ArenaView arena;
-    if (auto welcome = greet_service(fd, table, &arena); welcome) {
-      stay(fd, table.board, arena, *welcome);
-    } else {
-      error = welcome.error();
-    }
-  }
-  if (error.code != Code::ok) note(error);
-  {
-    const Lock lock;
-    os::close_fd(link_fd);
-    link_fd = service_pid = -1;
+  if (link_fd >= 0) {
+    do {
+      link(link_fd);  // nobody else changes it while this thread runs
+    } while (await_next());
   }
   phase.store(Phase::over, std::memory_order_release);
   return nullptr;
@@ -232,10 +284,23 @@ bool begin() noexcept {
 
 }  // namespace
 
+namespace {
+
+void stir() noexcept {
+  stirred.fetch_add(1, std::memory_order_release);
+  os::futex_wake(&stirred, 1);
+}
+
+}  // namespace
+
 bool look_for_service() noexcept {
   const Phase now = phase.load(std::memory_order_acquire);
   if (now == Phase::attached || now == Phase::greeting) return true;
   if (!wanted()) return false;
+  if (now == Phase::waiting) {
+    stir();
+    return false;
+  }
   std::uint64_t last = looked_ns.load(std::memory_order_relaxed);
   const std::uint64_t time = now_ns();
   if (last != 0 && time - last < look_pause_ns) return false;
@@ -250,8 +315,12 @@ Code await_service(unsigned timeout_ms, Error* error) noexcept {
     looked_ns.store(0, std::memory_order_relaxed);
     look_for_service();
   }
-  while (phase.load(std::memory_order_acquire) == Phase::greeting && now_ns() < deadline)
+  // (Waiting it is connecting, just now, for it has been stirred.)
+  for (Phase now = phase.load(std::memory_order_acquire);
+       (now == Phase::greeting || now == Phase::waiting) && now_ns() < deadline;
+       now = phase.load(std::memory_order_acquire)) {
     os::sleep_ns(await_step_ns);
+  }
   if (phase.load(std::memory_order_acquire) == Phase::attached) return Code::ok;
   const Lock lock;
   *error = make_error(Code::not_supported, 0, "This needs the node's service. %s",
@@ -274,7 +343,7 @@ void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept {
 Code tell_service(const void* message, std::size_t bytes, const int* fds,
                   unsigned fd_count) noexcept {
   const Lock lock;
-  if (link_fd < 0) return Code::closed;
+  if (!may_tell.load(std::memory_order_acquire) || link_fd < 0) return Code::closed;
   const ssize_t sent = os::send_packet(link_fd, message, bytes, fds, fd_count);
   return sent == static_cast<ssize_t>(bytes) ? Code::ok : Code::closed;
 }
@@ -286,6 +355,7 @@ void leave_service() noexcept {
     const Lock lock;
     if (phase.load(std::memory_order_acquire) == Phase::none) return;
     if (link_fd >= 0) os::shut_socket(link_fd);
+    stir();
     ending = thread;
     phase.store(Phase::over, std::memory_order_relaxed);
   }
@@ -308,6 +378,7 @@ void forget_service_link() noexcept {
   phase.store(Phase::none, std::memory_order_relaxed);
   leaving.store(false, std::memory_order_relaxed);
   looked_ns.store(0, std::memory_order_relaxed);
+  may_tell.store(false, std::memory_order_relaxed);
 }
 
 void on_service_attached(ServiceHook hook) noexcept {

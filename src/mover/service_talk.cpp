@@ -79,7 +79,7 @@ Expected<wire::Welcome> greet_service(int fd, const SharedTable& table, ArenaVie
   std::size_t bytes = 0;
   wire::Welcome welcome;
   wire::Refused refused;
-  if (!receive_from_service(fd, &message, &bytes)) {
+  if (receive_from_service(fd, &message, &bytes) != Received::message) {
     return make_error(Code::closed, 0,
                       "The service closed the connection at once; its messages say why.");
   }
@@ -89,13 +89,15 @@ Expected<wire::Welcome> greet_service(int fd, const SharedTable& table, ArenaVie
       Code::io, 0, "The service's answer is not understood: it is of another version; restart it.");
 }
 
-bool receive_from_service(int fd, ServiceMessage* message, std::size_t* bytes) noexcept {
+Received receive_from_service(int fd, ServiceMessage* message, std::size_t* bytes) noexcept {
   int fds[os::max_packet_fds];
   unsigned count = 0;
   const ssize_t got = os::receive_packet(fd, message->bytes, sizeof message->bytes, fds, &count);
   for (unsigned i = 0; i < count; ++i) os::close_fd(fds[i]);
   *bytes = got > 0 ? static_cast<std::size_t>(got) : 0;
-  return got == -EAGAIN || got >= static_cast<ssize_t>(sizeof message->kind);
+  if (got == 0 || got == -ECONNRESET) return Received::closed;
+  if (got == -EAGAIN) return Received::nothing;
+  return got >= static_cast<ssize_t>(sizeof message->kind) ? Received::message : Received::trouble;
 }
 
 Error error_of(const wire::Refused& refused) noexcept {

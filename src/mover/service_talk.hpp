@@ -14,8 +14,8 @@ namespace haul {
 // Connects to whoever of our own user listens at one of the places. fd, or -errno.
 int connect_to_service() noexcept;
 
-// Says hello, hands the rings and the arena over, and waits (2 s at most) for the answer. *arena: what
-// was handed over.
+// Says hello, hands the rings and the arena over, and waits (2 s at most) for the answer. *arena:
+// what was handed over.
 Expected<wire::Welcome> greet_service(int fd, const SharedTable& table, ArenaView* arena) noexcept;
 
 union ServiceMessage {
@@ -23,8 +23,9 @@ union ServiceMessage {
   char bytes[wire::max_message_bytes];
 };
 
-// One packet, *bytes of it (0: none has come). False when the other side has closed.
-bool receive_from_service(int fd, ServiceMessage* message, std::size_t* bytes) noexcept;
+// One packet, *bytes of it. closed: by the other side; trouble: this one cannot be read.
+enum class Received : std::uint8_t { nothing, message, closed, trouble };
+Received receive_from_service(int fd, ServiceMessage* message, std::size_t* bytes) noexcept;
 
 // Is it a T? Then *to is it.
 template <class T>

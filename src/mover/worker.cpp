@@ -105,8 +105,12 @@ void ChunkRun::engine_died() noexcept {
   if (!fall_back()) code_ = Code::io;
 }
 
-void ChunkRun::abandon(Code code) noexcept {
+void ChunkRun::resume() noexcept {
   at_ = begin_ + ring_->tenancy(job_.seq).visible_in_chunk(job_.chunks, chunk_, 0);
+}
+
+void ChunkRun::abandon(Code code) noexcept {
+  resume();
   code_ = code;
 }
 
@@ -121,8 +125,9 @@ void end_for_the_dead(Ring& ring, const Job& job, bool failed) noexcept {
   complete(ring, job, failed, true);
 }
 
-void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
-  ChunkRun run(ring, job, chunk);
+namespace {
+
+void run_to_the_end(ChunkRun& run) noexcept {
   if (!engine_at(run.engine()).facts().synchronous) run.engine_died();
   Piece piece;
   while (run.next(&piece)) {
@@ -134,6 +139,19 @@ void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
     }
   }
   run.report();
+}
+
+}  // namespace
+
+void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
+  ChunkRun run(ring, job, chunk);
+  run_to_the_end(run);
+}
+
+void resume_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
+  ChunkRun run(ring, job, chunk);
+  run.resume();
+  run_to_the_end(run);
 }
 
 }  // namespace haul

@@ -20,6 +20,8 @@ class ChunkRun {
   bool next(Piece* piece) const noexcept;
   // How it ended. What an engine left undone is given to the CPU where that can take over.
   void moved(const Outcome& outcome) noexcept;
+  // Goes on where the watermark says that whoever had claimed it had come to.
+  void resume() noexcept;
   // Whoever had claimed it is gone, and nobody here can do it: it fails, good as far as its
   // watermark shows.
   void abandon(Code code) noexcept;
@@ -50,5 +52,9 @@ void end_for_the_dead(Ring& ring, const Job& job, bool failed) noexcept;
 // Runs a claimed chunk on the calling thread, whatever engine the plan named: an asynchronous one
 // is for movers, so the CPU takes its place.
 void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
+
+// The same for a chunk whose worker has died: from the last block that it showed on, so that
+// nothing which was visible is written again.
+void resume_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
 
 }  // namespace haul

@@ -33,7 +33,14 @@ void Ring::begin_ended(std::uint32_t ring_index, std::uint32_t table_cookie,
   owned.store(false, std::memory_order_relaxed);
 }
 
+void Ring::forget_waiters() noexcept {
+  for (Claims& claims : claims_) claims.sleepers.store(0, std::memory_order_relaxed);
+  helpers.store(0, std::memory_order_relaxed);
+  recovering.store(0, std::memory_order_relaxed);
+}
+
 void Ring::adopt() noexcept {
+  import_failures();  // of slots that are about to be used again, without a look at them
   completions.abandon();
   credit_ = slots;
   reclaimed_ = next_seq();

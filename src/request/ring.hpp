@@ -83,6 +83,9 @@ class alignas(4096) Ring {
   void begin_ended(std::uint32_t ring_index, std::uint32_t table_cookie,
                    std::uint64_t tail) noexcept;
 
+  // Nobody sleeps on or helps with its requests, whatever the counts say.
+  void forget_waiters() noexcept;
+
   // Makes a quiet ring a new owner's: whatever its former one left half-done (it may not exist in
   // this process) is forgotten.
   void adopt() noexcept;

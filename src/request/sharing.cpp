@@ -57,6 +57,9 @@ bool share_own_ring() noexcept {
   const bool moved = own.board != nullptr && os::write_at(own.fd, ring, sizeof(Ring), offset) &&
                      os::map_shared(ring, sizeof(Ring), own.fd, offset) != nullptr;
   if (moved) {
+    // Who counts itself in or out during the switch counts on one side of it only. All requests
+    // have ended, so nobody is about to sleep.
+    ring->forget_waiters();
     shared_rings[index].store(true, std::memory_order_relaxed);
     // Release: the ring is there before the service is told of it.
     own.board->shared[index / 64].fetch_or(std::uint64_t{1} << index % 64,
@@ -95,6 +98,7 @@ bool sharing_after_fork_child() noexcept {
       all_private = false;
     } else if (&ring == thread_slot.ring && own_ring_copy != nullptr) {
       copy_ring(&ring, own_ring_copy);
+      ring.forget_waiters();
     } else {
       ring.begin_ended(i, ring_table.cookie(), tails[i]);
     }

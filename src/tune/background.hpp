@@ -11,8 +11,8 @@ namespace haul::tune {
 // it first starts. Never blocks for long. HAUL_TUNE_BACKGROUND=off: loads only.
 void start_background() noexcept;
 
-// Takes the stored figures into use, if there are any; measures nothing. For a process whose copies go
-// to the node's service.
+// Takes the stored figures into use, if there are any; measures nothing. For a process whose copies
+// go to the node's service.
 void load_stored() noexcept;
 
 // Measures in the calling thread and stores. progress may be nullptr. Blocks for a fraction of a

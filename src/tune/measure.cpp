@@ -122,8 +122,8 @@ class Bench {
 
  private:
   bool publish(std::size_t bytes, Ticket* ticket) noexcept {
-    const bool taken = publish_plain(Operation::copy, address(dst_), address(src_), bytes,
-                                     false, ticket);
+    const bool taken =
+        publish_plain(Operation::copy, address(dst_), address(src_), bytes, false, ticket);
     lost_ |= !taken;
     return taken;
   }

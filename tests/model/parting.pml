@@ -3,9 +3,8 @@
  * A request is in the hands of the service, which may tell things, be asked to drop the process,
  * and die, at any time. Another thread forks (or, -DSHUTDOWN, shuts down): it takes locks, drains,
  * and lets go of them. If the service is gone the drain's end depends on the link's thread, which
- * recovers. Contract: src/mover/lifecycle.cpp, src/mover/service_link.cpp. Property: no deadlock:
- * between the death of the service and the end of the recovery the link's thread waits for no lock
- * that a drain is made under.
+ * recovers. Contract: docs/design/service.md, "Recovery", "Fork". Property: no deadlock, for until
+ * its recovery is over the link's thread waits for no lock that a drain is made under.
  */
 bool link_locked, gate_locked;
 bool ended; /* the request */

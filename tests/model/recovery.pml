@@ -5,9 +5,8 @@
  * to. A second thread waits and helps; a mover of the process posts the end of a request of its
  * own to the same queue. The service may die before each of its steps (a client that it drops is
  * the same: it leaves off anywhere); once the link's thread reads "closed", it does no step any
- * more, and that thread recovers. Contract: src/mover/recover.cpp; docs/design/hot-path.md.
- * -DGRANTED: the memory is another process's, so nobody here can help, and what the service left
- * fails.
+ * more, and that thread recovers. Contract: docs/design/service.md, "Recovery". -DGRANTED: the
+ * memory is another process's, so nobody here can help, and what the service left fails.
  *
  * Properties: a request ends once, when each chunk is done, and is posted and reaped once; nobody
  * writes to the memory of a request that has ended; no chunk is copied by two at a time; every

@@ -234,7 +234,6 @@ check stuck fence BUG_SLEEP_BEHIND_FENCE
 check stuck fence NO_MOVER TENANCIES=3 BUG_HELP_OWN_REQUEST_ONLY
 check assertion fence REACH_FENCE_BLOCKS
 
-
 check holds drain
 check holds drain NAP
 check cycles drain
@@ -259,8 +258,8 @@ check stuck service_sleep BUG_BLOCK_AGAIN
 check assertion service_sleep REACH_RESCAN_FINDS
 check assertion service_sleep REACH_SERVICE_WOKEN
 check assertion service_sleep REACH_BELL_FOR_NOTHING
-# Neither is needed to lose no wake-up: the exchange only spares packets, and the words may be cleared
-# at any time before they are set again.
+# No wake-up depends on these: the exchange only spares packets, and the words may be cleared at any
+# time before they are set again.
 check holds service_sleep ALWAYS_BELL
 check holds service_sleep CLEAR_LATE
 
@@ -298,6 +297,11 @@ check stuck parting BUG_WAITS_FOR_LOCK
 check stuck parting SHUTDOWN BUG_WAITS_FOR_LOCK
 check stuck parting BUG_SAYS_SO_FIRST
 check assertion parting REACH_PASSED_OVER
+
+check holds second_hand
+check stuck second_hand BUG_ENDS_UNSEEN
+check assertion second_hand REACH_HAND_HELPS
+check assertion second_hand REACH_HAND_WOKEN
 
 wait
 print_finished

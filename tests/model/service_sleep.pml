@@ -2,10 +2,9 @@
  *
  * Two submitters, of two processes or (-DCLIENTS=1) threads of one, publish REQUESTS requests for
  * the service. The bell is a packet, so it stays until it is read; the word in a process's board
- * says whether one is wanted, and who exchanges it to 0 sends it. Contract:
- * src/request/board.hpp; docs/design/hot-path.md, "Sleep". Property: no published request is left
- * while the service sleeps and no bell is under way (an invalid end state), and no cycle. -DNAP:
- * the global membarrier is refused.
+ * says whether one is wanted, and who exchanges it to 0 sends it. Contract: docs/design/service.md,
+ * "Submit", "Sleep". Property: no published request is left while the service sleeps and no bell is
+ * under way (an invalid end state), and no cycle. -DNAP: the global membarrier is refused.
  */
 #define THREADS 3 /* 0 is the service, 1 and 2 are the submitters */
 #ifndef CLIENTS

@@ -3,8 +3,8 @@
  * One slot. A mover of the process ends tenancy 1; the owner finds the ring quiet, copies it word
  * by word into the shared memory, maps that in the ring's place and publishes tenancy 2, which the
  * service ends. Two waiters look at the state meanwhile, and sleep on it. Contract:
- * src/request/sharing.hpp. Properties: what a state word has said it says for good; no tenancy's
- * end is lost, so that every wait ends.
+ * docs/design/service.md, "Rings migrate". Properties: what a state word has said it says for
+ * good; no tenancy's end is lost, so that every wait ends.
  *
  * A waiter that counts itself, or is woken, while the ring moves may be missed: its sleep is in
  * slices (20 ms), and the model needs them. REACH_SLICE_NEEDED and REACH_COUNT_ASTRAY show it.
