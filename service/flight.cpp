@@ -154,8 +154,24 @@ void complete(Node& node, Client& client, std::uint32_t ring_index, const Job& j
   }
 }
 
+// What lies within the client it can finish itself, as it would without a service.
+bool give_back(Node& node, Client& client, std::uint32_t ring_index, const Flight& flight) {
+  const Job& job = flight.job;
+  if (flight.code == Code::ok || job.checked || job.dst_space != self_space ||
+      (job.operation == Operation::copy && job.src_space != self_space))
+    return false;
+  wire::Yours yours;
+  yours.ring = ring_index;
+  yours.seq = job.seq;
+  yours.chunk = flight.chunk;
+  yours.code = static_cast<std::int32_t>(flight.code);
+  node.tell(client, yours);
+  return true;
+}
+
 void report(Node& node, Client& client, std::uint32_t ring_index, Flight& flight) {
   flight.active = false;
+  if (give_back(node, client, ring_index, flight)) return;
   ++client.tally.chunks;
   // Relaxed: a statistic, written here alone.
   client.board().chunks.store(client.tally.chunks, std::memory_order_relaxed);

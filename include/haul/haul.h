@@ -15,7 +15,8 @@
  *    limited); the requests of further ones run inline.
  *  - Memory: source and destination must stay mapped and valid until the ticket is done or has
  *    failed. A range that is not mapped raises SIGSEGV as memcpy would, perhaps later and on one
- *    of haul's threads, unless HAUL_CHECKED is set. Bytes that the program changes while they
+ *    of haul's threads, unless HAUL_CHECKED is set; or, where the node's service copies it through
+ *    the kernel, fails with HAUL_EFAULT. Bytes that the program changes while they
  *    are copied arrive in an unspecified mix of old and new.
  *  - Signals: haul sets no handler, and its threads block all signals but those a fault raises.
  *    haul_copy, haul_fill, haul_submit and haul_test may be called from a signal handler, once its
@@ -445,10 +446,11 @@ typedef struct haul_state {
 /* Fills in *state. HAUL_EINVAL: NULL, or state->size is too small. Never blocks for long. */
 HAUL_API int haul_query(haul_state* state);
 
-/* Wakes (or starts) the mover ahead of a burst, so that the next copies go to it. 0: it is awake or
- * will be in a moment. HAUL_EAGAIN: another process leases the core. HAUL_ENOTSUP: one CPU only, or
- * HAUL_MOVER_CORES=0. HAUL_ENOMEM: no thread or no ring. HAUL_ECLOSED: after haul_shutdown(). One
- * system call while the mover sleeps, none while it is awake; the first call makes threads. */
+/* Wakes (or starts) the mover ahead of a burst, so that the next copies go to it; where the node's
+ * service runs, attaches to it or wakes it. 0: it is awake or will be in a moment. HAUL_EAGAIN:
+ * another process leases the core. HAUL_ENOTSUP: one CPU only, or HAUL_MOVER_CORES=0. HAUL_ENOMEM:
+ * no thread or no ring. HAUL_ECLOSED: after haul_shutdown(). One system call while the mover
+ * sleeps, none while it is awake; the first call makes threads. */
 HAUL_API int haul_wake(void);
 
 /* Calibrates in the foreground (a fraction of a second; needs the mover), takes the figures into

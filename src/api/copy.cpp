@@ -91,7 +91,8 @@ extern "C" HAUL_API haul_ticket haul_copy(void* dst, const void* src, std::size_
   const auto from = reinterpret_cast<std::uintptr_t>(src);
   const bool mapped = service_maps(to, from, len);
   if (is_inline(src, len, mapped)) {
-    const std::size_t worth = worth_handing_over(src, len);  // before the copy warms the caches
+    const std::size_t worth =
+        worth_handing_over(src, len, mapped);  // before the copy warms the caches
     copy::move_bytes(dst, src, len, Affinity::cacheable, Affinity::cacheable);
     return moved_inline(len, worth, mapped);
   }
@@ -114,7 +115,7 @@ extern "C" HAUL_API haul_ticket haul_fill(void* dst, std::uint64_t pattern,
   const bool mapped = service_maps(to, to, len);
   if (is_inline_fill(len, mapped)) {
     copy::fill_bytes(dst, len, pattern, static_cast<unsigned>(pattern_bytes), Affinity::cacheable);
-    return moved_inline(len, worth_handing_over(nullptr, len), mapped);
+    return moved_inline(len, worth_handing_over(nullptr, len, mapped), mapped);
   }
   const std::uint64_t wide = copy::widen_pattern(pattern, static_cast<unsigned>(pattern_bytes));
   Ticket ticket;

@@ -28,10 +28,21 @@ void put(char (&to)[size], const char* text) noexcept {
   std::snprintf(to, size, "%.*s", static_cast<int>(size - 1), text);
 }
 
+// 0.1's sizes: the structs may grow, and programs of then still pass theirs.
+template <class T>
+inline constexpr std::size_t first_size = 0;
+template <>
+inline constexpr std::size_t first_size<haul_plan> = 1616;
+template <>
+inline constexpr std::size_t first_size<haul_engine_info> = 296;
+template <>
+inline constexpr std::size_t first_size<haul_state> = 480;
+
 // A struct the caller sized: NULL, or one shorter than 0.1's, is refused.
 template <class T>
 Code check_out(const T* out, const char* name, Error* error) noexcept {
-  if (out != nullptr && out->size >= sizeof(T)) return Code::ok;
+  static_assert(first_size<T> != 0 && sizeof(T) >= first_size<T>);
+  if (out != nullptr && out->size >= first_size<T>) return Code::ok;
   *error =
       make_error(Code::invalid, 0,
                  "%s is NULL or its size is not set; pass one with size = sizeof(%s).", name, name);

@@ -125,7 +125,9 @@ std::uint64_t good_of_ended(Ring& ring, std::uint64_t seq, Code code) noexcept {
   Job job;
   const bool known = ring.read(seq, &job);
   // The owner may have begun to fill the slot anew once its next seq is a whole ring further.
-  return known && ring.next_seq() < seq + Ring::slots ? job.chunks.length : SIZE_MAX;
+  // (No request that was published has length 0: a ring that came over a fork lost them.)
+  const bool here = known && job.chunks.length != 0 && ring.next_seq() < seq + Ring::slots;
+  return here ? job.chunks.length : SIZE_MAX;
 }
 
 // Clips a range; false if it is empty.

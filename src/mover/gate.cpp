@@ -158,13 +158,13 @@ constinit Gate gate{{default_start_bytes},
                     {false},
                     {false},
                     {false},
-                    {nullptr},
+                    {0},
                     {UINT64_MAX},
                     {UINT64_MAX},
                     {UINT64_MAX},
                     {UINT64_MAX},
                     {0},
-                    {0}};
+                    {nullptr}};
 
 void fill_inputs(plan::Inputs* inputs) noexcept {
   if (!published.read(inputs)) {
@@ -208,6 +208,10 @@ void set_service(std::atomic<std::uint32_t>* bell, bool reaches_memory) noexcept
   // Release: the board is mapped, and this process is registered for barriers.
   gate.service_bell.store(bell, std::memory_order_release);
   refresh();
+}
+
+void forget_kernel_reach() noexcept {
+  kernel_reach.store(false, std::memory_order_relaxed);
 }
 
 void set_service_arena(std::uintptr_t base, std::size_t bytes) noexcept {

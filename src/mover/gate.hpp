@@ -27,9 +27,9 @@ struct alignas(64) Gate {
   std::atomic<bool> planned;  // every request takes the long road (knobs ask for something special)
   std::atomic<bool> held;     // nothing may be published: a fork is under way, or all is shut down
   std::atomic<bool> closed;   // haul_shutdown() was called
-  // The word that says whether the node's service sleeps (Board::asleep), while this process is
-  // attached to one; else nullptr.
-  std::atomic<std::atomic<std::uint32_t>*> service_bell;
+  // Bytes of this process's arena as far as the node's service knows it; 0: there is no service, or
+  // it does not. All that a copy without a service reads.
+  std::atomic<std::size_t> mapped_bytes;
 
   // The same thresholds for memory that the service has mapped, while there is a service. Asleep it
   // is worth waking from asleep_from on.
@@ -37,15 +37,17 @@ struct alignas(64) Gate {
   std::atomic<std::uint64_t> mapped_from;
   std::atomic<std::uint64_t> mapped_piece_from;
   std::atomic<std::uint64_t> mapped_asleep_from;
-  // This process's arena as far as the service knows it; 0 bytes: there is no service, or it does
-  // not.
-  std::atomic<std::uintptr_t> mapped_base;
-  std::atomic<std::size_t> mapped_bytes;
+  std::atomic<std::uintptr_t> mapped_base;  // of the arena
+  // The word that says whether the service sleeps (Board::asleep), while this process is attached
+  // to one; else nullptr.
+  std::atomic<std::atomic<std::uint32_t>*> service_bell;
 
   // Has the node's service this range mapped? Then it, and no mover of this process, is to be
   // asked.
   bool maps(std::uintptr_t address, std::size_t length) const noexcept {
-    const std::size_t size = mapped_bytes.load(std::memory_order_relaxed);
+    // Acquire: pairs with set_service_arena(), which stores the base before.
+    const std::size_t size = mapped_bytes.load(std::memory_order_acquire);
+    if (size == 0) return false;
     const std::uintptr_t offset = address - mapped_base.load(std::memory_order_relaxed);
     return offset < size && length <= size - offset;
   }
@@ -73,6 +75,8 @@ void set_service_arena(std::uintptr_t base, std::size_t bytes) noexcept;
 // may be waiting for the thread that calls this. Thread-safe.
 void set_service_round_trip(double round_trip_ns) noexcept;
 bool service_reaches_memory() noexcept;
+// It may not any more. Takes no lock.
+void forget_kernel_reach() noexcept;
 
 // Waits until every thread that is between looking at the gate and publishing is through with it.
 // Takes no lock.

@@ -11,13 +11,15 @@
 #include "base/os.hpp"
 #include "base/sealed.hpp"
 #include "engine/spaces.hpp"
+#include "mover/service_channel.hpp"
 #include "mover/service_link.hpp"
 
 namespace haul {
 namespace {
 
 constexpr unsigned attach_ms = 2500;
-constexpr std::uint64_t answer_ns = 5'000'000'000;
+constexpr std::uint64_t answer_ns = 5'000'000'000, unbind_ns = 100'000'000;
+constexpr std::uint32_t withdrawing = 0;  // in place of a grant's rights
 constexpr char magic[8] = {'h', 'a', 'u', 'l', 'g', 'r', 'n', 't'};
 
 // What the memfd of a capability holds.
@@ -58,35 +60,47 @@ class Hold {
   os::SignalMask saved_;
 };
 
-// The answer that the asking thread waits for.
+// The question that is asked now, and its answer: {number 30, Answer 2}. An answer that comes late
+// is to an older number.
 enum class Answer : std::uint32_t { idle, awaited, given, lost };
-constinit std::atomic<Answer> answer{Answer::idle};
-constinit wire::Bound last_bound;               // written before `given` is
+constinit std::atomic<std::uint32_t> answer{0};
 constinit std::atomic<std::uint64_t> asked{0};  // what about: a space, or a grant's index
+constinit wire::Bound last_bound;               // written before `given` is
 
-void give(Answer what, std::uint64_t about) noexcept {
-  if (what == Answer::given && asked.load(std::memory_order_relaxed) != about) return;
-  Answer expected = Answer::awaited;
-  // Release: pairs with the acquire load in ask().
-  if (answer.compare_exchange_strong(expected, what, std::memory_order_release)) {
-    os::futex_wake(reinterpret_cast<std::atomic<std::uint32_t>*>(&answer), 1);
-  }
+constexpr Answer state_of(std::uint32_t word) noexcept {
+  return static_cast<Answer>(word & 3);
+}
+constexpr std::uint32_t with(std::uint32_t word, Answer state) noexcept {
+  return (word & ~std::uint32_t{3}) | static_cast<std::uint32_t>(state);
 }
 
-// Sends a question and waits for its answer. closed: there is no service (any more).
+void give(Answer what, std::uint64_t about) noexcept {
+  std::uint32_t word = answer.load(std::memory_order_acquire);
+  if (state_of(word) != Answer::awaited ||
+      (what == Answer::given && asked.load(std::memory_order_relaxed) != about))
+    return;
+  // Release: pairs with the acquire load in ask().
+  if (answer.compare_exchange_strong(word, with(word, what), std::memory_order_release))
+    os::futex_wake(&answer, 1);
+}
+
+// Sends a question and waits for its answer. closed: there is no service (any more); timed_out: it
+// does not answer.
 template <class Message>
 Code ask(const Message& message, std::uint64_t about) noexcept {
-  asked.store(about, std::memory_order_relaxed);
-  answer.store(Answer::awaited, std::memory_order_release);
-  Code code = tell_service(&message, sizeof message);
   const std::uint64_t deadline = now_ns() + answer_ns;
-  while (code == Code::ok && answer.load(std::memory_order_acquire) == Answer::awaited) {
+  const std::uint32_t number = answer.load(std::memory_order_relaxed) + 4;
+  asked.store(about, std::memory_order_relaxed);
+  answer.store(with(number, Answer::awaited), std::memory_order_release);
+  Code code = tell_service(&message, sizeof message, answer_ns);
+  std::uint32_t word = answer.load(std::memory_order_acquire);
+  for (; code == Code::ok && state_of(word) == Answer::awaited;
+       word = answer.load(std::memory_order_acquire)) {
     if (now_ns() >= deadline) code = Code::timed_out;
-    os::futex_wait(reinterpret_cast<std::atomic<std::uint32_t>*>(&answer),
-                   static_cast<std::uint32_t>(Answer::awaited), 100'000'000);
+    os::futex_wait(&answer, word, 100'000'000);
   }
-  if (answer.exchange(Answer::idle, std::memory_order_acquire) == Answer::lost) return Code::closed;
-  return code;
+  answer.store(with(number, Answer::idle), std::memory_order_relaxed);
+  return state_of(word) == Answer::lost ? Code::closed : code;
 }
 
 Error unanswered(Code code) noexcept {
@@ -134,6 +148,22 @@ wire::Grant* find(std::uint64_t index) noexcept {
   return nullptr;
 }
 
+void forget(std::uint64_t index) noexcept {
+  const Hold hold(tables);
+  if (wire::Grant* grant = find(index); grant != nullptr) *grant = wire::Grant{};
+}
+
+wire::Grant granted_at(std::size_t i) noexcept {
+  const Hold hold(tables);
+  return granted != nullptr ? granted[i] : wire::Grant{};
+}
+
+void tell_unbound(Space space) noexcept {
+  wire::Unbind message;
+  message.space = space;
+  tell_service(&message, sizeof message, unbind_ns);
+}
+
 wire::Bind bind_of(const Binding& binding) noexcept {
   wire::Bind message;
   message.space = binding.space;
@@ -164,16 +194,18 @@ Expected<Capability> share(std::uintptr_t address, std::size_t length,
     wire::Grant* room = find(0);
     if (room == nullptr) {
       return make_error(Code::no_memory, 0,
-                        "%zu grants are out, the most there can be; take some back "
-                        "with haul_unshare().",
+                        "%zu grants are out, the most there can be; take some back with "
+                        "haul_unshare().",
                         max_grants);
     }
     *room = grant;
     capability = Capability{key_fd, grant.index};
   }
   // If the service goes just now, the next one is told.
-  tell_service(&grant, sizeof grant);
-  return capability;
+  const Code told = tell_service(&grant, sizeof grant, answer_ns);
+  if (told != Code::timed_out) return capability;
+  forget(grant.index);
+  return unanswered(told);
 }
 
 Code unshare(std::uint64_t index, Error* error) noexcept {
@@ -185,15 +217,18 @@ Code unshare(std::uint64_t index, Error* error) noexcept {
                           "This is no grant of this process, or it was taken back already.");
       return Code::invalid;
     }
-    *grant = wire::Grant{};
+    grant->rights = withdrawing;  // no service is told of it any more; until it is answered for
   }
   wire::Withdraw message;
   message.index = index;
   const Hold one(questions);
   const Code code = ask(message, index);
-  if (code != Code::timed_out) return Code::ok;  // closed: nobody is left who could use it
-  *error = unanswered(code);
-  return code;
+  if (code == Code::timed_out) {
+    *error = unanswered(code);
+    return code;
+  }
+  forget(index);  // closed: nobody is left who could use it
+  return Code::ok;
 }
 
 Expected<Space> open_grant(const Capability& grant, std::size_t* length) noexcept {
@@ -221,6 +256,7 @@ Expected<Space> open_grant(const Capability& grant, std::size_t* length) noexcep
     *length = bound.length;
     return *space;
   }
+  tell_unbound(*space);
   close_space(*space);
   if (code != Code::ok) return unanswered(code);
   return make_error(Code::permission, 0,
@@ -234,9 +270,7 @@ void forget_grant(Space space) noexcept {
     if (binding.space != space) return;
     binding = Binding{};
   }
-  wire::Unbind message;
-  message.space = space;
-  tell_service(&message, sizeof message);
+  tell_unbound(space);
 }
 
 void grant_key(std::uint8_t (&key)[wire::key_bytes]) noexcept {
@@ -245,28 +279,47 @@ void grant_key(std::uint8_t (&key)[wire::key_bytes]) noexcept {
   std::memcpy(key, own_key, sizeof key);
 }
 
-bool has_granted() noexcept {
+bool has_grants() noexcept {
   const Hold hold(tables);
   for (std::size_t i = 0; granted != nullptr && i < max_grants; ++i) {
     if (granted[i].index != 0) return true;
   }
+  for (const Binding& binding : bindings) {
+    if (binding.space != self_space) return true;
+  }
   return false;
 }
 
+// One at a time, and not under the lock: a fork holds the channel's when it asks for ours.
 void resend_grants() noexcept {
-  const Hold hold(tables);
-  for (std::size_t i = 0; granted != nullptr && i < max_grants; ++i) {
-    if (granted[i].index != 0) tell_service(&granted[i], sizeof granted[i]);
+  for (std::size_t i = 0; i < max_grants; ++i) {
+    const wire::Grant grant = granted_at(i);
+    if (grant.index == 0 || grant.rights == withdrawing) continue;
+    if (tell_service(&grant, sizeof grant, answer_ns) != Code::ok) return;
+    // Taken back meanwhile? The service may have heard that before it heard of the grant.
+    const wire::Grant now = granted_at(i);
+    if (now.index == grant.index && now.rights == grant.rights) continue;
+    wire::Withdraw withdraw;
+    withdraw.index = grant.index;
+    tell_service(&withdraw, sizeof withdraw, answer_ns);
   }
-  for (const Binding& binding : bindings) {
-    if (binding.space == self_space) continue;
-    const wire::Bind message = bind_of(binding);
-    tell_service(&message, sizeof message);
+  for (std::size_t i = 0; i < max_spaces; ++i) {
+    wire::Bind message;
+    {
+      const Hold hold(tables);
+      message = bind_of(bindings[i]);
+    }
+    if (message.space != self_space &&
+        tell_service(&message, sizeof message, answer_ns) != Code::ok)
+      return;
   }
 }
 
 void answer_bound(const wire::Bound& bound) noexcept {
-  if (asked.load(std::memory_order_relaxed) != bound.space) return;  // of resend_grants()
+  // Not one of resend_grants(), nor a late one.
+  if (asked.load(std::memory_order_relaxed) != bound.space ||
+      state_of(answer.load(std::memory_order_acquire)) != Answer::awaited)
+    return;
   last_bound = bound;
   give(Answer::given, bound.space);
 }
@@ -290,7 +343,7 @@ void unlock_grants() noexcept {
 void forget_grants() noexcept {
   tables = PTHREAD_MUTEX_INITIALIZER;
   questions = PTHREAD_MUTEX_INITIALIZER;
-  answer.store(Answer::idle, std::memory_order_relaxed);
+  answer.store(0, std::memory_order_relaxed);
   for (std::size_t i = 0; granted != nullptr && i < max_grants; ++i) granted[i] = wire::Grant{};
   os::close_fd(key_fd);
   key_fd = -1;

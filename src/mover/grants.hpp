@@ -40,8 +40,8 @@ void forget_grant(Space space) noexcept;
 // ---- the link's (service_link.cpp) ----
 // This process's key, made when it is first asked for.
 void grant_key(std::uint8_t (&key)[wire::key_bytes]) noexcept;
-// Is anything granted now?
-bool has_granted() noexcept;
+// Is anything granted now, or named of others?
+bool has_grants() noexcept;
 // A new service learns what the former one knew.
 void resend_grants() noexcept;
 void answer_bound(const wire::Bound& bound) noexcept;

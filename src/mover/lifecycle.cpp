@@ -76,7 +76,7 @@ void table_made() noexcept {
   if (handlers_set.exchange(true, std::memory_order_relaxed)) {
     forbid_movers();
     forget_grants();
-    forget_service_link();
+    forbid_service_link();
     remake_gate();
     remake_ledger();
     return;

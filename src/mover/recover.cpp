@@ -77,6 +77,18 @@ void finish_rest(Ring& ring) noexcept {
 
 }  // namespace
 
+void finish_chunk(std::uint32_t ring_index, std::uint64_t seq, unsigned chunk) noexcept {
+  if (ring_index >= ring_table.count.load(std::memory_order_acquire) || seq < Ring::first_seq)
+    return;
+  Ring& ring = ring_table.ring(ring_index);
+  Job job;
+  if (!pending(ring, seq) || !ring.read(seq, &job) || !job.service || !is_local(job) ||
+      chunk >= job.chunks.count() || (ring.tenancy(seq).unreported(job.chunks) >> chunk & 1) == 0) {
+    return;
+  }
+  resume_here(ring, job, chunk);
+}
+
 void recover_from_service() noexcept {
   const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -85,7 +97,10 @@ void recover_from_service() noexcept {
     finish_orphans(ring);
     finish_rest(ring);
     // Entries that it posted, and died before it said so.
-    if (ring_is_shared(i)) ring.completions.signal();
+    if (!ring_is_shared(i)) continue;
+    lock_rings();  // a ring that is being adopted closes its descriptor
+    ring.completions.signal();
+    unlock_rings();
   }
 }
 

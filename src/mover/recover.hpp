@@ -2,6 +2,8 @@
 // process.
 #pragma once
 
+#include <cstdint>
+
 namespace haul {
 
 // Finishes every request that was the service's. Copies within this process are made anew, chunk by
@@ -10,5 +12,9 @@ namespace haul {
 // process's memory any more (its socket reads "closed"), the gate says that there is none, and
 // await_publishers() has returned. Takes no lock of the gate: a fork may hold it and wait for us.
 void recover_from_service() noexcept;
+
+// A chunk that the service has claimed and gives back, since it cannot get at the memory: this
+// process can. Ignores what is no such chunk.
+void finish_chunk(std::uint32_t ring, std::uint64_t seq, unsigned chunk) noexcept;
 
 }  // namespace haul

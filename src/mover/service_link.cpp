@@ -16,31 +16,36 @@
 #include "mover/gate.hpp"
 #include "mover/grants.hpp"
 #include "mover/recover.hpp"
+#include "mover/service_channel.hpp"
 #include "mover/service_talk.hpp"
 #include "request/rings.hpp"
 
 namespace haul {
 namespace {
 
-constexpr std::uint64_t look_pause_ns = 200'000'000;
-constexpr std::uint64_t await_step_ns = 200'000;
-constexpr std::uint64_t shortest_wait_ns = 200'000'000, longest_wait_ns = 5'000'000'000;
+// Between two looks for a service: doubled while there is none, or none that answers.
+constexpr std::uint64_t shortest_pause_ns = 200'000'000, longest_pause_ns = 5'000'000'000;
+constexpr std::uint64_t start_pause_ns = 60'000'000'000;  // between two services on demand
+constexpr std::uint64_t step_ns = 200'000;
+constexpr std::uint64_t arena_patience_ns = 100'000'000;
+constexpr std::uint64_t parting_ns = 1'000'000'000;
 
 // waiting: for the next service, since memory is granted. over: the thread has ended and is to be
-// joined.
-enum class Phase : std::uint32_t { none, greeting, attached, waiting, over };
+// joined. ending: by leave_service().
+enum class Phase : std::uint32_t { none, greeting, attached, waiting, over, ending };
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit pthread_t thread{};  // under the mutex, as are the next two
 constinit int service_pid = -1;
 constinit char sentence[sizeof(ServiceStatus::sentence)] = "No service was looked for yet.";
-// Closed only once the gate says that there is no service.
-constinit std::atomic<int> link_fd{-1};
 constinit std::atomic<Phase> phase{Phase::none};
 constinit std::atomic<bool> leaving{false};
-constinit std::atomic<bool> may_tell{false};      // the service has welcomed us
+constinit std::atomic<bool> forbidden{false};
 constinit std::atomic<std::uint32_t> stirred{0};  // raised to end a wait for the next service
-constinit std::atomic<std::uint64_t> looked_ns{0};
+constinit std::atomic<std::uint64_t> looked_ns{0}, pause_ns{shortest_pause_ns};
+constinit std::atomic<std::uint64_t> started_ns{0};
+constinit std::atomic<bool> arena_owed{false};
+constinit std::atomic<bool> in_vain{false};  // the latest greeting was not answered well
 constinit std::atomic<ServiceHook> attached_hook{nullptr};
 constinit bool hook_ran = false;  // the link's thread only
 
@@ -71,26 +76,35 @@ void note(const Error& said) noexcept {
 bool wanted() noexcept {
   const std::uint64_t mover = knob_number(Knob::plan_mover);
   return knob_number(Knob::service_use) != 1 && mover != 1 && mover != 2 &&
-         !gate.closed.load(std::memory_order_relaxed) && !leaving.load(std::memory_order_relaxed);
+         !gate.closed.load(std::memory_order_relaxed) && !leaving.load(std::memory_order_acquire) &&
+         !forbidden.load(std::memory_order_relaxed);
 }
 
-bool on_demand() noexcept {
-  return knob_number(Knob::service_use) == 2;
+void look_later() noexcept {
+  looked_ns.store(now_ns(), std::memory_order_relaxed);
+  const std::uint64_t pause = pause_ns.load(std::memory_order_relaxed);
+  pause_ns.store(std::min(2 * pause, longest_pause_ns), std::memory_order_relaxed);
 }
 
-// HAUL_SERVICE_USE=demand: starts one, and waits until it answers.
-int start_one() noexcept {
+// HAUL_SERVICE_USE=demand, and none was started of late?
+bool may_start_one() noexcept {
+  if (knob_number(Knob::service_use) != 2) return false;
+  const std::uint64_t last = started_ns.load(std::memory_order_relaxed);
+  return last == 0 || now_ns() - last >= start_pause_ns;
+}
+
+// Starts a service, and connects to it. False: there is none.
+bool start_one() noexcept {
+  started_ns.store(now_ns(), std::memory_order_relaxed);
   const char* const arguments[] = {"haul", "serve", "--daemon", "--idle-exit", "60", nullptr};
   const int status = os::run_program(arguments);
   const int fd = connect_to_service();
-  if (fd < 0) {
-    note(make_error(
-        Code::not_supported, 0,
-        "HAUL_SERVICE_USE=demand: `haul serve --daemon` gave no service (%s); is haul in "
-        "PATH?",
-        status < 0 ? describe_errno(-status) : "it failed"));
-  }
-  return fd;
+  if (fd >= 0) return open_channel(fd);
+  note(make_error(Code::not_supported, 0,
+                  "HAUL_SERVICE_USE=demand: `haul serve --daemon` gave no service (%s); is haul in "
+                  "PATH?",
+                  status < 0 ? describe_errno(-status) : "it failed"));
+  return false;
 }
 
 // The arena came after the link. (A hello on its way may have handed it over already; the service
@@ -100,25 +114,42 @@ void hand_arena_over() noexcept {
   wire::Arena message;
   message.base = arena.base;
   message.bytes = arena.bytes;
-  if (arena.fd >= 0) tell_service(&message, sizeof message, &arena.fd, 1);
+  if (arena.fd < 0) return;
+  arena_owed.store(
+      tell_service(&message, sizeof message, arena_patience_ns, &arena.fd, 1) == Code::timed_out,
+      std::memory_order_relaxed);
+}
+
+void signal_queue(std::uint32_t ring) noexcept {
+  lock_rings();  // a ring that is being adopted closes its descriptor
+  if (ring < ring_table.count.load(std::memory_order_acquire))
+    ring_table.ring(ring).completions.signal();
+  unlock_rings();
 }
 
 // Until the other side closes; what it said last, if that was a refusal. Takes no lock that a
-// thread may hold which waits for the service: the gate's and this link's are held around a fork,
-// whose copies are finished by the recovery that comes after this, if the service dies.
-Error listen(int fd) noexcept {
+// thread may hold which waits for the service: the gate's, the link's and the channel's are held
+// around a fork, whose copies are finished by the recovery that comes after this, if the service
+// dies.
+Error listen() noexcept {
   ServiceMessage message;
   std::size_t bytes = 0;
   Error last;
   for (;;) {
-    const int ready = os::wait_readable(fd, -1);
-    if (ready < 0 && ready != -EINTR) os::sleep_ns(await_step_ns);
-    switch (receive_from_service(fd, &message, &bytes)) {
+    const int ready = os::wait_readable(channel_fd(), -1);
+    if (ready < 0 && ready != -EINTR) os::sleep_ns(step_ns);
+    if (!channel_intact()) {
+      // The program has closed our descriptor: the service reads that, and lets go in a moment.
+      os::sleep_ns(parting_ns);
+      return make_error(Code::closed, 0,
+                        "The program has closed the descriptor of the link to the service.");
+    }
+    switch (receive_from_service(channel_fd(), &message, &bytes)) {
       case Received::closed: return last;
       case Received::trouble:
         // It may be amid a chunk of ours. It lets go when it reads that we have closed, and closes.
-        os::shut_sending(fd);
-        os::sleep_ns(await_step_ns);
+        os::shut_sending(channel_fd());
+        os::sleep_ns(step_ns);
         continue;
       case Received::nothing: continue;
       case Received::message: break;
@@ -129,6 +160,7 @@ Error listen(int fd) noexcept {
     wire::Refused refused;
     wire::ArenaKnown arena;
     wire::Distance distance;
+    wire::Yours yours;
     if (read_as(message, bytes, &arena)) {
       set_service_arena(arena.base, arena.bytes);
     } else if (read_as(message, bytes, &distance)) {
@@ -138,8 +170,10 @@ Error listen(int fd) noexcept {
     } else if (read_as(message, bytes, &withdrawn)) {
       answer_withdrawn(withdrawn);
     } else if (read_as(message, bytes, &reap)) {
-      if (reap.ring < ring_table.count.load(std::memory_order_acquire))
-        ring_table.ring(reap.ring).completions.signal();
+      signal_queue(reap.ring);
+    } else if (read_as(message, bytes, &yours)) {
+      if (static_cast<Code>(yours.code) == Code::permission) forget_kernel_reach();
+      finish_chunk(yours.ring, yours.seq, yours.chunk);
     } else if (read_as(message, bytes, &refused)) {
       last = error_of(refused);
     }
@@ -151,6 +185,8 @@ void welcome_in(const wire::Welcome& welcome) noexcept {
     const Lock lock;
     service_pid = welcome.pid;
   }
+  in_vain.store(false, std::memory_order_relaxed);
+  pause_ns.store(shortest_pause_ns, std::memory_order_relaxed);
   if (welcome.reaches_memory != 0) {
     note(make_error(Code::ok, 0, "Attached to the node's service, process %d.", welcome.pid));
   } else {
@@ -167,18 +203,19 @@ void welcome_in(const wire::Welcome& welcome) noexcept {
 }
 
 // From the welcome to the end of the link.
-void stay(int fd, Board* board, const ArenaView& arena, const wire::Welcome& welcome) noexcept {
+void stay(Board* board, const ArenaView& arena, const wire::Welcome& welcome) noexcept {
   welcome_in(welcome);
-  may_tell.store(true, std::memory_order_release);
+  allow_telling(true);
   if (arena.bytes == 0) hand_arena_over();  // it may have been made since the hello
   resend_grants();
   set_service_arena(arena.base, arena.bytes);
   set_service(&board->asleep, welcome.reaches_memory != 0);
-  phase.store(Phase::attached, std::memory_order_release);
-  const Error refusal = listen(fd);
+  Phase greeting = Phase::greeting;
+  phase.compare_exchange_strong(greeting, Phase::attached, std::memory_order_release);
+  const Error refusal = listen();
   // From here on the service touches nothing of ours: it had let go before it closed, or it is
   // dead, and the kernel takes an address space down before it closes descriptors.
-  may_tell.store(false, std::memory_order_relaxed);
+  allow_telling(false);
   set_service_arena(0, 0);
   gate.service_bell.store(nullptr, std::memory_order_relaxed);
   await_publishers();
@@ -192,8 +229,8 @@ void stay(int fd, Board* board, const ArenaView& arena, const wire::Welcome& wel
   }
 }
 
-// One link over fd, from the hello on.
-void link(int fd) noexcept {
+// One link over the open channel, from the hello on.
+void link() noexcept {
   SharedTable table;
   Error error;
   on_arena_made(hand_arena_over);
@@ -204,32 +241,40 @@ void link(int fd) noexcept {
                        "cannot be used; allow that call.");
   } else if (make_shared_table(&table, &error) == Code::ok) {
     ArenaView arena;
-    if (auto welcome = greet_service(fd, table, &arena); welcome) {
-      stay(fd, table.board, arena, *welcome);
+    if (auto welcome = greet_service(channel_fd(), table, &arena); welcome) {
+      stay(table.board, arena, *welcome);
     } else {
       error = welcome.error();
     }
   }
-  if (error.code != Code::ok) note(error);
+  if (error.code != Code::ok) {
+    in_vain.store(true, std::memory_order_relaxed);
+    look_later();
+    note(error);
+  }
+  close_channel();
   const Lock lock;
-  os::close_fd(link_fd);
-  link_fd = service_pid = -1;
+  service_pid = -1;
 }
 
 // Memory that this process has granted is of use to others only while it is attached, whether it
 // copies anything itself or not. So it waits for the next service; false: there is no point in
 // that.
 bool await_next() noexcept {
-  phase.store(Phase::waiting, std::memory_order_release);
-  for (std::uint64_t wait_ns = shortest_wait_ns; has_granted() && wanted();
-       wait_ns = std::min(2 * wait_ns, longest_wait_ns)) {
+  Phase before = phase.load(std::memory_order_relaxed);
+  if (before == Phase::ending ||
+      !phase.compare_exchange_strong(before, Phase::waiting, std::memory_order_release))
+    return false;
+  for (std::uint64_t wait_ns = shortest_pause_ns; has_grants() && wanted();
+       wait_ns = std::min(2 * wait_ns, longest_pause_ns)) {
     const std::uint32_t seen = stirred.load(std::memory_order_acquire);
+    if (in_vain.exchange(false, std::memory_order_relaxed))
+      os::futex_wait(&stirred, seen, longest_pause_ns);
     const int fd = connect_to_service();
     if (fd >= 0) {
-      const Lock lock;
-      link_fd = fd;
-      phase.store(Phase::greeting, std::memory_order_release);
-      return true;
+      Phase waiting = Phase::waiting;
+      return open_channel(fd) &&
+             phase.compare_exchange_strong(waiting, Phase::greeting, std::memory_order_release);
     }
     if (wanted()) os::futex_wait(&stirred, seen, wait_ns);
   }
@@ -239,30 +284,30 @@ bool await_next() noexcept {
 void* tend(void*) noexcept {
   os::name_thread("haul-service");
   thread_slot.carrying = 1;  // a crash handler that calls exit() here must not join this thread
-  if (link_fd < 0) {
-    const int started = start_one();
-    const Lock lock;
-    link_fd = started;
-  }
-  if (link_fd >= 0) {
+  if (channel_fd() >= 0 || start_one()) {
     do {
-      link(link_fd);  // nobody else changes it while this thread runs
+      link();
     } while (await_next());
   }
-  phase.store(Phase::over, std::memory_order_release);
+  close_channel();
+  for (Phase now = phase.load(std::memory_order_relaxed);
+       now != Phase::ending &&
+       !phase.compare_exchange_weak(now, Phase::over, std::memory_order_release);) {
+  }
   return nullptr;
 }
 
 // Locked. Clears up after a link that is over, and begins a new one if there is somebody to talk
 // to.
 bool begin() noexcept {
-  if (phase.load(std::memory_order_acquire) == Phase::over) {
+  if (!wanted()) return false;
+  Phase over = Phase::over;
+  if (phase.compare_exchange_strong(over, Phase::none, std::memory_order_acquire))
     pthread_join(thread, nullptr);
-    phase.store(Phase::none, std::memory_order_relaxed);
-  }
-  if (phase.load(std::memory_order_relaxed) != Phase::none) return true;
+  if (phase.load(std::memory_order_relaxed) != Phase::none)
+    return phase.load(std::memory_order_relaxed) <= Phase::attached;
   const int fd = connect_to_service();
-  if (fd < 0 && !on_demand()) {
+  if (fd < 0 && !may_start_one()) {
     std::snprintf(sentence, sizeof sentence, "%s",
                   fd == -EPERM
                       ? "The service that listens is another user's; start one of your own "
@@ -271,20 +316,16 @@ bool begin() noexcept {
                       ? "No service runs; `haul serve` starts one."
                       : "The service's socket cannot be reached; check its directory's rights, and "
                         "ulimit -n.");
+    look_later();
     return false;
   }
-  link_fd = fd;
+  if (fd >= 0 && !open_channel(fd)) return false;
   phase.store(Phase::greeting, std::memory_order_relaxed);
   if (os::start_thread(&thread, tend, nullptr) == 0) return true;
-  os::close_fd(link_fd);
-  link_fd = -1;
+  close_channel();
   phase.store(Phase::none, std::memory_order_relaxed);
   return false;
 }
-
-}  // namespace
-
-namespace {
 
 void stir() noexcept {
   stirred.fetch_add(1, std::memory_order_release);
@@ -295,31 +336,38 @@ void stir() noexcept {
 
 bool look_for_service() noexcept {
   const Phase now = phase.load(std::memory_order_acquire);
-  if (now == Phase::attached || now == Phase::greeting) return true;
+  if (now == Phase::attached) {
+    if (arena_owed.load(std::memory_order_relaxed)) hand_arena_over();
+    return true;
+  }
+  // A service that has not answered before is not counted on.
+  if (now == Phase::greeting) return !in_vain.load(std::memory_order_relaxed);
   if (!wanted()) return false;
+  std::uint64_t last = looked_ns.load(std::memory_order_relaxed);
+  const std::uint64_t time = now_ns();
+  if (last != 0 && time - last < pause_ns.load(std::memory_order_relaxed)) return false;
+  if (!looked_ns.compare_exchange_strong(last, time, std::memory_order_relaxed)) return false;
   if (now == Phase::waiting) {
     stir();
     return false;
   }
-  std::uint64_t last = looked_ns.load(std::memory_order_relaxed);
-  const std::uint64_t time = now_ns();
-  if (last != 0 && time - last < look_pause_ns) return false;
-  if (!looked_ns.compare_exchange_strong(last, time, std::memory_order_relaxed)) return false;
   const Lock lock;
-  return begin();
+  return begin() && !in_vain.load(std::memory_order_relaxed);
 }
 
 Code await_service(unsigned timeout_ms, Error* error) noexcept {
   const std::uint64_t deadline = now_ns() + std::uint64_t{timeout_ms} * 1'000'000;
-  if (wanted() && phase.load(std::memory_order_acquire) != Phase::attached) {
-    looked_ns.store(0, std::memory_order_relaxed);
-    look_for_service();
+  if (phase.load(std::memory_order_acquire) == Phase::waiting) {
+    stir();
+  } else if (phase.load(std::memory_order_acquire) != Phase::attached) {
+    const Lock lock;
+    begin();
   }
   // (Waiting it is connecting, just now, for it has been stirred.)
   for (Phase now = phase.load(std::memory_order_acquire);
        (now == Phase::greeting || now == Phase::waiting) && now_ns() < deadline;
        now = phase.load(std::memory_order_acquire)) {
-    os::sleep_ns(await_step_ns);
+    os::sleep_ns(step_ns);
   }
   if (phase.load(std::memory_order_acquire) == Phase::attached) return Code::ok;
   const Lock lock;
@@ -328,57 +376,54 @@ Code await_service(unsigned timeout_ms, Error* error) noexcept {
   return Code::not_supported;
 }
 
-void wake_service() noexcept {
-  const Lock lock;  // the socket stays open meanwhile
-  std::atomic<std::uint32_t>* bell = gate.service_bell.load(std::memory_order_acquire);
-  if (bell != nullptr && bell->load(std::memory_order_relaxed) != 0) ring_service_bell(bell);
-}
-
-void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept {
-  const wire::Bell message;
-  if (bell->exchange(0, std::memory_order_relaxed) != 0)
-    os::send_packet(link_fd, &message, sizeof message);
-}
-
-Code tell_service(const void* message, std::size_t bytes, const int* fds,
-                  unsigned fd_count) noexcept {
-  const Lock lock;
-  if (!may_tell.load(std::memory_order_acquire) || link_fd < 0) return Code::closed;
-  const ssize_t sent = os::send_packet(link_fd, message, bytes, fds, fd_count);
-  return sent == static_cast<ssize_t>(bytes) ? Code::ok : Code::closed;
-}
-
 void leave_service() noexcept {
   pthread_t ending{};
-  leaving.store(true, std::memory_order_relaxed);
   {
     const Lock lock;
-    if (phase.load(std::memory_order_acquire) == Phase::none) return;
-    if (link_fd >= 0) os::shut_socket(link_fd);
-    stir();
+    leaving.store(true, std::memory_order_release);
+    Phase now = phase.load(std::memory_order_acquire);
+    // Without a thread there is nothing to end; another thread may be at it already.
+    while (now != Phase::none && now != Phase::ending &&
+           !phase.compare_exchange_weak(now, Phase::ending, std::memory_order_acq_rel)) {
+    }
+    if (now == Phase::none || now == Phase::ending) return;
     ending = thread;
-    phase.store(Phase::over, std::memory_order_relaxed);
   }
+  // The service may be amid a copy that another process has asked for, in memory that was granted:
+  // it is waited for until it has let go.
+  shut_channel(false);
+  stir();
+  const std::uint64_t deadline = now_ns() + parting_ns;
+  while (channel_fd() >= 0 && now_ns() < deadline) os::sleep_ns(step_ns);
+  shut_channel(true);
   pthread_join(ending, nullptr);
   phase.store(Phase::none, std::memory_order_relaxed);
 }
 
 void lock_service_link() noexcept {
   pthread_mutex_lock(&mutex);
+  lock_channel();
 }
 
 void unlock_service_link() noexcept {
+  unlock_channel();
   pthread_mutex_unlock(&mutex);
 }
 
 void forget_service_link() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
-  os::close_fd(link_fd);
-  link_fd = service_pid = -1;
+  forget_channel();
+  service_pid = -1;
   phase.store(Phase::none, std::memory_order_relaxed);
   leaving.store(false, std::memory_order_relaxed);
+  in_vain.store(false, std::memory_order_relaxed);
+  arena_owed.store(false, std::memory_order_relaxed);
   looked_ns.store(0, std::memory_order_relaxed);
-  may_tell.store(false, std::memory_order_relaxed);
+}
+
+void forbid_service_link() noexcept {
+  forget_service_link();
+  forbidden.store(true, std::memory_order_relaxed);
 }
 
 void on_service_attached(ServiceHook hook) noexcept {
@@ -391,10 +436,8 @@ void service_status(ServiceStatus* status) noexcept {
     status->state =
         bell->load(std::memory_order_relaxed) != 0 ? ServiceState::asleep : ServiceState::awake;
     status->reaches_memory = service_reaches_memory();
-    SharedTable table;
-    Error ignored;
-    if (make_shared_table(&table, &ignored) == Code::ok)
-      status->chunks = table.board->chunks.load(std::memory_order_relaxed);
+    if (const Board* board = shared_board(); board != nullptr)
+      status->chunks = board->chunks.load(std::memory_order_relaxed);
   }
   const Lock lock;
   status->pid = service_pid;

@@ -3,7 +3,6 @@
 // III-B.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,15 +18,6 @@ bool look_for_service() noexcept;
 // Does so, and waits up to timeout_ms until it is attached.
 Code await_service(unsigned timeout_ms, Error* error) noexcept;
 
-// Wakes an attached service that sleeps. A system call, if it does.
-void wake_service() noexcept;
-// The same amid a publish: *bell says that it sleeps.
-void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept;
-
-// Sends a message over the link. closed if there is none.
-Code tell_service(const void* message, std::size_t bytes, const int* fds = nullptr,
-                  unsigned fd_count = 0) noexcept;
-
 // Ends the link, before the process exits. What is in flight has been finished.
 void leave_service() noexcept;
 
@@ -35,6 +25,9 @@ void leave_service() noexcept;
 void lock_service_link() noexcept;
 void unlock_service_link() noexcept;
 void forget_service_link() noexcept;
+// In a child by a bare clone: none, for good, since glibc cannot be relied on to make threads
+// there.
+void forbid_service_link() noexcept;
 
 // Runs on the link's thread when it is attached for the first time: tune/ loads stored figures
 // there.

@@ -5,6 +5,7 @@
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"
 #include "mover/caller.hpp"
+#include "mover/service_link.hpp"
 #include "request/sharing.hpp"
 
 namespace haul {
@@ -91,6 +92,9 @@ void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noex
   facts.checked = request.checked;
   facts.granted = is_grant(request.dst_space) || is_grant(request.src_space);
   facts.service_reach = service_reach(request, facts);
+  // A ring moves to where the service sees it when it is quiet; until then this is not the way.
+  if (!facts.granted && ring != nullptr && !thread_slot.shared && !ring->quiet())
+    facts.service_reach = plan::Reach::none;
   facts.source_in_memory = source_in_memory(request, *inputs);
   facts.fenced_behind = request.fence && ring != nullptr && !ring->quiet();
   facts.force_inline = request.force_inline;
@@ -132,7 +136,10 @@ Ticket refuse(Error* error, const Error& why) noexcept {
 
 // Makes sure that what the plan gives to a mover will find one. False: the mover cannot be had now.
 bool mover_ready(plan::Mover mover) noexcept {
-  if (mover == plan::Mover::service) return share_own_ring();
+  if (mover == plan::Mover::service) {
+    if (gate.service_bell.load(std::memory_order_relaxed) == nullptr) look_for_service();
+    return share_own_ring();
+  }
   const plan::MoverState state = gate.state.load(std::memory_order_relaxed);
   if (state == plan::MoverState::awake || state == plan::MoverState::asleep) return true;
   Error ignored;
@@ -246,7 +253,10 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
   if (plan.mover != plan::Mover::caller && !inputs.ring_full && !inputs.held && possible)
     result = hand_over(request, plan, *ring, &ticket);
   if (result == HandOver::done) return ticket;
-  if (inputs.request.granted) return back_out(no_grant_now(inputs, result));
+  if (inputs.request.granted) {
+    if (!inputs.service.attached) look_for_service();
+    return back_out(no_grant_now(inputs, result));
+  }
   if (result == HandOver::no_room && request.nonblock && !request.force_inline && ring != nullptr) {
     return back_out(
         make_error(Code::again, 0,
@@ -287,7 +297,8 @@ Ticket submit(const Request& request, Error* error) noexcept {
   bool ran_inline = false;
   const Ticket ticket = plan_and_do(request, error, &ran_inline);
   if (ran_inline && !request.force_inline) {
-    note_inline(worth_handing_over(nullptr, request.length), is_mapped(request));
+    const bool mapped = is_mapped(request);
+    note_inline(worth_handing_over(nullptr, request.length, mapped), mapped);
   }
   return ticket;
 }

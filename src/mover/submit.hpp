@@ -8,7 +8,7 @@
 #include "copy/cache_lines.hpp"
 #include "mover/gate.hpp"
 #include "mover/mover.hpp"
-#include "mover/service_link.hpp"
+#include "mover/service_channel.hpp"
 #include "request/request.hpp"
 #include "request/rings.hpp"
 
@@ -102,9 +102,11 @@ inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t
 
 // How many bytes of a plain copy that the caller is about to make itself an awake mover would have
 // been worth: all or, mostly, 0. `src` is nullptr for a fill.
-inline std::size_t worth_handing_over(const void* src, std::size_t length) noexcept {
-  if (length < gate.worth_below.load(std::memory_order_relaxed)) return 0;
-  if (length >= gate.worth_from.load(std::memory_order_relaxed)) return length;
+inline std::size_t worth_handing_over(const void* src, std::size_t length, bool mapped) noexcept {
+  const std::atomic<std::uint64_t>& below = mapped ? gate.mapped_below : gate.worth_below;
+  const std::atomic<std::uint64_t>& from = mapped ? gate.mapped_from : gate.worth_from;
+  if (length < below.load(std::memory_order_relaxed)) return 0;
+  if (length >= from.load(std::memory_order_relaxed)) return length;
   return src != nullptr && copy::in_memory(src, length) ? length : 0;
 }
 

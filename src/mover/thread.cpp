@@ -139,6 +139,7 @@ void run_first(Mover& self) noexcept {
   const std::uint64_t spin_ns = may_spin ? knob_number(Knob::mover_spin_us) * 1000 : 0;
   while (!stopping.load(std::memory_order_acquire)) {
     gate.asleep.store(0, std::memory_order_relaxed);
+    look_for_service();  // here rather than on a submit: it makes system calls
     if (take_lease(0) != Code::ok) {
       serve(self.loop, 0);
       sleep_until_called(self.loop, plan::MoverState::denied, denied_pause_ns);
@@ -240,17 +241,12 @@ Code make_threads(Error* error) noexcept {
 }  // namespace
 
 Code wake_mover(Error* error) noexcept {
-  // While a service is being attached to, no thread is worth making for this copy.
-  const bool attaching =
-      look_for_service() && gate.service_bell.load(std::memory_order_relaxed) == nullptr;
-  if (attaching && gate.state.load(std::memory_order_relaxed) == plan::MoverState::none) {
-    *error = make_error(Code::again, 0, "No mover now: the node's service is being attached to.");
-    return Code::again;
-  }
+  // An own mover that is there is woken first; it looks for the node's service by itself.
   switch (gate.state.load(std::memory_order_relaxed)) {
     case plan::MoverState::awake: return Code::ok;
     case plan::MoverState::asleep: ring_doorbell(); return Code::ok;
     case plan::MoverState::denied:
+      look_for_service();
       *error =
           lease_refusal() == Code::again
               ? make_error(Code::again, 0,
@@ -260,7 +256,15 @@ Code wake_mover(Error* error) noexcept {
                            "No mover now: the lease's socket cannot be made; raise ulimit -n, "
                            "or allow AF_UNIX sockets.");
       return Code::again;
-    default: break;
+    case plan::MoverState::none:
+      // While a service is being attached to, no thread is worth making for this copy.
+      if (look_for_service() && gate.service_bell.load(std::memory_order_relaxed) == nullptr) {
+        *error =
+            make_error(Code::again, 0, "No mover now: the node's service is being attached to.");
+        return Code::again;
+      }
+      break;
+    case plan::MoverState::impossible: look_for_service(); break;
   }
   // A signal handler that forks must not find the lock held by its own thread.
   os::SignalMask saved;

@@ -26,6 +26,10 @@ void Ring::begin_ended(std::uint32_t ring_index, std::uint32_t table_cookie,
     Failure failure;
     ledger_find(index, seq, &failure);
     states_[seq % slots].word.store(State::make(seq, failure.code), std::memory_order_relaxed);
+    // For movers, whose cursors walk over them: published once, and all claimed.
+    parameters_[seq % slots].seq.store(seq, std::memory_order_relaxed);
+    claims_[seq % slots].claim.store((seq / slots) << 32 | ~std::uint32_t{0},
+                                     std::memory_order_relaxed);
   }
   tail_.store(tail, std::memory_order_relaxed);
   finished_below_.store(tail, std::memory_order_relaxed);
@@ -67,8 +71,6 @@ bool Ring::look_for_room() noexcept {
 }
 
 void Ring::import_failure(std::uint64_t seq, Code code) noexcept {
-  Failure known;
-  if (ledger_find(index, seq, &known) != Lookup::unknown) return;
   const Claims& claims = claims_[seq % slots];
   const std::uint64_t left = claims.failure.load(std::memory_order_acquire);
   if (left >> 32 != static_cast<std::uint32_t>(seq / slots)) return;

@@ -25,6 +25,9 @@ bool share_own_ring() noexcept;
 
 bool ring_is_shared(std::uint32_t index) noexcept;
 
+// The table's board; nullptr: there is none. Lock-free.
+const Board* shared_board() noexcept;
+
 // Around fork, under the rings' lock: puts aside what the child needs, and gives the child private
 // rings again. Everything is finished by then, and nothing can be published. False: there was no
 // memory for them, so they are still the parent's and must not be touched.

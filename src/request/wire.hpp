@@ -12,6 +12,9 @@
 //   Unbind                              -->  (no answer)
 //   Bell                                -->  (wakes it)
 //                                       <--  Reap: a completion queue that was armed has an entry
+//                                       <--  Yours: a chunk, all within the process, that the
+//                                       service
+//                                            has claimed and cannot move
 //                                       <--  Distance: Board::line_ns has changed by much
 //                                       <--  Refused and close: it broke the rules
 //   either side closes: over. Once a process reads "closed", the service touches nothing of it.
@@ -55,6 +58,7 @@ enum class Kind : std::uint32_t {
   stop,
   arena_known,
   distance,
+  yours,
 };
 
 enum class Role : std::uint32_t { client = 0, monitor = 1 };
@@ -167,6 +171,15 @@ struct Reap {
 struct Distance {
   Kind kind = Kind::distance;
   std::uint32_t line_ns = 0;
+};
+
+struct Yours {
+  Kind kind = Kind::yours;
+  std::uint32_t ring = 0;
+  std::uint64_t seq = 0;
+  std::uint32_t chunk = 0;
+  std::int32_t code =
+      0;  // why; permission: the service reaches none of the process's private memory
 };
 
 struct Query {

@@ -1,0 +1,132 @@
+// Opening, writing, shutting.
+#include "mover/service_channel.hpp"
+
+#include <pthread.h>
+
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "base/os.hpp"
+#include "base/sealed.hpp"
+#include "base/socket.hpp"
+#include "mover/gate.hpp"
+#include "request/wire.hpp"
+
+namespace haul {
+namespace {
+
+constexpr std::uint64_t step_ns = 200'000;
+
+constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // opening, closing, sending
+constinit std::atomic<int> link_fd{-1};
+constinit os::FileId link_id{};
+constinit bool shut = false;
+constinit std::atomic<bool> may_tell{false};
+
+// No signal handler may find the lock held by its own thread.
+class Lock {
+ public:
+  Lock() noexcept {
+    os::block_signals(&saved_);
+    pthread_mutex_lock(&mutex);
+  }
+  ~Lock() {
+    pthread_mutex_unlock(&mutex);
+    os::restore_signals(saved_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  os::SignalMask saved_;
+};
+
+}  // namespace
+
+bool open_channel(int fd) noexcept {
+  const Lock lock;
+  if (shut) {
+    os::close_fd(fd);
+    return false;
+  }
+  link_id = os::file_id(fd);
+  link_fd.store(fd, std::memory_order_release);
+  return true;
+}
+
+void close_channel() noexcept {
+  const Lock lock;
+  const int fd = link_fd.exchange(-1, std::memory_order_relaxed);
+  if (fd >= 0 && os::file_id(fd) == link_id) os::close_fd(fd);
+}
+
+int channel_fd() noexcept {
+  return link_fd.load(std::memory_order_acquire);
+}
+
+bool channel_intact() noexcept {
+  const int fd = channel_fd();
+  return fd >= 0 && os::file_id(fd) == link_id;
+}
+
+void allow_telling(bool yes) noexcept {
+  may_tell.store(yes, std::memory_order_release);
+}
+
+Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience_ns, const int* fds,
+                  unsigned fd_count) noexcept {
+  const std::uint64_t deadline = now_ns() + patience_ns;
+  for (;;) {
+    {
+      const Lock lock;
+      if (!may_tell.load(std::memory_order_acquire) || !channel_intact()) return Code::closed;
+      const ssize_t sent = os::send_packet(channel_fd(), message, bytes, fds, fd_count);
+      if (sent == static_cast<ssize_t>(bytes)) return Code::ok;
+      if (sent != -EAGAIN && sent != -ENOBUFS) return Code::closed;
+    }
+    if (now_ns() >= deadline) return Code::timed_out;
+    os::sleep_ns(step_ns);
+  }
+}
+
+void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept {
+  const wire::Bell message;
+  // A bell that cannot be sent is one of many that have not been heard yet.
+  if (bell->exchange(0, std::memory_order_relaxed) != 0 && channel_intact())
+    os::send_packet(channel_fd(), &message, sizeof message);
+}
+
+void wake_service() noexcept {
+  const Lock lock;  // the channel stays open meanwhile
+  std::atomic<std::uint32_t>* bell = gate.service_bell.load(std::memory_order_acquire);
+  if (bell != nullptr && bell->load(std::memory_order_relaxed) != 0) ring_service_bell(bell);
+}
+
+void shut_channel(bool at_once) noexcept {
+  const Lock lock;
+  shut = true;
+  if (!channel_intact()) return;
+  if (at_once) {
+    os::shut_socket(channel_fd());
+  } else {
+    os::shut_sending(channel_fd());
+  }
+}
+
+void lock_channel() noexcept {
+  pthread_mutex_lock(&mutex);
+}
+
+void unlock_channel() noexcept {
+  pthread_mutex_unlock(&mutex);
+}
+
+void forget_channel() noexcept {
+  mutex = PTHREAD_MUTEX_INITIALIZER;
+  if (channel_intact()) os::close_fd(channel_fd());
+  link_fd.store(-1, std::memory_order_relaxed);
+  shut = false;
+  may_tell.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace haul

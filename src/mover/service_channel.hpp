@@ -1,0 +1,45 @@
+// The socket of the link to the node's service: one place that opens, closes and writes to it, so
+// that a descriptor which is closed, or which the program has closed and used for something else,
+// is never written to.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.hpp"
+
+namespace haul {
+
+// Takes a connected socket over. False, and it is closed, once the channel was told to stay shut.
+bool open_channel(int fd) noexcept;
+void close_channel() noexcept;
+int channel_fd() noexcept;  // -1: none. For the link's thread, which alone opens and closes.
+
+// Is the descriptor still the socket that was taken over? A system call.
+bool channel_intact() noexcept;
+
+// Whether tell_service() may send: from the service's welcome on.
+void allow_telling(bool yes) noexcept;
+
+// Sends a message, and waits for up to patience_ns while the service does not read. closed: there
+// is no service; timed_out: it does not read. Holds no lock while it waits.
+Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience_ns,
+                  const int* fds = nullptr, unsigned fd_count = 0) noexcept;
+
+// *bell says that the service sleeps: wakes it, once. Amid a publish, so that the channel stays
+// open.
+void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept;
+// The same at any other time.
+void wake_service() noexcept;
+
+// The process ends: no channel is opened any more, and the service reads "closed"; what it sends
+// can still be read until it has let go. at_once: nor that.
+void shut_channel(bool at_once) noexcept;
+
+// Around fork. The child has none, and may open one.
+void lock_channel() noexcept;
+void unlock_channel() noexcept;
+void forget_channel() noexcept;
+
+}  // namespace haul
