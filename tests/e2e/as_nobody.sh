@@ -19,7 +19,7 @@ wrapper=()
 if [[ "${E2E_SANITIZE:-}" == *thread* ]]; then wrapper=(setarch -R); fi
 
 failed=0
-for name in alloc bad_arguments checked clone fork handler hostile hpp lease life limits order peer service_copy service_fault service_grant service_places signal start struct_size tickets; do
+for name in alloc bad_arguments checked clone fork handler hostile hpp lease life limits order peer service_copy service_corner service_fault service_grant service_places signal start struct_size tickets; do
   "${as_nobody[@]}" "${wrapper[@]}" "$E2E_PROGRAMS/e2e_${name}_test" --gtest_brief=1 || { echo "as nobody: $name failed" >&2; failed=1; }
 done
 exit $failed

@@ -210,9 +210,17 @@ Code Fake::wait(std::uint64_t seq, unsigned index) {
     if (State::seq(word) > seq) return Code::ok;
     if (turn % 4096 != 0) continue;
     if (now_ns() > end) return Code::timed_out;
-    char byte;
-    const ssize_t left = recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    wire::Yours yours;
+    const ssize_t left = recv(fd_, &yours, sizeof yours, MSG_PEEK | MSG_DONTWAIT);
     if (left == 0 || (left < 0 && errno == ECONNRESET)) return Code::closed;
+    if (left == sizeof yours && yours.kind == wire::Kind::yours && yours.seq == seq &&
+        yours.ring == index) {
+      // A process finishes what is given back; this one ends it with the service's reason.
+      EXPECT_TRUE(receive(&yours));
+      const auto code = static_cast<Code>(yours.code);
+      ring(index).tenancy(seq).end(code);
+      return code;
+    }
     os::yield();
   }
 }
