@@ -28,7 +28,8 @@ namespace {
 
 constexpr unsigned readers = 3, documents = 48, most_requests = 512;
 constexpr std::size_t least_bytes = 500, most_bytes = 8'000'000;
-constexpr std::size_t block_bytes = std::size_t{256} << 10, short_bytes = std::size_t{64} << 10;
+constexpr std::size_t block_bytes = std::size_t{128} << 10, short_bytes = std::size_t{64} << 10;
+constexpr std::size_t poke_bytes = std::size_t{16} << 10;
 constexpr std::size_t number_at = most_bytes;  // behind the document
 constexpr std::array<double, 5> alphas = {0.1, 0.3, 0.5, 0.7, 0.9};
 enum class Scheme : std::uint32_t { scni, cma, mcni };
@@ -91,6 +92,7 @@ struct Server {
   std::array<std::byte*, documents> data{};
   std::uint64_t* number = nullptr;  // of the request, in memory that the service has mapped
   std::vector<haul_request> requests{};
+  std::vector<haul_ticket> tickets{};
 
   void add(unsigned reader, std::size_t to, void* from, std::size_t bytes, std::uint32_t flags) {
     haul_request one = haul_request_copy(nullptr, from, bytes);
@@ -102,7 +104,8 @@ struct Server {
 
   // Block by block to all three, so that each block comes from memory once; and behind the last, by
   // a fence, the request's number, by which a reader knows that its copy is whole.
-  void submit(std::uint32_t document) {
+  // Returns the ticket of the request after which only so much is left as is copied meanwhile.
+  haul_ticket submit(std::uint32_t document) {
     requests.clear();
     for (std::size_t at = 0; at < block.sizes[document]; at += block_bytes) {
       const std::size_t bytes = std::min(block_bytes, block.sizes[document] - at);
@@ -110,9 +113,12 @@ struct Server {
     }
     *number = block.go.load() + 1;
     for (unsigned i = 0; i < readers; ++i) add(i, number_at, number, sizeof *number, HAUL_FENCE);
-    const int taken = haul_submit(requests.data(), requests.size(), nullptr);
+    tickets.resize(requests.size());
+    const int taken = haul_submit(requests.data(), requests.size(), tickets.data());
     const bool all = taken == static_cast<int>(requests.size());
     require(all ? 0 : std::min<int>(taken, HAUL_EAGAIN), "haul_submit()");
+    // Two blocks, and the numbers.
+    return tickets[tickets.size() - readers - 3];
   }
 
   void announce(std::uint32_t document) {
@@ -127,9 +133,9 @@ struct Server {
     if (block.scheme == Scheme::scni) {
       std::memcpy(block.segment, data[document], bytes);
     } else if (block.scheme == Scheme::mcni) {
-      submit(document);
-      // A short copy is there before the readers are awake.
-      if (bytes > short_bytes) require(haul_drain(), "haul_drain()");
+      // The readers are woken when little is left to be copied: it is there before they are awake.
+      if (const haul_ticket late = submit(document); bytes > short_bytes)
+        require(haul_wait(late), "haul_wait()");
     }
     announce(document);
     await_count(block.done, readers);
@@ -217,7 +223,9 @@ void work_as_share_reader(unsigned index, int block_fd) {
     count_up(block.done);
     await_count(block.check, seen);
     check_content(own, bytes, document);
-    std::memset(own, 1, bytes);  // so that the next copy shows
+    // So that the next copy shows, wherever it is missing; as little as can be, for whoever has
+    // written a line last has it in his cache.
+    for (std::size_t at = seen * 61 % poke_bytes; at < bytes; at += poke_bytes) own[at] = ~own[at];
     count_up(block.checked);
   }
 }
