@@ -11,12 +11,12 @@
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
-#include "base/socket.hpp"
 #include "memory/arena.hpp"
 #include "mover/gate.hpp"
 #include "mover/grants.hpp"
 #include "mover/recover.hpp"
 #include "mover/service_channel.hpp"
+#include "mover/service_listen.hpp"
 #include "mover/service_talk.hpp"
 #include "request/rings.hpp"
 
@@ -27,7 +27,6 @@ namespace {
 constexpr std::uint64_t shortest_pause_ns = 200'000'000, longest_pause_ns = 5'000'000'000;
 constexpr std::uint64_t start_pause_ns = 60'000'000'000;  // between two services on demand
 constexpr std::uint64_t step_ns = 200'000;
-constexpr std::uint64_t arena_patience_ns = 100'000'000;
 constexpr std::uint64_t parting_ns = 1'000'000'000;
 
 // waiting: for the next service, since memory is granted. over: the thread has ended and is to be
@@ -44,7 +43,6 @@ constinit std::atomic<bool> forbidden{false};
 constinit std::atomic<std::uint32_t> stirred{0};  // raised to end a wait for the next service
 constinit std::atomic<std::uint64_t> looked_ns{0}, pause_ns{shortest_pause_ns};
 constinit std::atomic<std::uint64_t> started_ns{0};
-constinit std::atomic<bool> arena_owed{false};
 constinit std::atomic<bool> in_vain{false};  // the latest greeting was not answered well
 constinit std::atomic<ServiceHook> attached_hook{nullptr};
 constinit bool hook_ran = false;  // the link's thread only
@@ -107,79 +105,6 @@ bool start_one() noexcept {
   return false;
 }
 
-// The arena came after the link. (A hello on its way may have handed it over already; the service
-// takes it twice.)
-void hand_arena_over() noexcept {
-  const ArenaView arena = arena_view();
-  wire::Arena message;
-  message.base = arena.base;
-  message.bytes = arena.bytes;
-  if (arena.fd < 0) return;
-  arena_owed.store(
-      tell_service(&message, sizeof message, arena_patience_ns, &arena.fd, 1) == Code::timed_out,
-      std::memory_order_relaxed);
-}
-
-void signal_queue(std::uint32_t ring) noexcept {
-  lock_rings();  // a ring that is being adopted closes its descriptor
-  if (ring < ring_table.count.load(std::memory_order_acquire))
-    ring_table.ring(ring).completions.signal();
-  unlock_rings();
-}
-
-// Until the other side closes; what it said last, if that was a refusal. Takes no lock that a
-// thread may hold which waits for the service: the gate's, the link's and the channel's are held
-// around a fork, whose copies are finished by the recovery that comes after this, if the service
-// dies.
-Error listen() noexcept {
-  ServiceMessage message;
-  std::size_t bytes = 0;
-  Error last;
-  for (;;) {
-    const int ready = os::wait_readable(channel_fd(), -1);
-    if (ready < 0 && ready != -EINTR) os::sleep_ns(step_ns);
-    if (!channel_intact()) {
-      // The program has closed our descriptor: the service reads that, and lets go in a moment.
-      os::sleep_ns(parting_ns);
-      return make_error(Code::closed, 0,
-                        "The program has closed the descriptor of the link to the service.");
-    }
-    switch (receive_from_service(channel_fd(), &message, &bytes)) {
-      case Received::closed: return last;
-      case Received::trouble:
-        // It may be amid a chunk of ours. It lets go when it reads that we have closed, and closes.
-        os::shut_sending(channel_fd());
-        os::sleep_ns(step_ns);
-        continue;
-      case Received::nothing: continue;
-      case Received::message: break;
-    }
-    wire::Bound bound;
-    wire::Withdrawn withdrawn;
-    wire::Reap reap;
-    wire::Refused refused;
-    wire::ArenaKnown arena;
-    wire::Distance distance;
-    wire::Yours yours;
-    if (read_as(message, bytes, &arena)) {
-      set_service_arena(arena.base, arena.bytes);
-    } else if (read_as(message, bytes, &distance)) {
-      set_service_round_trip(2.0 * distance.line_ns);
-    } else if (read_as(message, bytes, &bound)) {
-      answer_bound(bound);
-    } else if (read_as(message, bytes, &withdrawn)) {
-      answer_withdrawn(withdrawn);
-    } else if (read_as(message, bytes, &reap)) {
-      signal_queue(reap.ring);
-    } else if (read_as(message, bytes, &yours)) {
-      if (static_cast<Code>(yours.code) == Code::permission) forget_kernel_reach();
-      finish_chunk(yours.ring, yours.seq, yours.chunk);
-    } else if (read_as(message, bytes, &refused)) {
-      last = error_of(refused);
-    }
-  }
-}
-
 void welcome_in(const wire::Welcome& welcome) noexcept {
   {
     const Lock lock;
@@ -212,7 +137,7 @@ void stay(Board* board, const ArenaView& arena, const wire::Welcome& welcome) no
   set_service(&board->asleep, welcome.reaches_memory != 0);
   Phase greeting = Phase::greeting;
   phase.compare_exchange_strong(greeting, Phase::attached, std::memory_order_release);
-  const Error refusal = listen();
+  const Error refusal = listen_to_service();
   // From here on the service touches nothing of ours: it had let go before it closed, or it is
   // dead, and the kernel takes an address space down before it closes descriptors.
   allow_telling(false);
@@ -337,7 +262,7 @@ void stir() noexcept {
 bool look_for_service() noexcept {
   const Phase now = phase.load(std::memory_order_acquire);
   if (now == Phase::attached) {
-    if (arena_owed.load(std::memory_order_relaxed)) hand_arena_over();
+    if (arena_is_owed()) hand_arena_over();
     return true;
   }
   // A service that has not answered before is not counted on.
@@ -417,7 +342,6 @@ void forget_service_link() noexcept {
   phase.store(Phase::none, std::memory_order_relaxed);
   leaving.store(false, std::memory_order_relaxed);
   in_vain.store(false, std::memory_order_relaxed);
-  arena_owed.store(false, std::memory_order_relaxed);
   looked_ns.store(0, std::memory_order_relaxed);
 }
 
