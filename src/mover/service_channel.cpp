@@ -10,6 +10,7 @@
 #include "base/sealed.hpp"
 #include "base/socket.hpp"
 #include "mover/gate.hpp"
+#include "mover/service_talk.hpp"
 #include "request/wire.hpp"
 
 namespace haul {
@@ -43,15 +44,14 @@ class Lock {
 
 }  // namespace
 
-bool open_channel(int fd) noexcept {
+int open_channel() noexcept {
   const Lock lock;
-  if (shut) {
-    os::close_fd(fd);
-    return false;
-  }
+  if (shut) return -ESHUTDOWN;
+  const int fd = connect_to_service();
+  if (fd < 0) return fd;
   link_id = os::file_id(fd);
   link_fd.store(fd, std::memory_order_release);
-  return true;
+  return 0;
 }
 
 void close_channel() noexcept {

@@ -96,8 +96,7 @@ bool start_one() noexcept {
   started_ns.store(now_ns(), std::memory_order_relaxed);
   const char* const arguments[] = {"haul", "serve", "--daemon", "--idle-exit", "60", nullptr};
   const int status = os::run_program(arguments);
-  const int fd = connect_to_service();
-  if (fd >= 0) return open_channel(fd);
+  if (open_channel() == 0) return true;
   note(make_error(Code::not_supported, 0,
                   "HAUL_SERVICE_USE=demand: `haul serve --daemon` gave no service (%s); is haul in "
                   "PATH?",
@@ -195,11 +194,9 @@ bool await_next() noexcept {
     const std::uint32_t seen = stirred.load(std::memory_order_acquire);
     if (in_vain.exchange(false, std::memory_order_relaxed))
       os::futex_wait(&stirred, seen, longest_pause_ns);
-    const int fd = connect_to_service();
-    if (fd >= 0) {
+    if (open_channel() == 0) {
       Phase waiting = Phase::waiting;
-      return open_channel(fd) &&
-             phase.compare_exchange_strong(waiting, Phase::greeting, std::memory_order_release);
+      return phase.compare_exchange_strong(waiting, Phase::greeting, std::memory_order_release);
     }
     if (wanted()) os::futex_wait(&stirred, seen, wait_ns);
   }
@@ -231,20 +228,19 @@ bool begin() noexcept {
     pthread_join(thread, nullptr);
   if (phase.load(std::memory_order_relaxed) != Phase::none)
     return phase.load(std::memory_order_relaxed) <= Phase::attached;
-  const int fd = connect_to_service();
-  if (fd < 0 && !may_start_one()) {
+  const int failed = open_channel();
+  if (failed != 0 && !may_start_one()) {
     std::snprintf(sentence, sizeof sentence, "%s",
-                  fd == -EPERM
+                  failed == -EPERM
                       ? "The service that listens is another user's; start one of your own "
                         "with `haul serve`."
-                  : fd == -ENOENT || fd == -ECONNREFUSED
+                  : failed == -ENOENT || failed == -ECONNREFUSED
                       ? "No service runs; `haul serve` starts one."
                       : "The service's socket cannot be reached; check its directory's rights, and "
                         "ulimit -n.");
     look_later();
     return false;
   }
-  if (fd >= 0 && !open_channel(fd)) return false;
   phase.store(Phase::greeting, std::memory_order_relaxed);
   if (os::start_thread(&thread, tend, nullptr) == 0) return true;
   close_channel();
