@@ -71,7 +71,7 @@ std::size_t to_bytes(const std::string& text) {
 }
 
 std::vector<const CLI::App*> commands_of(const Tree& tree) {
-  return tree.root().get_subcommands([](const CLI::App*) { return true; });
+  return tree.root().get_subcommands([](const CLI::App* app) { return !app->get_group().empty(); });
 }
 
 std::vector<const CLI::Option*> named_options(const CLI::App& app) {

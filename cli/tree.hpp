@@ -47,7 +47,7 @@ std::string check_bytes(const std::string& text);
 // The size; the text has been checked.
 std::size_t to_bytes(const std::string& text);
 
-// All commands, in the order of --help.
+// All commands that people use, in the order of --help.
 std::vector<const CLI::App*> commands_of(const Tree& tree);
 // Options of a command that have a name, --help included.
 std::vector<const CLI::Option*> named_options(const CLI::App& app);
