@@ -33,7 +33,8 @@ extern "C" HAUL_API int haul_share(void* address, std::size_t len, std::uint32_t
     return fail(make_error(Code::invalid, 0,
                            "%zu bytes at %p are no range of this process; check the length.", len,
                            address));
-  if (rights == 0 || (rights & ~(HAUL_SHARE_READ | HAUL_SHARE_WRITE)) != 0)
+  constexpr std::uint32_t all_rights = HAUL_SHARE_READ | HAUL_SHARE_WRITE;
+  if (rights == 0 || (rights & ~all_rights) != 0)
     return fail(make_error(
         Code::invalid, 0,
         "Rights 0x%x do not exist; use HAUL_SHARE_READ, HAUL_SHARE_WRITE or both.", rights));
