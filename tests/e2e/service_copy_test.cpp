@@ -20,7 +20,7 @@ TEST(ServiceCopy, EverySizeArrivesWhole) {
               for (const std::size_t bytes : {std::size_t{1}, std::size_t{63}, 4 * kib, 4 * kib + 1,
                                               64 * kib, 300 * kib + 7, 4 * mib, 33 * mib + 5}) {
                 const Shared src(bytes + 64), dst(bytes + 64);
-                for (const std::size_t shift : {0, 1, 17}) {
+                for (const std::size_t shift : {std::size_t{0}, std::size_t{1}, std::size_t{17}}) {
                   src.fill(bytes + shift);
                   dst.clear();
                   const haul_ticket ticket =

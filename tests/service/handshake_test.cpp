@@ -62,7 +62,7 @@ TEST_F(Handshake, OtherVersionsAreNamed) {
 }
 
 TEST_F(Handshake, TruncatedAndLongPackets) {
-  for (std::size_t bytes : {1, 3, 4, 11, 12, 40, int(sizeof(wire::Hello)) - 1}) {
+  for (const std::size_t bytes : {1ul, 3ul, 4ul, 11ul, 12ul, 40ul, sizeof(wire::Hello) - 1}) {
     Fake client(service_.path(), silent());
     const int table = client.table_fd();
     ASSERT_GT(os::send_packet(client.fd(), &client.hello, bytes, &table, 1), 0);
