@@ -33,6 +33,15 @@ std::string own_path() {
   return std::string(path.data(), static_cast<std::size_t>(length));
 }
 
+// As exec wants them.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  all.reserve(texts.size() + 1);
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
 }  // namespace
 
 SharedBlock::SharedBlock(std::size_t bytes)
@@ -57,20 +66,17 @@ Child::Child(const std::vector<std::string>& arguments, const Environment& envir
   const std::string path = own_path();
   std::vector<std::string> texts = {path};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& text : texts) argv.push_back(text.data());
-  argv.push_back(nullptr);
+  std::vector<char*> argv = pointers_to(texts);
   std::vector<std::string> variables;
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment)
+    variables.push_back(fmt::format("{}={}", name, value));
   for (char** one = environ; *one != nullptr; ++one) {
     const std::string text = *one;
     bool replaced = false;
     for (const auto& [name, value] : environment) replaced |= text.rfind(name + "=", 0) == 0;
     if (!replaced) variables.push_back(text);
   }
-  std::vector<char*> envp;
-  for (std::string& text : variables) envp.push_back(text.data());
-  envp.push_back(nullptr);
+  std::vector<char*> envp = pointers_to(variables);
   os::unpin_thread();  // children inherit the mask; this process only watches them
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

@@ -38,7 +38,7 @@ std::string trouble_with(const std::string& path) {
 }
 
 std::string explicit_place(const std::string& asked) {
-  const std::string path = fs::absolute(asked).lexically_normal().string();
+  std::string path = fs::absolute(asked).lexically_normal().string();
   if (path.size() >= socket_path_bytes) {
     throw bench::Failure(
         fmt::format("the path {} is too long for a socket: {} bytes, {} may be; "
