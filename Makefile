@@ -9,7 +9,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2> /dev/null || echo 2)
 CMAKE_ARGS ?=
 CTEST_ARGS ?=
-SUITES ?= hide latency bandwidth split threads affinity order checked
+SUITES ?= hide latency bandwidth split threads affinity order checked service clients share
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:

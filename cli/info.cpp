@@ -71,11 +71,13 @@ void print_mover(const haul_state& state) {
   }
 }
 
-void print_service() {
+void print_service(const haul_state& state) {
   heading("Service");
   const ServiceGlance glance = glance_at_service();
   field("state", glance.status);
-  if (glance.running) field("socket", glance.socket);
+  if (!glance.running) return;
+  field("socket", glance.socket);
+  field("from here", state.service_status);
 }
 
 void print_engines(const Machine& machine) {
@@ -137,6 +139,7 @@ Json to_json(const Machine& machine) {
                   {"round_trip_ns", state.round_trip_ns},
                   {"status", state.mover_status}};
   all["service"] = glance_document(glance_at_service());
+  all["service"]["this_process"] = state.service_status;
   all["engines"] = Json::array();
   for (const haul_engine_info& engine : machine.engines) {
     all["engines"].push_back({{"name", engine.name},
@@ -186,7 +189,7 @@ void add_info(Tree& tree) {
     fmt::print("haul {}\n", haul_version());
     print_machine(machine);
     print_mover(machine.state);
-    print_service();
+    print_service(machine.state);
     print_engines(machine);
     print_rest();
   });
