@@ -1,11 +1,15 @@
 // haul clean: removes what haul may have left on this machine.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <memory>
 
+#include "base/os.hpp"
+#include "base/socket.hpp"
 #include "bench/failure.hpp"
 #include "cli/calibration_files.hpp"
 #include "cli/tree.hpp"
+#include "request/service_socket.hpp"
 
 namespace haul::cli {
 namespace {
@@ -24,8 +28,25 @@ void remove_one(const fs::path& path, const char* what, bool dry_run) {
   fmt::print("{} {}: {}\n", dry_run ? "would remove" : "removed", what, path.string());
 }
 
+// Sockets of services that were killed. (A service that starts replaces them, too.)
+std::vector<fs::path> stale_sockets() {
+  std::vector<fs::path> all;
+  char path[socket_path_bytes];
+  for (unsigned place = 0; service_socket_path(place, path); ++place) {
+    std::error_code ignored;
+    if (!fs::is_socket(fs::symlink_status(path, ignored))) continue;
+    const int fd = os::connect_to(path);
+    if (fd == -ECONNREFUSED) all.emplace_back(path);
+    os::close_fd(fd);
+  }
+  return all;
+}
+
 void clean(bool dry_run) {
   std::vector<CalibrationFile> files = calibration_files();
+  const std::vector<fs::path> sockets = stale_sockets();
+  for (const fs::path& socket : sockets)
+    remove_one(socket, "a socket that nobody listens to", dry_run);
   for (const CalibrationFile& file : files) {
     remove_one(file.path, file.temporary ? "an unfinished file" : "a calibration", dry_run);
   }
@@ -34,7 +55,7 @@ void clean(bool dry_run) {
   std::error_code ignored;
   if (fs::is_directory(place, ignored) && (dry_run || fs::is_empty(place, ignored))) {
     remove_one(place, "the directory", dry_run);
-  } else if (files.empty()) {
+  } else if (files.empty() && sockets.empty()) {
     fmt::print("nothing to remove\n");
   }
 }
@@ -42,13 +63,12 @@ void clean(bool dry_run) {
 }  // namespace
 
 void add_clean(Tree& tree) {
-  CLI::App& app =
-      tree.command("clean", "Remove what haul may have left: calibrations and unfinished files",
-                   "haul names no shared memory and keeps no lock files, so that a killed program "
-                   "leaves nothing "
-                   "behind but, at most, an unfinished calibration file. This removes that, and "
-                   "the calibrations "
-                   "too; they are made anew when needed.");
+  CLI::App& app = tree.command(
+      "clean", "Remove what haul may have left: calibrations, unfinished files, dead sockets",
+      "haul names no shared memory and keeps no lock files, so that a killed program "
+      "leaves nothing behind but, at most, an unfinished calibration file, and a "
+      "killed service its socket. This removes those, and the calibrations too; they "
+      "are made anew when needed.");
   auto dry_run = std::make_shared<bool>(false);
   app.add_flag("--dry-run", *dry_run, "Only say what would be removed");
   app.callback([dry_run] { clean(*dry_run); });

@@ -259,6 +259,14 @@ pid=$(service_pid)
 started+=("$pid")
 expect_status 0 'stopped' serve --stop
 
+# ---- what a killed one leaves
+new_place
+start_daemon
+kill -9 "$pid"
+until_true is_gone "$pid"
+XDG_CACHE_HOME=$work/no-cache expect_status 0 'a socket that nobody listens to' clean
+[ ! -e "$HAUL_SERVICE_SOCKET" ] || failed 'haul clean leaves a dead socket'
+
 # ---- on demand, by a program that wants it
 new_place
 PATH=$(dirname "$haul"):$PATH HAUL_SERVICE_USE=demand HAUL_PLAN_MOVER=auto \
