@@ -7,6 +7,7 @@
 
 #include "base/knobs.hpp"
 #include "base/os.hpp"
+#include "base/quiet_lock.hpp"
 #include "base/seqlock.hpp"
 #include "completion/barrier.hpp"
 #include "engine/registry.hpp"
@@ -133,17 +134,6 @@ void unlock(const os::SignalMask& saved) noexcept {
   os::restore_signals(saved);
 }
 
-class Lock {
- public:
-  Lock() noexcept { lock(&saved_); }
-  ~Lock() { unlock(saved_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  os::SignalMask saved_;
-};
-
 }  // namespace
 
 constinit Gate gate{{default_start_bytes},
@@ -168,7 +158,7 @@ constinit Gate gate{{default_start_bytes},
 
 void fill_inputs(plan::Inputs* inputs) noexcept {
   if (!published.read(inputs)) {
-    const Lock lock;
+    const QuietLock lock(mutex);
     refresh();
     published.read(inputs);
   }
@@ -178,32 +168,32 @@ void fill_inputs(plan::Inputs* inputs) noexcept {
 }
 
 void set_calibration(const plan::Calibration& calibration) noexcept {
-  const Lock lock;
+  const QuietLock lock(mutex);
   figures = calibration;
   refresh();
 }
 
 void set_mover_state(plan::MoverState state) noexcept {
-  const Lock lock;
+  const QuietLock lock(mutex);
   gate.state.store(state, std::memory_order_relaxed);
   refresh();
 }
 
 void set_round_trip(double measured_ns) noexcept {
-  const Lock lock;
+  const QuietLock lock(mutex);
   round_trip_ns.store(measured_ns, std::memory_order_relaxed);
   refresh();
 }
 
 void set_caches(std::size_t l2, std::size_t l3) noexcept {
-  const Lock lock;
+  const QuietLock lock(mutex);
   if (l2 != 0) l2_bytes = l2;
   if (l3 != 0) l3_bytes = l3;
   refresh();
 }
 
 void set_service(std::atomic<std::uint32_t>* bell, bool reaches_memory) noexcept {
-  const Lock lock;
+  const QuietLock lock(mutex);
   kernel_reach.store(reaches_memory, std::memory_order_relaxed);
   // Release: the board is mapped, and this process is registered for barriers.
   gate.service_bell.store(bell, std::memory_order_release);

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/os.hpp"
+#include "base/quiet_lock.hpp"
 #include "base/sealed.hpp"
 #include "engine/spaces.hpp"
 #include "mover/service_channel.hpp"
@@ -41,24 +42,6 @@ constinit Binding bindings[max_spaces];                           // by the spac
 constinit std::uint8_t own_key[wire::key_bytes] = {};
 constinit bool has_key = false;
 constinit int key_fd = -1;
-
-class Hold {
- public:
-  explicit Hold(pthread_mutex_t& mutex) noexcept : mutex_(mutex) {
-    os::block_signals(&saved_);
-    pthread_mutex_lock(&mutex_);
-  }
-  ~Hold() {
-    pthread_mutex_unlock(&mutex_);
-    os::restore_signals(saved_);
-  }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-
- private:
-  pthread_mutex_t& mutex_;
-  os::SignalMask saved_;
-};
 
 // The question that is asked now, and its answer: {number 30, Answer 2}. An answer that comes late
 // is to an older number.
@@ -149,12 +132,12 @@ wire::Grant* find(std::uint64_t index) noexcept {
 }
 
 void forget(std::uint64_t index) noexcept {
-  const Hold hold(tables);
+  const QuietLock lock(tables);
   if (wire::Grant* grant = find(index); grant != nullptr) *grant = wire::Grant{};
 }
 
 wire::Grant granted_at(std::size_t i) noexcept {
-  const Hold hold(tables);
+  const QuietLock lock(tables);
   return granted != nullptr ? granted[i] : wire::Grant{};
 }
 
@@ -187,7 +170,7 @@ Expected<Capability> share(std::uintptr_t address, std::size_t length,
   if (grant.index == 0) grant.index = ticks() | 1;
   Capability capability;
   {
-    const Hold hold(tables);
+    const QuietLock lock(tables);
     if (make_key_fd(&error) != Code::ok) return error;
     if (granted == nullptr)
       granted = static_cast<wire::Grant*>(os::map_anonymous(max_grants * sizeof(wire::Grant)));
@@ -210,7 +193,7 @@ Expected<Capability> share(std::uintptr_t address, std::size_t length,
 
 Code unshare(std::uint64_t index, Error* error) noexcept {
   {
-    const Hold hold(tables);
+    const QuietLock lock(tables);
     wire::Grant* grant = index != 0 ? find(index) : nullptr;
     if (grant == nullptr) {
       *error = make_error(Code::invalid, 0,
@@ -221,7 +204,7 @@ Code unshare(std::uint64_t index, Error* error) noexcept {
   }
   wire::Withdraw message;
   message.index = index;
-  const Hold one(questions);
+  const QuietLock one(questions);
   const Code code = ask(message, index);
   if (code == Code::timed_out) {
     *error = unanswered(code);
@@ -247,11 +230,11 @@ Expected<Space> open_grant(const Capability& grant, std::size_t* length) noexcep
   binding.space = *space;
   std::memcpy(binding.key, file.key, sizeof binding.key);
   binding.index = grant.index;
-  const Hold one(questions);
+  const QuietLock one(questions);
   const Code code = ask(bind_of(binding), *space);
   const wire::Bound bound = last_bound;
   if (code == Code::ok && bound.code == 0) {
-    const Hold hold(tables);
+    const QuietLock lock(tables);
     bindings[*space % max_spaces] = binding;
     *length = bound.length;
     return *space;
@@ -265,7 +248,7 @@ Expected<Space> open_grant(const Capability& grant, std::size_t* length) noexcep
 
 void forget_grant(Space space) noexcept {
   {
-    const Hold hold(tables);
+    const QuietLock lock(tables);
     Binding& binding = bindings[space % max_spaces];
     if (binding.space != space) return;
     binding = Binding{};
@@ -274,13 +257,13 @@ void forget_grant(Space space) noexcept {
 }
 
 void grant_key(std::uint8_t (&key)[wire::key_bytes]) noexcept {
-  const Hold hold(tables);
+  const QuietLock lock(tables);
   make_key();
   std::memcpy(key, own_key, sizeof key);
 }
 
 bool has_grants() noexcept {
-  const Hold hold(tables);
+  const QuietLock lock(tables);
   for (std::size_t i = 0; granted != nullptr && i < max_grants; ++i) {
     if (granted[i].index != 0) return true;
   }
@@ -306,7 +289,7 @@ void resend_grants() noexcept {
   for (std::size_t i = 0; i < max_spaces; ++i) {
     wire::Bind message;
     {
-      const Hold hold(tables);
+      const QuietLock lock(tables);
       message = bind_of(bindings[i]);
     }
     if (message.space != self_space &&

@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/os.hpp"
+#include "base/quiet_lock.hpp"
 #include "base/sealed.hpp"
 #include "base/socket.hpp"
 #include "mover/gate.hpp"
@@ -24,28 +25,10 @@ constinit os::FileId link_id{};
 constinit bool shut = false;
 constinit std::atomic<bool> may_tell{false};
 
-// No signal handler may find the lock held by its own thread.
-class Lock {
- public:
-  Lock() noexcept {
-    os::block_signals(&saved_);
-    pthread_mutex_lock(&mutex);
-  }
-  ~Lock() {
-    pthread_mutex_unlock(&mutex);
-    os::restore_signals(saved_);
-  }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  os::SignalMask saved_;
-};
-
 }  // namespace
 
 int open_channel() noexcept {
-  const Lock lock;
+  const QuietLock lock(mutex);
   if (shut) return -ESHUTDOWN;
   const int fd = connect_to_service();
   if (fd < 0) return fd;
@@ -55,7 +38,7 @@ int open_channel() noexcept {
 }
 
 void close_channel() noexcept {
-  const Lock lock;
+  const QuietLock lock(mutex);
   const int fd = link_fd.exchange(-1, std::memory_order_relaxed);
   if (fd >= 0 && os::file_id(fd) == link_id) os::close_fd(fd);
 }
@@ -78,7 +61,7 @@ Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience
   const std::uint64_t deadline = now_ns() + patience_ns;
   for (;;) {
     {
-      const Lock lock;
+      const QuietLock lock(mutex);
       if (!may_tell.load(std::memory_order_acquire) || !channel_intact()) return Code::closed;
       const ssize_t sent = os::send_packet(channel_fd(), message, bytes, fds, fd_count);
       if (sent == static_cast<ssize_t>(bytes)) return Code::ok;
@@ -97,13 +80,13 @@ void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept {
 }
 
 void wake_service() noexcept {
-  const Lock lock;  // the channel stays open meanwhile
+  const QuietLock lock(mutex);  // the channel stays open meanwhile
   std::atomic<std::uint32_t>* bell = gate.service_bell.load(std::memory_order_acquire);
   if (bell != nullptr && bell->load(std::memory_order_relaxed) != 0) ring_service_bell(bell);
 }
 
 void shut_channel(bool at_once) noexcept {
-  const Lock lock;
+  const QuietLock lock(mutex);
   shut = true;
   if (!channel_intact()) return;
   if (at_once) {

@@ -11,6 +11,7 @@
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
+#include "base/quiet_lock.hpp"
 #include "memory/arena.hpp"
 #include "mover/gate.hpp"
 #include "mover/grants.hpp"
@@ -47,26 +48,8 @@ constinit std::atomic<bool> in_vain{false};  // the latest greeting was not answ
 constinit std::atomic<ServiceHook> attached_hook{nullptr};
 constinit bool hook_ran = false;  // the link's thread only
 
-// No signal handler may find the lock held by its own thread.
-class Lock {
- public:
-  Lock() noexcept {
-    os::block_signals(&saved_);
-    pthread_mutex_lock(&mutex);
-  }
-  ~Lock() {
-    pthread_mutex_unlock(&mutex);
-    os::restore_signals(saved_);
-  }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  os::SignalMask saved_;
-};
-
 void note(const Error& said) noexcept {
-  const Lock lock;
+  const QuietLock lock(mutex);
   std::snprintf(sentence, sizeof sentence, "%s", said.sentence);
   log(LogLevel::info, "%s", said.sentence);
 }
@@ -106,7 +89,7 @@ bool start_one() noexcept {
 
 void welcome_in(const wire::Welcome& welcome) noexcept {
   {
-    const Lock lock;
+    const QuietLock lock(mutex);
     service_pid = welcome.pid;
   }
   in_vain.store(false, std::memory_order_relaxed);
@@ -177,7 +160,7 @@ void link() noexcept {
     note(error);
   }
   close_channel();
-  const Lock lock;
+  const QuietLock lock(mutex);
   service_pid = -1;
 }
 
@@ -272,7 +255,7 @@ bool look_for_service() noexcept {
     stir();
     return false;
   }
-  const Lock lock;
+  const QuietLock lock(mutex);
   return begin() && !in_vain.load(std::memory_order_relaxed);
 }
 
@@ -281,7 +264,7 @@ Code await_service(unsigned timeout_ms, Error* error) noexcept {
   if (phase.load(std::memory_order_acquire) == Phase::waiting) {
     stir();
   } else if (phase.load(std::memory_order_acquire) != Phase::attached) {
-    const Lock lock;
+    const QuietLock lock(mutex);
     begin();
   }
   // (Waiting it is connecting, just now, for it has been stirred.)
@@ -291,7 +274,7 @@ Code await_service(unsigned timeout_ms, Error* error) noexcept {
     os::sleep_ns(step_ns);
   }
   if (phase.load(std::memory_order_acquire) == Phase::attached) return Code::ok;
-  const Lock lock;
+  const QuietLock lock(mutex);
   *error = make_error(Code::not_supported, 0, "This needs the node's service. %s",
                       wanted() ? sentence : "The settings or haul_shutdown() rule it out.");
   return Code::not_supported;
@@ -300,7 +283,7 @@ Code await_service(unsigned timeout_ms, Error* error) noexcept {
 void leave_service() noexcept {
   pthread_t ending{};
   {
-    const Lock lock;
+    const QuietLock lock(mutex);
     leaving.store(true, std::memory_order_release);
     Phase now = phase.load(std::memory_order_acquire);
     // Without a thread there is nothing to end; another thread may be at it already.
@@ -359,7 +342,7 @@ void service_status(ServiceStatus* status) noexcept {
     if (const Board* board = shared_board(); board != nullptr)
       status->chunks = board->chunks.load(std::memory_order_relaxed);
   }
-  const Lock lock;
+  const QuietLock lock(mutex);
   status->pid = service_pid;
   std::snprintf(status->sentence, sizeof status->sentence, "%s", sentence);
 }
