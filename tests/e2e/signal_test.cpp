@@ -33,6 +33,8 @@ void on_timer(int) {
 }
 
 void start_timer(unsigned microseconds) {
+  // A handler that takes longer than the interval is all that ever runs; a sanitizer makes it slow.
+  if (sanitizer) microseconds *= 10;
   for (std::size_t at = 0; at < sizeof handler_src; ++at) handler_src[at] = Buffer::expected(7, at);
   struct sigaction action {};
   action.sa_handler = on_timer;
@@ -47,7 +49,7 @@ void stop_timer() {
   setitimer(ITIMER_REAL, &none, nullptr);
   for (const haul_ticket& ticket : handler_tickets) CHILD_EQUAL(haul_wait(ticket), 0);
   CHILD_EQUAL(handler_failures.load(), 0);
-  CHILD_CHECK(handled > 100);
+  CHILD_CHECK(handled > (sanitizer ? 20 : 100));
 }
 
 bool over(const timespec& begin, int seconds) {
