@@ -11,8 +11,8 @@
 
 namespace haul {
 
-// Connects to a service, without waiting for it. 0, or -errno; -ESHUTDOWN once the channel was told to
-// stay shut. (Under the lock, so that a child of fork knows of the descriptor and closes it.)
+// Connects to a service, without waiting for it. 0, or -errno; -ESHUTDOWN once the channel was told
+// to stay shut. (Under the lock, so that a child of fork knows of the descriptor and closes it.)
 int open_channel() noexcept;
 void close_channel() noexcept;
 int channel_fd() noexcept;  // -1: none. For the link's thread, which alone opens and closes.
