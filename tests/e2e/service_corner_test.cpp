@@ -138,6 +138,42 @@ TEST(ServiceCorner, ForksWhileServicesComeAndGo) {
   EXPECT_EQ(end_of(client), 0);
 }
 
+// Its first request on it makes the child look for the service by itself.
+TEST(ServiceCorner, AChildUsesASpaceThatItsParentOpened) {
+  Service service;
+  ASSERT_TRUE(service.start());
+  EXPECT_EQ(run_child([&] {
+              service.use();
+              const Shared data(mib);
+              data.fill(4);
+              haul_grant grant{};
+              CHILD_EQUAL(haul_share(data.data(), mib, HAUL_SHARE_READ, &grant), 0);
+              haul_space space = 0;
+              CHILD_EQUAL(haul_space_open_grant(&grant, &space, nullptr), 0);
+              return end_of(start_child([space] {
+                const Shared copy(mib);
+                haul_request request = haul_request_copy(copy.data(), nullptr, mib);
+                request.src.space = space;
+                haul_ticket ticket{};
+                int taken = HAUL_EAGAIN;
+                for (unsigned turn = 0; turn < 3000 && taken == HAUL_EAGAIN; ++turn) {
+                  taken = haul_submit(&request, 1, &ticket);
+                  if (taken == HAUL_EAGAIN) sleep_ms(1);
+                }
+                // (Until the service knows the child's arena it cannot reach the other side.)
+                for (unsigned turn = 0; turn < 3000 && taken == HAUL_ENOTSUP; ++turn) {
+                  sleep_ms(1);
+                  taken = haul_submit(&request, 1, &ticket);
+                }
+                CHILD_EQUAL(taken, 1);
+                CHILD_EQUAL(haul_wait(ticket), 0);
+                CHILD_EQUAL(first_wrong(copy.data(), mib, 4), -1);
+                return 0;
+              }));
+            }),
+            0);
+}
+
 // A server that closes every descriptor and opens its own.
 TEST(ServiceCorner, AProgramThatClosesOurDescriptors) {
   Service service;
