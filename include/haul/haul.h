@@ -15,8 +15,7 @@
  *    limited); the requests of further ones run inline.
  *  - Memory: source and destination must stay mapped and valid until the ticket is done or has
  *    failed. A range that is not mapped raises SIGSEGV as memcpy would, perhaps later and on one
- *    of haul's threads, unless HAUL_CHECKED is set; or, where the node's service copies it through
- *    the kernel, fails with HAUL_EFAULT. Bytes that the program changes while they
+ *    of haul's threads, unless HAUL_CHECKED is set. Bytes that the program changes while they
  *    are copied arrive in an unspecified mix of old and new.
  *  - Signals: haul sets no handler, and its threads block all signals but those a fault raises.
  *    haul_copy, haul_fill, haul_submit and haul_test may be called from a signal handler, once its
@@ -357,8 +356,9 @@ enum { HAUL_SHARE_READ = 1u << 0, HAUL_SHARE_WRITE = 1u << 1 };
  * memory, other memory more slowly and only where the kernel lets the service read this process.
  * Waits up to 2.5 s for a service. HAUL_ENOTSUP: there is none, or it refuses. HAUL_EINVAL: NULL,
  * an empty range or one past 2^56, no or unknown rights. HAUL_ENOMEM: 4096 grants are out, or no
- * descriptor is left. The memory must stay allocated until the grant is taken back. A child of fork
- * has granted nothing. */
+ * descriptor is left. HAUL_ETIMEDOUT: the service does not answer for 5 s; nothing is granted.
+ * HAUL_ECLOSED: after haul_shutdown(). The memory must stay allocated
+ * until the grant is taken back. A child of fork has granted nothing. */
 HAUL_API int haul_share(void* address, size_t len, uint32_t rights, haul_grant* grant);
 
 /* Takes a grant back. When it returns 0 nobody reads or writes there any more; what others had in

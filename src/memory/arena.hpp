@@ -11,9 +11,10 @@
 
 namespace haul {
 
-// What every copy asks first: does a range lie in the arena? Written once, when the arena is made
-// (again in a child of fork, whose arena is another; in a child by a bare clone, which no handler
-// tells, it is its parent's until the child first calls a function of the arena).
+// Where the arena lies. (What a copy asks is whether the service knows it: Gate::maps().) Written
+// once, when the arena is made (again in a child of fork, whose arena is another; in a child by a
+// bare clone, which no handler tells, it is its parent's until the child first calls a function of
+// the arena).
 struct ArenaBounds {
   std::atomic<std::uintptr_t> base{0};
   std::atomic<std::size_t> bytes{0};  // 0: there is none

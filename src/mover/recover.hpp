@@ -6,8 +6,8 @@
 
 namespace haul {
 
-// Finishes every request that was the service's. Copies within this process are made anew, chunk by
-// chunk, where the service had not reported them; those that name granted memory fail with
+// Finishes every request that was the service's. Chunks within this process that it had not
+// reported are gone on with from their last visible block; those that name granted memory fail with
 // Code::io, good as far as their blocks were shown. To be called once the service cannot touch this
 // process's memory any more (its socket reads "closed"), the gate says that there is none, and
 // await_publishers() has returned. Takes no lock of the gate: a fork may hold it and wait for us.

@@ -10,12 +10,13 @@
 
 namespace haul {
 
-// Asks whether a service listens, if none is attached: one connect() a place, at most five times a
-// second. True if one is attached, or is being attached by the thread that this call has started.
-// HAUL_SERVICE_USE=off, HAUL_PLAN_MOVER=caller and thread: never.
+// Asks whether a service listens, if none is attached: one connect() a place, every 200 ms
+// at first and every 5 s while there is none. True if one is attached, or is being attached by the
+// thread that this call has started. HAUL_SERVICE_USE=off, HAUL_PLAN_MOVER=caller and thread:
+// never.
 bool look_for_service() noexcept;
 
-// Does so, and waits up to timeout_ms until it is attached.
+// Looks at once, and waits up to timeout_ms until a service is attached. not_supported: none is.
 Code await_service(unsigned timeout_ms, Error* error) noexcept;
 
 // Ends the link, before the process exits. What is in flight has been finished.
