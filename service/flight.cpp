@@ -94,11 +94,7 @@ std::int64_t move_piece(Node& node, Client& client, Ring& ring, Flight& flight,
   // there.
   piece.checked = job.checked && !mapped;
   Outcome outcome;
-  if (mapped && node.hand != nullptr) {
-    outcome = node.hand->move(piece);
-  } else {
-    (mapped ? cpu_engine() : cma_engine()).submit(piece, 0, outcome);
-  }
+  (mapped ? cpu_engine() : cma_engine()).submit(piece, 0, outcome);
   flight.at += outcome.good_bytes;
   flight.code = outcome.code;
   (mapped ? client.tally.mapped_copy_bytes : client.tally.kernel_copy_bytes) += outcome.good_bytes;

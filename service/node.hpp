@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "service/client.hpp"
-#include "service/second_hand.hpp"
 #include "service/server.hpp"
 
 namespace haul::service {
@@ -43,7 +42,6 @@ class Node {
 
   const Options& options;
   Views views;
-  SecondHand* hand = nullptr;  // nullptr: engine cpu alone
   std::vector<std::unique_ptr<Client>> clients;
   Tally gone;               // of the clients that have left
   bool alarm = false;       // somebody is condemned

@@ -40,8 +40,6 @@ class Server {
   Server(const Options& options, int listener, int stop)
       : options_(options), node_(options), connections_(node_, listener, stop) {
     choose_cpu();
-    hand_.emplace(may_spin_ ? cpu_ : -1);
-    node_.hand = &*hand_;
     attend_every_ticks_ =
         static_cast<std::uint64_t>(static_cast<double>(attend_every_ns) * ticks_per_ns());
     yield_every_ticks_ = attend_every_ticks_ / (attend_every_ns / yield_every_ns);
@@ -76,7 +74,6 @@ class Server {
   const Options& options_;
   Node node_;
   Connections connections_;
-  std::optional<SecondHand> hand_;
   int cpu_ = -1;
   bool may_spin_ = true;
   std::uint64_t attend_every_ticks_ = 0, yield_every_ticks_ = 0;

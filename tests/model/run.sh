@@ -298,11 +298,6 @@ check stuck parting SHUTDOWN BUG_WAITS_FOR_LOCK
 check stuck parting BUG_SAYS_SO_FIRST
 check assertion parting REACH_PASSED_OVER
 
-check holds second_hand
-check stuck second_hand BUG_ENDS_UNSEEN
-check assertion second_hand REACH_HAND_HELPS
-check assertion second_hand REACH_HAND_WOKEN
-
 wait
 print_finished
 if [[ $printed -ne $started ]]; then
