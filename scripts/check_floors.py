@@ -26,10 +26,10 @@ FLOORS = {
 }
 # What each face may include beside <haul/...> and itself. cli/ and bench/ are one program.
 FACES = {
-    "cli": {"bench", "base", "copy", "completion", "request", "service"},
+    "cli": {"bench", "base", "copy", "completion", "request", "service", "fabric"},
     "bench": {"base", "copy", "completion"},
     "service": {"base", "copy", "completion", "memory", "request", "engine", "mover"},
-    "fabric": {"base", "completion"},
+    "fabric": {"base", "copy", "completion"},
     "preload": {"base", "completion"},
     "atomic": {"base", "completion"},
     "examples": set(),

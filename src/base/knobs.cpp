@@ -79,6 +79,15 @@ constexpr KnobRow rows[] = {
      1024 * kib* mib, false,
      "How much of its clients' memory the service keeps mapped (default 64G of addresses); with 0 "
      "it maps and unmaps for each piece."},
+    {Knob::fabric_collapse, KnobKind::choice, "HAUL_FABRIC_COLLAPSE", "on", "on|off", 0, 0, false,
+     "Whether message buffers of 1 MiB or more that are used again and again are put on huge pages "
+     "(on or off, default on): the kernel then copies them between processes three times faster."},
+    {Knob::fabric_core, KnobKind::text, "HAUL_FABRIC_CORE", "auto", "", 0, 0, false,
+     "The libfabric provider that carries messages to other nodes: a name such as tcp;ofi_rxm, "
+     "auto (the default: the best that there is), or off."},
+    {Knob::fabric_report, KnobKind::text, "HAUL_FABRIC_REPORT", "", "", 0, 0, false,
+     "Set by `haul run --report`: the abstract socket to which endpoints report what they sent "
+     "(default empty: none)."},
 };
 static_assert(sizeof rows / sizeof rows[0] == knob_count);
 
@@ -94,7 +103,7 @@ static_assert(rows_are_in_order());
 // limit.
 constexpr std::size_t long_text_bytes = 4096;
 constexpr std::size_t short_text_bytes = 64;
-constexpr std::size_t arena_bytes = 4 * long_text_bytes + 8 * short_text_bytes;
+constexpr std::size_t arena_bytes = 5 * long_text_bytes + 16 * short_text_bytes;
 
 constexpr bool is_long(const KnobRow& row) {
   return row.kind == KnobKind::text && row.choices[0] == '\0';

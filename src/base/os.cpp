@@ -88,4 +88,9 @@ bool wipe_on_fork(void* page, std::size_t bytes) noexcept {
   return madvise(page, bytes, MADV_WIPEONFORK) == 0;
 }
 
+bool hide_from_children(void* at, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  return madvise(at, bytes, MADV_DONTFORK) == 0;
+}
+
 }  // namespace haul::os

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "base/keep_errno.hpp"
@@ -29,6 +30,18 @@ int address_of(const char* path, sockaddr_un* address) noexcept {
   if (length == 0) return -EINVAL;
   if (length >= sizeof address->sun_path) return -ENAMETOOLONG;
   memcpy(address->sun_path, path, length);
+  return 0;
+}
+
+// *bytes: how much of it the kernel is to look at, for NULs count.
+int abstract_address_of(const char* name, sockaddr_un* address, socklen_t* bytes) noexcept {
+  *address = {};
+  address->sun_family = AF_UNIX;
+  const std::size_t length = strlen(name);
+  if (length == 0) return -EINVAL;
+  if (length >= sizeof address->sun_path) return -ENAMETOOLONG;
+  memcpy(address->sun_path + 1, name, length);
+  *bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
   return 0;
 }
 
@@ -69,6 +82,30 @@ int listen_at(const char* path) noexcept {
     if (bind(fd, generic, sizeof address) != 0) return close_with(fd, errno);
   }
   if (chmod(path, 0600) != 0 || listen(fd, 64) != 0) return close_with(fd, errno);
+  return fd;
+}
+
+int listen_abstract(const char* name, int backlog) noexcept {
+  const KeepErrno keep;
+  sockaddr_un address;
+  socklen_t bytes = 0;
+  if (const int wrong = abstract_address_of(name, &address, &bytes); wrong != 0) return wrong;
+  const int fd = socket(AF_UNIX, packet_socket, 0);
+  if (fd < 0) return -errno;
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), bytes) != 0 || listen(fd, backlog) != 0)
+    return close_with(fd, errno);
+  return fd;
+}
+
+int connect_abstract(const char* name) noexcept {
+  const KeepErrno keep;
+  sockaddr_un address;
+  socklen_t bytes = 0;
+  if (const int wrong = abstract_address_of(name, &address, &bytes); wrong != 0) return wrong;
+  const int fd = socket(AF_UNIX, packet_socket, 0);
+  if (fd < 0) return -errno;
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), bytes) != 0)
+    return close_with(fd, errno);
   return fd;
 }
 

@@ -1,0 +1,127 @@
+// Opening, binding and closing domains.
+#include "fabric/endpoint/domain.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "fabric/endpoint/address_vector.hpp"
+#include "fabric/endpoint/atomics.hpp"
+#include "fabric/endpoint/completion_queue.hpp"
+#include "fabric/endpoint/counter.hpp"
+#include "fabric/endpoint/endpoint.hpp"
+#include "fabric/endpoint/event_queue.hpp"
+#include "fabric/endpoint/fabric.hpp"
+#include "fabric/endpoint/memory_region.hpp"
+#include "fabric/endpoint/poll_set.hpp"
+#include "fabric/endpoint/refused.hpp"
+
+namespace haul::fabric {
+
+namespace {
+
+// With FI_THREAD_DOMAIN the program itself lets one thread at a time use what belongs together.
+bool needs_lock(fi_threading threading) noexcept {
+  return threading != FI_THREAD_DOMAIN;
+}
+
+fi_ops_domain domain_ops = {
+    .size = sizeof(fi_ops_domain),
+    .av_open = AddressVector::open,
+    .cq_open = CompletionQueue::open,
+    .endpoint = Endpoint::open,
+    .scalable_ep = refused,
+    .cntr_open = Counter::open,
+    .poll_open = PollSet::open,
+    .stx_ctx = refused,
+    .srx_ctx = refused,
+    .query_atomic = query_atomic,
+    .query_collective = refused,
+    .endpoint2 = Endpoint::open_with_flags,
+};
+
+fi_ops_mr mr_ops = {
+    .size = sizeof(fi_ops_mr),
+    .reg = MemoryRegion::open,
+    .regv = MemoryRegion::open_pieces,
+    .regattr = MemoryRegion::open_attributes,
+};
+
+}  // namespace
+
+Domain::Domain(Fabric& fabric, const fi_info& info, void* user_context) noexcept
+    : fid_domain{},
+      owner(fabric),
+      api_version(fabric.api_version),
+      mr_mode(info.domain_attr->mr_mode),
+      lock(needs_lock(info.domain_attr->threading)) {
+  static fi_ops base_ops = {.size = sizeof(fi_ops),
+                            .close = close,
+                            .bind = bind,
+                            .control = control,
+                            .ops_open = refused,
+                            .tostr = refused,
+                            .ops_set = refused};
+  fid.fclass = FI_CLASS_DOMAIN;
+  fid.context = user_context;
+  fid.ops = &base_ops;
+  ops = &domain_ops;
+  mr = &mr_ops;
+}
+
+int Domain::open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept {
+  if (info == nullptr || info->domain_attr == nullptr || domain == nullptr) return -FI_EINVAL;
+  Fabric& owner = Fabric::of(fabric);
+  auto* made = new (std::nothrow) Domain(owner, *info, context);
+  if (made == nullptr) return -FI_ENOMEM;
+  owner.references.fetch_add(1, std::memory_order_relaxed);
+  Fabric::opened(*made);
+  *domain = made;
+  return 0;
+}
+
+int Domain::open_with_flags(fid_fabric* fabric, fi_info* info, fid_domain** domain,
+                            std::uint64_t flags, void* context) noexcept {
+  return flags != 0 ? -FI_EBADFLAGS : open(fabric, info, domain, context);
+}
+
+int Domain::close(fid_t object) noexcept {
+  Domain& self = of(object);
+  if (self.references.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
+  Fabric::closed(self);
+  if (EventQueue* events = self.events_.load(std::memory_order_relaxed)) events->unbind();
+  self.owner.references.fetch_sub(1, std::memory_order_release);
+  delete &self;
+  return 0;
+}
+
+int Domain::bind(fid_t object, fid_t other, std::uint64_t flags) noexcept {
+  Domain& self = of(object);
+  if (other == nullptr || other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
+  if ((flags & ~FI_REG_MR) != 0) return -FI_EBADFLAGS;
+  EventQueue& events = EventQueue::of(other);
+  EventQueue* expected = nullptr;
+  if (!self.events_.compare_exchange_strong(expected, &events)) return -FI_EINVAL;
+  events.bind();
+  self.registers_by_event_.store((flags & FI_REG_MR) != 0, std::memory_order_release);
+  return 0;
+}
+
+// Keys are 64 bits and need no set-up, so raw keys (fi_mr_map_raw) are the keys themselves.
+int Domain::control(fid_t, int command, void* argument) noexcept {
+  if (command == FI_UNMAP_KEY) return 0;
+  if (command != FI_MAP_RAW_MR) return -FI_ENOSYS;
+  auto* map = static_cast<struct fi_mr_map_raw*>(argument);
+  if (map == nullptr || map->raw_key == nullptr || map->key == nullptr) return -FI_EINVAL;
+  if (map->key_size != sizeof *map->key) return -FI_EINVAL;
+  std::memcpy(map->key, map->raw_key, sizeof *map->key);
+  return 0;
+}
+
+EventQueue* Domain::registration_events() const noexcept {
+  // Pairs with the release in bind().
+  return registers_by_event_.load(std::memory_order_acquire)
+             ? events_.load(std::memory_order_relaxed)
+             : nullptr;
+}
+
+}  // namespace haul::fabric

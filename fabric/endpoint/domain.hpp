@@ -1,0 +1,54 @@
+// The access domain: endpoints, queues, counters, address vectors and memory regions that work
+// together, under one lock.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "fabric/endpoint/lock.hpp"
+#include "fabric/endpoint/progress_group.hpp"
+#include "fabric/endpoint/region_table.hpp"
+
+namespace haul::fabric {
+
+class EventQueue;
+class Fabric;
+
+class Domain final : public fid_domain {
+ public:
+  // fi_ops_fabric.domain and domain2.
+  static int open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
+  static int open_with_flags(fid_fabric* fabric, fi_info* info, fid_domain** domain,
+                             std::uint64_t flags, void* context) noexcept;
+  static Domain& of(fid_t object) noexcept {
+    return *static_cast<Domain*>(reinterpret_cast<fid_domain*>(object));
+  }
+  static Domain& of(fid_domain* object) noexcept { return *static_cast<Domain*>(object); }
+
+  Fabric& owner;
+  const std::uint32_t api_version;
+  const int mr_mode;  // of the info that it was opened with
+  DataLock lock;
+  ProgressGroup endpoints;  // all that are enabled; under the lock
+  RegionTable regions;
+  std::atomic<unsigned> references{0};  // objects that must be closed first
+
+  // Where results of memory registration go; nullptr: registration is synchronous.
+  EventQueue* registration_events() const noexcept;
+
+  Domain* next_open = nullptr;  // Fabric's
+
+ private:
+  Domain(Fabric& fabric, const fi_info& info, void* context) noexcept;
+  static int close(fid_t object) noexcept;
+  static int control(fid_t object, int command, void* argument) noexcept;
+  static int bind(fid_t object, fid_t other, std::uint64_t flags) noexcept;
+
+  std::atomic<EventQueue*> events_{nullptr};
+  std::atomic<bool> registers_by_event_{false};
+};
+
+}  // namespace haul::fabric

@@ -1,0 +1,168 @@
+// Building fi_getinfo()'s answer.
+#include "fabric/endpoint/info.hpp"
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "fabric/endpoint/fabric.hpp"
+#include "fabric/endpoint/hints.hpp"
+#include "fabric/transport/libfabric.hpp"
+
+namespace haul::fabric {
+
+namespace {
+
+// All 64 bits of a tag, one field each.
+constexpr std::uint64_t any_tag_format = 0xaaaaaaaaaaaaaaaau;
+
+template <class T>
+T either(T wanted, T usual) noexcept {
+  return wanted != T{} ? wanted : usual;
+}
+
+void fill(fi_tx_attr& attr, std::uint64_t caps, const fi_tx_attr& hints) noexcept {
+  attr.caps = caps & send_caps;
+  attr.op_flags = either<std::uint64_t>(hints.op_flags, FI_TRANSMIT_COMPLETE);
+  attr.msg_order = message_order;
+  attr.comp_order = FI_ORDER_NONE;
+  attr.inject_size = inject_bytes;
+  attr.size = std::max(hints.size, default_queue_size);
+  attr.iov_limit = max_pieces;
+  attr.rma_iov_limit = max_pieces;
+}
+
+void fill(fi_rx_attr& attr, std::uint64_t caps, const fi_rx_attr& hints) noexcept {
+  attr.caps = caps & receive_caps;
+  attr.op_flags = hints.op_flags;
+  attr.msg_order = message_order;
+  attr.comp_order = FI_ORDER_NONE;
+  attr.total_buffered_recv = EngineLimits{}.unexpected_bytes;
+  attr.size = std::max(hints.size, default_queue_size);
+  attr.iov_limit = max_pieces;
+}
+
+void fill(fi_ep_attr& attr, const fi_ep_attr& hints) noexcept {
+  attr.type = FI_EP_RDM;
+  attr.protocol = protocol_id;
+  attr.protocol_version = protocol_version;
+  attr.max_msg_size = max_message_bytes;
+  attr.max_order_raw_size = max_atomic_bytes;
+  attr.max_order_war_size = max_atomic_bytes;
+  attr.max_order_waw_size = max_atomic_bytes;
+  attr.mem_tag_format = either(hints.mem_tag_format, any_tag_format);
+  attr.tx_ctx_cnt = 1;
+  attr.rx_ctx_cnt = 1;
+}
+
+// No mode bit is needed of a program, so all of them are cleared; but the old names stay.
+int mr_mode(std::uint32_t version, int wanted) noexcept {
+  if (wanted == FI_MR_BASIC || wanted == FI_MR_SCALABLE) return wanted;
+  if (version >= FI_VERSION(1, 5)) return 0;
+  return wanted == FI_MR_UNSPEC || (wanted & FI_MR_SCALABLE) != 0 ? FI_MR_SCALABLE : FI_MR_BASIC;
+}
+
+void fill(fi_domain_attr& attr, std::uint32_t version, const fi_domain_attr& hints) noexcept {
+  attr.domain = hints.domain != nullptr ? hints.domain : Fabric::first_open_domain();
+  attr.name = strdup(domain_name);
+  attr.threading = either(hints.threading, FI_THREAD_SAFE);
+  attr.control_progress =
+      hints.control_progress == FI_PROGRESS_AUTO ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+  attr.data_progress = FI_PROGRESS_MANUAL;
+  attr.resource_mgmt = FI_RM_ENABLED;
+  attr.av_type = either(hints.av_type, FI_AV_TABLE);
+  attr.mr_mode = mr_mode(version, hints.mr_mode);
+  attr.mr_key_size = key_bytes;
+  attr.cq_data_size = remote_data_bytes;
+  attr.cq_cnt = object_count;
+  attr.ep_cnt = object_count;
+  attr.tx_ctx_cnt = object_count;
+  attr.rx_ctx_cnt = object_count;
+  attr.max_ep_tx_ctx = 1;
+  attr.max_ep_rx_ctx = 1;
+  attr.cntr_cnt = object_count;
+  attr.mr_iov_limit = 1;
+  attr.caps = reach_caps;
+  attr.max_err_data = sizeof(Address);
+  attr.mr_cnt = region_count;
+}
+
+// The first `bytes` bytes are what the program's version of the structure has; the rest stays zero.
+fi_domain_attr copy_of(const fi_domain_attr& attr, std::uint32_t version) noexcept {
+  fi_domain_attr copy = {};
+  const std::size_t bytes =
+      version < FI_VERSION(1, 5) ? offsetof(fi_domain_attr, cntr_cnt) : sizeof copy;
+  std::memcpy(&copy, &attr, bytes);
+  return copy;
+}
+
+bool fill(fi_info& info, std::uint32_t version, const fi_info* hints) noexcept {
+  static constexpr fi_info nothing = {};
+  const fi_info& wanted = hints != nullptr ? *hints : nothing;
+  info.caps = complete_caps(wanted.caps);
+  info.addr_format = address_format;
+  info.handle = wanted.handle;
+  fill(*info.tx_attr, info.caps, wanted.tx_attr != nullptr ? *wanted.tx_attr : fi_tx_attr{});
+  fill(*info.rx_attr, info.caps, wanted.rx_attr != nullptr ? *wanted.rx_attr : fi_rx_attr{});
+  fill(*info.ep_attr, wanted.ep_attr != nullptr ? *wanted.ep_attr : fi_ep_attr{});
+  fill(*info.domain_attr, version,
+       wanted.domain_attr != nullptr ? copy_of(*wanted.domain_attr, version) : fi_domain_attr{});
+  info.fabric_attr->fabric = wanted.fabric_attr != nullptr && wanted.fabric_attr->fabric != nullptr
+                                 ? wanted.fabric_attr->fabric
+                                 : Fabric::first_open();
+  info.fabric_attr->name = strdup(fabric_name);
+  // fabric_attr->prov_name stays NULL: libfabric fills it in.
+  if (wanted.dest_addr != nullptr && wanted.dest_addrlen >= sizeof(Address)) {
+    info.dest_addr = std::malloc(sizeof(Address));
+    if (info.dest_addr == nullptr) return false;
+    std::memcpy(info.dest_addr, wanted.dest_addr, sizeof(Address));
+    info.dest_addrlen = sizeof(Address);
+  }
+  return info.fabric_attr->name != nullptr && info.domain_attr->name != nullptr;
+}
+
+}  // namespace
+
+std::uint64_t complete_caps(std::uint64_t requested) noexcept {
+  if (requested == 0) return default_caps;
+  std::uint64_t caps = requested | reach_caps;
+  if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & message_modifiers) == 0) {
+    caps |= message_modifiers;
+  }
+  if ((caps & (FI_RMA | FI_ATOMIC)) != 0 && (caps & access_modifiers) == 0) {
+    caps |= access_modifiers;
+  }
+  // These cost nothing where they are not used.
+  if ((caps & FI_MSG) != 0 && (caps & FI_RECV) != 0) caps |= FI_MULTI_RECV;
+  return caps | FI_FENCE;
+}
+
+int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+             const fi_info* hints, fi_info** info) noexcept {
+  const Libfabric* library = libfabric();
+  if (library == nullptr || info == nullptr) return -FI_ENODATA;
+  *info = nullptr;
+  if ((flags & FI_SOURCE) != 0 && node == nullptr && service == nullptr) return -FI_EINVAL;
+  if ((flags & FI_PROV_ATTR_ONLY) != 0) hints = nullptr;
+  if (hints != nullptr) {
+    if (const char* reason = hints_refusal(version, *hints)) {
+      log_refusal("fi_getinfo", reason);
+      return -FI_ENODATA;
+    }
+  }
+  // node and service name hosts and ports, which addresses here are not made of: programs exchange
+  // those (fi_getname) in their own way.
+  fi_info* made = library->dupinfo(nullptr);
+  if (made == nullptr) return -FI_ENOMEM;
+  if ((flags & FI_PROV_ATTR_ONLY) == 0 && !fill(*made, version, hints)) {
+    library->freeinfo(made);
+    return -FI_ENOMEM;
+  }
+  *info = made;
+  return 0;
+}
+
+}  // namespace haul::fabric

@@ -1,0 +1,29 @@
+// The slow side of Lock.
+#include "fabric/endpoint/lock.hpp"
+
+#include "base/os.hpp"
+
+namespace haul::fabric {
+
+void Lock::wait() noexcept {
+  // Most critical sections last less than this.
+  constexpr int spins = 200;
+  for (int i = 0; i < spins; ++i) {
+    __builtin_ia32_pause();
+    std::uint32_t expected = unlocked;
+    if (word_.load(std::memory_order_relaxed) == unlocked &&
+        word_.compare_exchange_strong(expected, locked, std::memory_order_acquire)) {
+      return;
+    }
+  }
+  // Whoever slept takes it as contended: others may sleep, too.
+  while (word_.exchange(contended, std::memory_order_acquire) != unlocked) {
+    os::futex_wait(&word_, contended, 0);
+  }
+}
+
+void Lock::wake() noexcept {
+  os::futex_wake(&word_, 1);
+}
+
+}  // namespace haul::fabric

@@ -1,0 +1,33 @@
+// When a caller that polls in vain gives its core away. Where nobody else wants the core, after
+// about 20 microseconds; where a yield shows that others do (more ranks than cores), after a few
+// polls, until yields return at once again.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace haul::fabric {
+
+// Thread-safe; racing callers may lose each other's counts, which costs a yield more or less.
+class Patience {
+ public:
+  void reset() noexcept { polls_.store(0, std::memory_order_relaxed); }
+  // One more vain poll. True: it is time for give_way(), with no lock held.
+  bool exhausted() noexcept {
+    const std::uint32_t polls = polls_.load(std::memory_order_relaxed) + 1;
+    polls_.store(polls, std::memory_order_relaxed);
+    if (polls == 1) begin();
+    return polls >= limit_.load(std::memory_order_relaxed);
+  }
+  void give_way() noexcept;
+
+ private:
+  static constexpr std::uint32_t least_polls = 8, most_polls = 8192;
+  void begin() noexcept;
+
+  std::atomic<std::uint32_t> polls_{0};
+  std::atomic<std::uint32_t> limit_{256};
+  std::atomic<std::uint64_t> began_ns_{0};
+};
+
+}  // namespace haul::fabric

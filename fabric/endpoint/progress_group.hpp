@@ -1,0 +1,30 @@
+// The endpoints that a completion queue or a counter hears of: what it must progress when it is
+// read, and what wakes whoever sleeps on it.
+#pragma once
+
+#include <vector>
+
+namespace haul::fabric {
+
+class EndpointState;
+class WaitObject;
+
+// Called under the domain's data lock.
+class ProgressGroup {
+ public:
+  // Once for each endpoint, however often it is bound. `wait`: the wait object, if there is one.
+  void add(EndpointState& endpoint, WaitObject* wait) noexcept;
+  void remove(EndpointState& endpoint, WaitObject* wait) noexcept;
+  bool empty() const noexcept { return members_.empty(); }
+
+  void progress() noexcept;
+  // Doorbells ring from now on (for this group; counted).
+  void arm() noexcept;
+  void disarm() noexcept;
+
+ private:
+  std::vector<EndpointState*> members_;
+  unsigned armed_ = 0;
+};
+
+}  // namespace haul::fabric

@@ -1,0 +1,81 @@
+// What threads sleep on for completions: one epoll descriptor over the doorbells of endpoints and
+// an event of this process's own.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace haul::fabric {
+
+// Thread-safe.
+class WaitObject {
+ public:
+  // -FI_ENOSYS for a kind that is not offered, -FI_E* if there are no descriptors; 0 and no object
+  // for FI_WAIT_NONE.
+  static int open(fi_wait_obj kind, std::unique_ptr<WaitObject>& object) noexcept;
+  ~WaitObject();
+  WaitObject(const WaitObject&) = delete;
+  WaitObject& operator=(const WaitObject&) = delete;
+
+  fi_wait_obj kind() const noexcept { return kind_; }
+  // FI_WAIT_YIELD has no descriptor: sleeping is yielding.
+  bool yields() const noexcept { return epoll_ < 0; }
+
+  // Also wakes when this descriptor can be read. A doorbell < 0 (there is none to be had) makes
+  // every sleep a short one.
+  void watch(int doorbell) noexcept;
+  void unwatch(int doorbell) noexcept;
+
+  void ring() noexcept;
+  // Forgets what ring() said.
+  void quiet() noexcept;
+  // Returns when a doorbell or ring() rings, or after timeout_ms (negative: never), or now and
+  // then.
+  void sleep(int timeout_ms) noexcept;
+
+  // fi_control()'s FI_GETWAIT and FI_GETWAITOBJ; nullptr is an object without a wait object.
+  static int get_wait(const WaitObject* object, void* argument) noexcept;
+  static int get_kind(const WaitObject* object, void* argument) noexcept;
+
+ private:
+  explicit WaitObject(fi_wait_obj kind) noexcept : kind_(kind) {}
+
+  const fi_wait_obj kind_;
+  int epoll_ = -1;
+  int event_ = -1;
+  std::atomic<int> blind_{0};  // endpoints without a doorbell
+};
+
+// Something with a wait object: a completion queue, a counter or an event queue. Not thread-safe by
+// itself: each call takes the locks that it needs.
+class Waitable {
+ public:
+  // Makes progress; true if there is something to read.
+  virtual bool ready() noexcept = 0;
+  // From now on the wait object wakes for new things; false, and nothing changed, if there is
+  // something to read already. Each true is taken back by one unpark().
+  virtual bool park() noexcept = 0;
+  virtual void unpark() noexcept = 0;
+
+ protected:
+  ~Waitable() = default;
+};
+
+// The time until which a call with libfabric's timeout in milliseconds may wait.
+class Deadline {
+ public:
+  explicit Deadline(int timeout_ms) noexcept;
+  bool passed() const noexcept;
+  int remaining_ms() const noexcept;  // rounded up; -1 for ever
+  // So early in the wait that polling on is cheaper than going to sleep.
+  bool young() const noexcept;
+
+ private:
+  std::uint64_t begin_ns_;
+  std::uint64_t end_ns_;
+};
+
+}  // namespace haul::fabric

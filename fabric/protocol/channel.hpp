@@ -1,0 +1,130 @@
+// What the protocol needs of a transport: packets to a peer (Outbox), packets from peers (Inbox),
+// bytes moved directly between two address spaces (Mover), and peers that come and go (Network).
+// Implementations: transport/ring (shared memory), transport/core (off-node), and the tests' own.
+//
+// Threads: all calls are made under the endpoint's lock, or by the one thread that uses the
+// endpoint.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "fabric/protocol/address.hpp"
+#include "fabric/protocol/packet.hpp"
+
+namespace haul::fabric {
+
+struct Peer;
+
+// Packets to one peer, in order, none lost while the peer lives.
+class Outbox {
+ public:
+  struct Slot {
+    Header* header = nullptr;  // to be filled in, but for `ready`; nullptr: no room now
+    std::byte* payload = nullptr;
+  };
+  enum class Lane : std::uint8_t {
+    control,  // must not wait behind bulk data
+    eager,    // whole messages
+    bulk,     // pieces of large ones; refused early, so that the other lanes always find room
+  };
+  // Room for a packet with `payload_bytes` behind its header (none where it goes inline). At most
+  // one slot is out at a time; commit() sends it, and a slot that is not committed is forgotten by
+  // the next reserve().
+  virtual Slot reserve(std::size_t payload_bytes, Lane lane) noexcept = 0;
+  virtual void commit() noexcept = 0;
+
+  // Largest payload of a packet, and of one that should carry a piece of a whole of `whole` bytes.
+  std::size_t eager_bytes = 0;
+  bool off_node = false;
+  virtual std::size_t piece_bytes(std::size_t whole) const noexcept = 0;
+  virtual ~Outbox() = default;
+};
+
+// A packet that has come. The header is a private copy; the payload lies where the peer may still
+// write, `payload_bytes` of it can be read (already checked against the packet's bounds).
+struct Packet {
+  Header header;
+  const std::byte* payload = nullptr;
+  const Address* from = nullptr;  // inboxes of many peers: who sent it; until release()
+};
+
+class Inbox {
+ public:
+  // A packet may be there if *ready_word == ready_value: asked before receive(), without a call.
+  const std::atomic<std::uint64_t>* ready_word = nullptr;
+  std::uint64_t ready_value = 0;
+  bool ready() const noexcept { return ready_word->load(std::memory_order_acquire) == ready_value; }
+
+  enum class Got : std::uint8_t { nothing, packet, garbage };
+  // The oldest packet that was not released. garbage: the peer broke the rules; it must be dropped.
+  virtual Got receive(Packet& packet) noexcept = 0;
+  // The packet that receive() gave last is no longer needed.
+  virtual void release() noexcept = 0;
+  virtual ~Inbox() = default;
+};
+
+// Moves bytes between this process and a peer's memory directly, without packets: through a mapping
+// of it, or by the kernel (process_vm_readv). A bulk copy is a haul request over extents, so haul's
+// plan decides who moves it.
+class Mover {
+ public:
+  // What can be done with `place` of this peer: 0 nothing, else estimated bytes a microsecond.
+  virtual std::uint32_t speed(const Peer& peer, const Place& place, std::size_t bytes,
+                              bool huge_pages) const noexcept = 0;
+  // How this process's memory is described to the peer.
+  virtual Place describe(const Peer& peer, const iovec* local, std::size_t count,
+                         bool* huge_pages) noexcept = 0;
+  enum class Way : std::uint8_t { pull, push };
+  // Starts to move `bytes` bytes between local (cut into pieces) and the peer's place + offset.
+  // Ticket: 0 done already; else for test(). Negative: -FI_E*, nothing was moved.
+  virtual std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
+                             const Place& place, std::uint64_t offset,
+                             std::size_t bytes) noexcept = 0;
+  // 1: done, 0: not yet, negative -FI_E*.
+  virtual int test(std::int64_t ticket) noexcept = 0;
+  // Bytes that one start() should move, so that others get their turn.
+  virtual std::size_t grain(std::size_t whole) const noexcept = 0;
+  // Claims of a transfer that both sides work on: a word that both processes share, one of
+  // claim_count, in the memory of who sent the request. nullptr: there is none for this peer.
+  static constexpr unsigned claim_count = 16;
+  virtual std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept = 0;
+  virtual ~Mover() = default;
+};
+
+// What the network tells the protocol.
+struct NetworkEvent {
+  enum class What : std::uint8_t {
+    opened,  // `inbox` brings packets of `address` (ring), or of many peers (core; address empty)
+    connected,  // `outbox` to `address`, asked for by connect(), can be used
+    refused,    // connect() failed for good: `error`
+    ended,      // the peer has closed its endpoint: nothing more will come
+    died,       // the peer's process is gone, or broke the rules
+  };
+  What what = What::opened;
+  Address address;
+  Inbox* inbox = nullptr;
+  Outbox* outbox = nullptr;
+  int error = 0;  // FI_E*, positive
+};
+
+class Network {
+ public:
+  // Begins to connect to address; `connected` or `refused` follows, at once or later.
+  virtual void connect(const Address& address) noexcept = 0;
+  // There may be an event: asked before next(), without a call.
+  std::atomic<std::uint32_t> news{0};
+  virtual bool next(NetworkEvent& event) noexcept = 0;
+  // The protocol has no use for this peer any more (garbage, or its address was removed): packets
+  // from and to it end. Inboxes and outboxes of it are gone when this returns.
+  virtual void drop(const Address& address) noexcept = 0;
+  // Does what a transport does outside packets (core: polls its provider). Called by progress().
+  virtual void turn() noexcept = 0;
+  virtual Mover& mover() noexcept = 0;
+  virtual ~Network() = default;
+};
+
+}  // namespace haul::fabric

@@ -1,0 +1,179 @@
+// What an engine keeps of a request: Outgoing, whose bytes leave this process (a message, an RMA
+// write, the answer to a peer's read), and Incoming, whose bytes are awaited (a posted receive, the
+// bytes of a peer's write, of a read, of an atomic's result).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fabric/protocol/list.hpp"
+#include "fabric/protocol/packet.hpp"
+#include "fabric/protocol/pieces.hpp"
+
+namespace haul::fabric {
+
+struct Peer;
+
+// What the program is told at the end; nothing where the operation serves a peer's request.
+struct Ending {
+  bool told = false;    // to the sink, for a counter or an entry
+  bool wanted = false;  // an entry
+  Event event = Event::send;
+  std::uint64_t flags = 0;
+  void* context = nullptr;
+  std::uint64_t data = 0;
+  std::uint64_t tag = 0;
+};
+
+// A request of several packets that are acknowledged one by one (RMA and atomics on several target
+// ranges): it ends with the last.
+struct Group {
+  std::size_t remaining = 0;
+  int error = 0;
+  Ending ending;
+};
+
+// How a transfer that needs no packets goes on. The receiving side claims chunks from the front,
+// the sending side from the back, of a word that both share; alone, who pulls counts for itself.
+struct Transfer {
+  Place place;                                   // of the peer's memory
+  std::size_t chunk = 0;                         // bytes
+  std::uint64_t chunks = 0;                      // of the whole
+  std::atomic<std::uint64_t>* claims = nullptr;  // nullptr: not shared
+  std::uint64_t next = 0, end = 0;               // not shared: chunks [next, end) are to do
+  std::uint64_t mine = 0;                        // chunks that this side has moved
+  std::int64_t ticket = 0;                       // of the chunk in flight; 0: none
+  bool exhausted = false;                        // nothing left to claim
+};
+
+struct InQueue {};   // the queue that an operation waits in: pending or streaming of its peer
+struct InMotion {};  // the engine's transfers
+
+struct Outgoing : Link<InQueue>, Link<InMotion> {
+  enum class Stage : std::uint8_t {
+    unsent,     // its first packet waits for room
+    waiting,    // for the peer's answer
+    streaming,  // as pieces
+    sharing,    // chunks by claims; then `waiting`
+  };
+  std::uint64_t token = 0, number = 0;
+  Outgoing* next_free = nullptr;
+
+  Peer* peer = nullptr;
+  Stage stage = Stage::unsent;
+  Kind kind = Kind::message;  // of the first packet: message, request, write, read, answer, atomic
+  bool fence = false;
+  bool replied = false;     // ends with the peer's answer, not when its bytes have left
+  std::uint64_t flags = 0;  // of the first packet
+  std::uint16_t detail = 0;
+  std::uint64_t tag = 0, data = 0, address = 0;
+  Pieces pieces;
+  std::unique_ptr<std::byte[]> bounce;  // the bytes, where the program may reuse its memory
+  std::size_t offset = 0;               // streamed
+  std::size_t limit = 0;                // how much the receiver wants
+  std::uint64_t peer_token = 0;         // of the Incoming there
+  unsigned claim = 0;                   // 1 + number, 0: none
+  Transfer transfer;
+  std::shared_ptr<Group> group;
+  Ending ending;
+
+  void unlink_queue() noexcept { Link<InQueue>::unlink(); }
+  void unlink_motion() noexcept { Link<InMotion>::unlink(); }
+  void reset() noexcept {
+    unlink_queue();
+    unlink_motion();
+    bounce.reset();
+    group.reset();
+  }
+};
+
+struct InPosted {};  // posted receives: of one peer, or of any
+
+struct Incoming : Link<InPosted>, Link<InMotion> {
+  enum class Stage : std::uint8_t {
+    posted,   // waits for a message
+    matched,  // its bytes come
+    moving,   // this side moves chunks
+    shared,   // moved its own; waits for the sender's share
+  };
+  std::uint64_t token = 0, number = 0;
+  Incoming* next_free = nullptr;
+
+  Stage stage = Stage::posted;
+  bool tagged = false;
+  bool multi = false;
+  bool reply_due = false;   // the sender waits for `finish` although it streams
+  Peer* source = nullptr;   // posted: from whom (nullptr: anyone). Matched: whose it is
+  std::uint64_t order = 0;  // posted: receives match in this order
+  std::uint64_t tag = 0, ignore = 0;
+  Pieces pieces;
+  std::size_t consumed = 0;  // multi: bytes given out
+  bool used_up = false;      // multi: too little room for another message
+  std::size_t users = 0;     // multi: messages that still arrive in it
+  std::uint64_t parent = 0;  // token of the multi-receive this one belongs to
+  std::size_t length = 0;    // of the message
+  std::size_t received = 0;
+  std::size_t replies = 0;   // atomics: results awaited
+  bool awaited = false;      // counted in its peer's `awaited`
+  bool shared_done = false;  // the sender has said what its share is
+  std::uint64_t sender_token = 0;
+  int error = 0;
+  Transfer transfer;
+  std::shared_ptr<Group> group;
+  Ending ending;
+
+  void unlink_posted() noexcept { Link<InPosted>::unlink(); }
+  void unlink_motion() noexcept { Link<InMotion>::unlink(); }
+  void reset() noexcept {
+    unlink_posted();
+    unlink_motion();
+    group.reset();
+  }
+};
+
+struct OfAll {};   // unexpected messages by arrival
+struct OfPeer {};  // ... of one peer
+
+// A message that came before its receive.
+struct Unexpected : Link<OfAll>, Link<OfPeer> {
+  Peer* source = nullptr;
+  bool tagged = false;
+  bool whole = false;    // eager: the payload is here. Else the bytes are with the sender
+  std::size_t kept = 0;  // bytes of payload that are counted as kept
+  std::uint8_t flags = 0;
+  std::uint16_t detail = 0;
+  std::uint64_t tag = 0, data = 0;
+  std::uint64_t length = 0;
+  std::uint64_t sender_token = 0;
+  Place place;
+  std::unique_ptr<std::byte[]> large;  // the payload
+  std::byte small[inline_capacity];    // ... where it is short
+  Unexpected* next_free = nullptr;
+
+  const std::byte* payload() const noexcept { return large ? large.get() : small; }
+};
+
+struct Peer {
+  enum class State : std::uint8_t { unknown, connecting, connected, lost };
+  Address address;
+  fi_addr_t name = FI_ADDR_NOTAVAIL;
+  State state = State::unknown;
+  int error = 0;  // FI_E*, why it is lost
+  bool off_node = false;
+  Outbox* outbox = nullptr;
+  bool throttled = false;              // it wants requests only
+  bool told_throttle = false;          // we want requests only
+  std::size_t kept_bytes = 0;          // of its unexpected messages
+  std::size_t awaited = 0;             // operations that it must answer
+  std::uint32_t claims_used = 0;       // bits
+  List<Outgoing, InQueue> pending;     // first packets, in order
+  List<Outgoing, InQueue> streaming;   // taking turns
+  std::vector<Header> control;         // packets without payload that found no room
+  List<Incoming, InPosted> posted[2];  // [tagged]: receives from this peer alone
+  List<Unexpected, OfPeer> unexpected[2];
+  const char* fault = nullptr;  // what rule it broke
+  bool busy = false;            // in the engine's list of those with something to send
+};
+
+}  // namespace haul::fabric

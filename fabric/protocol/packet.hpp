@@ -1,0 +1,73 @@
+// What travels between endpoints: packets of one 64-byte header, and a payload where they have one.
+// A header that comes from a peer is hostile input: it is copied out of shared memory once, and
+// every field is checked before it is used.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace haul::fabric {
+
+enum class Kind : std::uint8_t {
+  none = 0,
+  message,        // a whole message (eager); payload inline or behind the header
+  request,        // rendezvous, sender to receiver: here is a message, its bytes are still with me
+  write,          // RMA, whole; payload behind the header
+  write_request,  // RMA rendezvous: as request, for a region instead of a receive
+  read,           // RMA: send me these bytes of a region
+  answer,         // to `read`: as request, for the operation that asked
+  atomic,         // base, fetch or compare; operands behind the header
+  clear,          // receiver to sender: send its bytes as `data`, or copy your share yourself
+  data,           // a piece of a message, of a write or of what a read asked for
+  finish,         // done with your memory or your request, or failed (detail: FI_E*)
+  share,          // sender to receiver: my share is copied (data: how many chunks)
+  result,         // what an atomic fetched, behind the header; or its failure (detail: FI_E*)
+  throttle,       // detail 1: send me requests only, I keep too much; 0: no longer
+  pad,            // the transport's own: nothing until the ring begins anew
+};
+inline constexpr Kind last_kind = Kind::pad;
+
+enum PacketFlag : std::uint8_t {
+  packet_tagged = 1u << 0,   // message, request: for the tagged queue
+  packet_data = 1u << 1,     // `data` carries remote CQ data
+  packet_reply = 1u << 2,    // message, request: `finish` when it is delivered
+  packet_inlined = 1u << 3,  // the payload is in the header's last bytes
+  packet_huge = 1u << 4,     // request and its like: the pages of its place are huge
+  packet_split = 1u << 5,    // clear: copy chunks from the back, by claims
+  packet_self = 1u << 6,     // the transport's own
+};
+
+// Where bytes lie in the sender's process.
+struct Place {
+  std::uint64_t address = 0;  // in its address space, or offset within its arena
+  std::uint32_t pieces = 0;   // 1: contiguous, may be reached by address; 0: may not
+  std::uint32_t arena = 0;    // 1: address is an offset in the arena that it handed over
+};
+static_assert(sizeof(Place) == 16);
+
+struct Header {
+  Kind kind = Kind::none;
+  std::uint8_t flags = 0;
+  std::uint16_t detail = 0;  // atomic: operation, datatype and form. finish, result: -errno's value
+  std::uint32_t payload = 0;  // bytes of payload, inline or behind
+  // message, request: the tag. RMA and atomic requests: the key. Else: the token of the operation
+  // that the packet is for.
+  std::uint64_t tag = 0;
+  // Remote CQ data. data, result: where the payload lies in the whole. share: chunks.
+  std::uint64_t data = 0;
+  union {
+    std::uint8_t bytes[32];
+    struct {
+      std::uint64_t length;  // of the whole
+      std::uint64_t token;   // the operation's name at who sent this packet
+      Place place;           // request, clear: the sender's memory. RMA, atomic: target address
+    } far;
+  };
+  std::uint64_t ready = 0;  // the transport's own
+
+  Header() noexcept : bytes{} {}
+};
+static_assert(sizeof(Header) == 64);
+inline constexpr std::size_t inline_capacity = sizeof Header::bytes;
+
+}  // namespace haul::fabric

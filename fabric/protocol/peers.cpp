@@ -1,0 +1,125 @@
+// Peers that come, go and break the rules.
+#include "base/log.hpp"
+#include "fabric/protocol/engine_impl.hpp"
+
+namespace haul::fabric {
+
+Peer* Engine::Impl::peer_of(const Address& address) noexcept {
+  std::unique_ptr<Peer>& slot = peers[address];
+  if (!slot) {
+    slot = std::make_unique<Peer>();
+    slot->address = address;
+    Statistics::add(statistics.peers, 1);
+  }
+  return slot.get();
+}
+
+int Engine::Impl::reach(Peer& peer) noexcept {
+  if (peer.outbox != nullptr) return 0;
+  if (peer.state == Peer::State::unknown) {
+    peer.state = Peer::State::connecting;
+    network.connect(peer.address);
+    take_news();
+  }
+  if (peer.state != Peer::State::lost) return 0;
+  return -(peer.error != 0 ? peer.error : FI_ESHUTDOWN);
+}
+
+void Engine::Impl::take_news() noexcept {
+  NetworkEvent event;
+  while (network.next(event)) {
+    Peer* peer =
+        event.address.valid() && event.address.host != 0 ? peer_of(event.address) : nullptr;
+    switch (event.what) {
+      case NetworkEvent::What::opened: sources.push_back({event.inbox, peer}); break;
+      case NetworkEvent::What::connected:
+        if (peer == nullptr || peer->state == Peer::State::lost) break;
+        peer->outbox = event.outbox;
+        peer->off_node = event.outbox->off_node;
+        peer->state = Peer::State::connected;
+        mark_busy(*peer);
+        break;
+      case NetworkEvent::What::refused:
+        if (peer != nullptr) lose(*peer, event.error != 0 ? event.error : FI_ECONNREFUSED);
+        break;
+      case NetworkEvent::What::ended:
+        if (peer != nullptr) hear_out(*peer, 0);
+        break;
+      case NetworkEvent::What::died:
+        if (peer != nullptr) hear_out(*peer, event.error != 0 ? event.error : FI_ECONNRESET);
+        break;
+    }
+  }
+}
+
+// What a peer sent before it went still counts.
+void Engine::Impl::hear_out(Peer& peer, int error) noexcept {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].peer != &peer) continue;
+    Inbox& inbox = *sources[i].inbox;
+    Packet packet;
+    while (peer.fault == nullptr && inbox.receive(packet) == Inbox::Got::packet) {
+      handle(peer, packet);
+      inbox.release();
+    }
+  }
+  lose(peer, error);
+}
+
+// error 0: it has closed in good order, so receives from it may wait on, for nothing.
+void Engine::Impl::lose(Peer& peer, int error) noexcept {
+  if (peer.state == Peer::State::lost) return;
+  peer.state = Peer::State::lost;
+  peer.error = error;
+  const int told = error != 0 ? error : FI_ESHUTDOWN;
+  std::erase_if(sources, [&](const Source& source) { return source.peer == &peer; });
+  Statistics::add(statistics.peers, ~std::uint64_t{0});
+
+  const auto settle = [this](Transfer& transfer) noexcept {
+    while (transfer.ticket != 0 && network.mover().test(transfer.ticket) == 0) {
+    }
+    transfer.ticket = 0;
+  };
+  peer.control.clear();
+  outgoing.each([&](Outgoing& operation) noexcept {
+    if (operation.peer != &peer) return;
+    settle(operation.transfer);
+    end(operation, told);
+  });
+  incoming.each([&](Incoming& receive) noexcept {
+    if (receive.source != &peer || receive.stage == Incoming::Stage::posted) return;
+    settle(receive.transfer);
+    receive.sender_token = 0;
+    finish_transfer(receive, told);
+  });
+  peer.outbox = nullptr;
+  network.drop(peer.address);
+  if (error == 0) return;
+  for (const bool tagged : {false, true}) fail_posted(peer.posted[tagged], error);
+  // Nobody is left who could send to the others.
+  for (const auto& [address, other] : peers) {
+    if (other->state != Peer::State::lost) return;
+  }
+  for (const bool tagged : {false, true}) fail_posted(posted_any[tagged], error);
+}
+
+void Engine::Impl::fail_posted(List<Incoming, InPosted>& posted, int error) noexcept {
+  while (Incoming* receive = posted.front()) {
+    receive->ending.flags = FI_RECV | (receive->tagged ? FI_TAGGED : FI_MSG);
+    const Ending ending = receive->ending;
+    incoming.give(receive);
+    tell(ending, error);
+  }
+}
+
+// The packet's inbox is in use: who reads it drops the peer.
+void Engine::Impl::garbage(Peer& peer, const char* what) noexcept {
+  if (peer.fault == nullptr) peer.fault = what;
+}
+
+void Engine::Impl::drop_faulty(Peer& peer) noexcept {
+  log(LogLevel::warning, "a peer %s; nothing more is exchanged with it", peer.fault);
+  lose(peer, FI_EIO);
+}
+
+}  // namespace haul::fabric

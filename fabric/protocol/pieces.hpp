@@ -1,0 +1,81 @@
+// The memory of one request: up to max_pieces ranges, read and written as one.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "copy/copy.hpp"
+#include "fabric/protocol/engine.hpp"
+
+namespace haul::fabric {
+
+// Copies for eager packets and pieces. Up to two kilobytes memcpy's vector loop is best; beyond,
+// haul's kernels know what this CPU is fast at.
+inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
+  constexpr std::size_t vector_bytes = 2048;
+  if (bytes <= vector_bytes) {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+  } else {
+    copy::move_bytes(to, from, bytes, Affinity::cacheable, Affinity::cacheable);
+  }
+}
+
+struct Pieces {
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  iovec at[max_pieces] = {};
+
+  Pieces() = default;
+  Pieces(void* address, std::size_t length) noexcept : count(1), bytes(length) {
+    at[0] = {address, length};
+  }
+  Pieces(const iovec* from, std::size_t pieces) noexcept : count(pieces) {
+    for (std::size_t i = 0; i < pieces; ++i) {
+      at[i] = from[i];
+      bytes += from[i].iov_len;
+    }
+  }
+
+  // The ranges of [offset, offset + length) of the whole, which must lie within it.
+  Pieces slice(std::size_t offset, std::size_t length) const noexcept {
+    Pieces part;
+    for (std::size_t i = 0; i < count && length != 0; ++i) {
+      if (offset >= at[i].iov_len) {
+        offset -= at[i].iov_len;
+        continue;
+      }
+      const std::size_t take = std::min(length, at[i].iov_len - offset);
+      part.at[part.count++] = {static_cast<std::byte*>(at[i].iov_base) + offset, take};
+      part.bytes += take;
+      length -= take;
+      offset = 0;
+    }
+    return part;
+  }
+  // To and from contiguous memory; [offset, offset + length) must lie within the whole.
+  void gather(std::size_t offset, void* to, std::size_t length) const noexcept {
+    if (count == 1) return copy_bytes(to, static_cast<std::byte*>(at[0].iov_base) + offset, length);
+    const Pieces part = slice(offset, length);
+    auto* cursor = static_cast<std::byte*>(to);
+    for (std::size_t i = 0; i < part.count; ++i) {
+      copy_bytes(cursor, part.at[i].iov_base, part.at[i].iov_len);
+      cursor += part.at[i].iov_len;
+    }
+  }
+  void scatter(std::size_t offset, const void* from, std::size_t length) const noexcept {
+    if (count == 1)
+      return copy_bytes(static_cast<std::byte*>(at[0].iov_base) + offset, from, length);
+    const Pieces part = slice(offset, length);
+    auto* cursor = static_cast<const std::byte*>(from);
+    for (std::size_t i = 0; i < part.count; ++i) {
+      copy_bytes(part.at[i].iov_base, cursor, part.at[i].iov_len);
+      cursor += part.at[i].iov_len;
+    }
+  }
+};
+
+}  // namespace haul::fabric

@@ -1,0 +1,101 @@
+// One turn of the engine: what arrives, what moves, what leaves.
+#include <algorithm>
+
+#include "fabric/protocol/engine_impl.hpp"
+
+namespace haul::fabric {
+
+namespace {
+
+// Packets of one peer in a turn: the others get theirs.
+constexpr unsigned turn_packets = 64;
+
+}  // namespace
+
+bool Engine::Impl::progress() noexcept {
+  bool active = false;
+  network.turn();
+  if (network.news.load(std::memory_order_acquire) != 0) {
+    take_news();
+    active = true;
+  }
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (!sources[i].inbox->ready()) continue;
+    active = true;
+    Peer* faulty = drain(sources[i]);
+    if (faulty != nullptr) {
+      drop_faulty(*faulty);
+      break;  // the list has changed
+    }
+  }
+  for (Incoming* receive = moving.front(); receive != nullptr;) {
+    Incoming* next = moving.after(*receive);
+    if (move(*receive)) active = true;
+    receive = next;
+  }
+  for (Outgoing* operation = sharing.front(); operation != nullptr;) {
+    Outgoing* next = sharing.after(*operation);
+    if (move(*operation)) active = true;
+    operation = next;
+  }
+  if (!busy.empty()) active |= push_out_all();
+  return active;
+}
+
+bool Engine::Impl::push_out_all() noexcept {
+  std::vector<Peer*> now;
+  now.swap(busy);
+  bool active = false;
+  for (Peer* peer : now) {
+    peer->busy = false;
+    active |= push_out(*peer);
+    if (peer->state == Peer::State::lost) continue;
+    if (!peer->control.empty() || !peer->pending.empty() || !peer->streaming.empty()) {
+      mark_busy(*peer);
+    }
+  }
+  return active;
+}
+
+Peer* Engine::Impl::drain(Source& source) noexcept {
+  // handle() may add sources, which moves the list.
+  Inbox& inbox = *source.inbox;
+  Peer* const only = source.peer;
+  Packet packet;
+  for (unsigned i = 0; i < turn_packets && inbox.ready(); ++i) {
+    const Inbox::Got got = inbox.receive(packet);
+    if (got == Inbox::Got::nothing) break;
+    Peer* peer = only != nullptr ? only : peer_of(*packet.from);
+    if (got == Inbox::Got::garbage) {
+      garbage(*peer, "has written what is no packet");
+    } else {
+      if (peer->state != Peer::State::lost) handle(*peer, packet);
+      inbox.release();
+    }
+    if (peer->fault != nullptr && peer->state != Peer::State::lost) return peer;
+  }
+  return nullptr;
+}
+
+void Engine::Impl::handle(Peer& peer, const Packet& packet) noexcept {
+  switch (packet.header.kind) {
+    case Kind::message: return on_message(peer, packet);
+    case Kind::request: return on_request(peer, packet);
+    case Kind::write: return on_write(peer, packet);
+    case Kind::write_request: return on_write_request(peer, packet);
+    case Kind::read: return on_read(peer, packet);
+    case Kind::answer: return on_answer(peer, packet);
+    case Kind::atomic: return on_atomic(peer, packet);
+    case Kind::clear: return on_clear(peer, packet.header);
+    case Kind::data: return on_data(peer, packet);
+    case Kind::finish: return on_finish(peer, packet.header);
+    case Kind::share: return on_share(peer, packet.header);
+    case Kind::result: return on_result(peer, packet);
+    case Kind::throttle: peer.throttled = packet.header.detail != 0; return;
+    case Kind::none:
+    case Kind::pad: break;
+  }
+  garbage(peer, "sends packets of an unknown kind");
+}
+
+}  // namespace haul::fabric

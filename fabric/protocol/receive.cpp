@@ -1,0 +1,388 @@
+// What arrives: matching of messages with receives, messages that come too early, peek and claim.
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+
+#include <algorithm>
+
+#include "fabric/protocol/engine_impl.hpp"
+
+namespace haul::fabric {
+
+namespace {
+
+bool tags_match(std::uint64_t wanted, std::uint64_t ignore, std::uint64_t tag) noexcept {
+  return ((wanted ^ tag) & ~ignore) == 0;
+}
+
+std::uint64_t receive_flags(bool tagged, std::uint8_t packet_flags) noexcept {
+  return FI_RECV | (tagged ? FI_TAGGED : FI_MSG) |
+         ((packet_flags & packet_data) != 0 ? FI_REMOTE_CQ_DATA : 0);
+}
+
+Completion completion_of(const Unexpected& message, const ReceiveRequest& request) noexcept {
+  Completion completion;
+  completion.event = Event::receive;
+  completion.wanted = (request.flags & FI_COMPLETION) != 0;
+  completion.context = request.context;
+  completion.flags = receive_flags(message.tagged, message.flags);
+  completion.length = message.length;
+  completion.data = message.data;
+  completion.tag = message.tag;
+  completion.source = message.source;
+  return completion;
+}
+
+}  // namespace
+
+ssize_t Engine::Impl::receive(Peer* source, const ReceiveRequest& request) noexcept {
+  if ((request.flags & FI_CLAIM) != 0 && (request.flags & FI_PEEK) == 0) return claim(request);
+  if (!sink.room(Event::receive)) return -FI_EAGAIN;
+  if ((request.flags & FI_PEEK) != 0) return peek(source, request);
+
+  Incoming* posted = incoming.take();
+  if (posted == nullptr) return -FI_EAGAIN;
+  posted->stage = Incoming::Stage::posted;
+  posted->tagged = request.tagged;
+  posted->multi = (request.flags & FI_MULTI_RECV) != 0;
+  posted->reply_due = posted->awaited = posted->shared_done = posted->used_up = false;
+  posted->source = source;
+  posted->order = ++next_order;
+  posted->tag = request.tag;
+  posted->ignore = request.tagged ? request.ignore : ~std::uint64_t{0};
+  posted->pieces = Pieces(request.pieces, request.count);
+  posted->consumed = posted->users = posted->received = posted->replies = 0;
+  posted->parent = posted->sender_token = 0;
+  posted->error = 0;
+  posted->transfer = Transfer();
+  posted->ending = Ending();
+  posted->ending.told = true;
+  posted->ending.wanted = (request.flags & FI_COMPLETION) != 0;
+  posted->ending.event = Event::receive;
+  posted->ending.context = request.context;
+
+  const std::uint64_t token = posted->token;
+  while (Unexpected* message =
+             match_unexpected(source, posted->tagged, posted->tag, posted->ignore)) {
+    const bool multi = posted->multi;
+    if (multi && incoming.full()) break;  // no operation for its part: progress() makes room
+    take(*posted, *message);
+    // A multi-receive goes on until its space is used up, and it is gone.
+    if (!multi || incoming.find(token) == nullptr || posted->used_up) {
+      return 0;
+    }
+  }
+  if (source != nullptr && source->state == Peer::State::lost && source->error != 0) {
+    const int error = source->error;
+    incoming.give(posted);
+    return -error;
+  }
+  (source != nullptr ? source->posted[posted->tagged] : posted_any[posted->tagged])
+      .push_back(*posted);
+  return 0;
+}
+
+ssize_t Engine::Impl::peek(Peer* source, const ReceiveRequest& request) noexcept {
+  progress();
+  Unexpected* message = match_unexpected(source, request.tagged, request.tag, request.ignore);
+  if (message == nullptr) {
+    Completion missed;
+    missed.event = Event::receive;
+    missed.context = request.context;
+    missed.flags = receive_flags(request.tagged, 0);
+    missed.tag = request.tag;
+    missed.error = FI_ENOMSG;
+    sink.complete(missed);
+    return 0;
+  }
+  const Completion found = completion_of(*message, request);
+  if ((request.flags & FI_DISCARD) != 0) {
+    drop(*message);
+  } else if ((request.flags & FI_CLAIM) != 0) {
+    static_cast<Link<OfAll>*>(message)->unlink();
+    static_cast<Link<OfPeer>*>(message)->unlink();
+    static_cast<fi_context*>(request.context)->internal[0] = message;
+  }
+  sink.complete(found);
+  return 0;
+}
+
+// The message that a peek with FI_CLAIM put aside in the context.
+ssize_t Engine::Impl::claim(const ReceiveRequest& request) noexcept {
+  if (request.context == nullptr) return -FI_EINVAL;
+  auto* context = static_cast<fi_context*>(request.context);
+  auto* message = static_cast<Unexpected*>(context->internal[0]);
+  if (message == nullptr) return -FI_EINVAL;
+  if (!sink.room(Event::receive) || incoming.full()) return -FI_EAGAIN;
+  context->internal[0] = nullptr;
+  if ((request.flags & FI_DISCARD) != 0) {
+    const Completion discarded = completion_of(*message, request);
+    drop(*message);
+    sink.complete(discarded);
+    return 0;
+  }
+  // Put back where only this receive finds it: first in its peer's list.
+  Peer& peer = *message->source;
+  unexpected[message->tagged].push_front(*message);
+  peer.unexpected[message->tagged].push_front(*message);
+  ReceiveRequest exact = request;
+  exact.flags &= ~static_cast<std::uint64_t>(FI_CLAIM);
+  exact.tagged = message->tagged;
+  exact.tag = message->tag;
+  exact.ignore = 0;
+  return receive(&peer, exact);
+}
+
+int Engine::Impl::cancel(void* context) noexcept {
+  Incoming* found = nullptr;
+  const auto search = [&](List<Incoming, InPosted>& list) noexcept {
+    for (Incoming* at = list.front(); at != nullptr && found == nullptr; at = list.after(*at)) {
+      if (at->ending.context == context) found = at;
+    }
+  };
+  for (const bool tagged : {true, false}) {
+    search(posted_any[tagged]);
+    for (auto& [address, peer] : peers) {
+      if (found == nullptr) search(peer->posted[tagged]);
+    }
+  }
+  if (found == nullptr) return -FI_ENOENT;
+  found->ending.flags = receive_flags(found->tagged, 0);
+  if (found->multi) found->ending.flags |= FI_MULTI_RECV;
+  const Ending ending = found->ending;
+  incoming.give(found);
+  tell(ending, FI_ECANCELED);
+  return 0;
+}
+
+Incoming* Engine::Impl::match_posted(Peer& peer, bool tagged, std::uint64_t tag) noexcept {
+  const auto first = [tag](List<Incoming, InPosted>& list) noexcept {
+    Incoming* at = list.front();
+    while (at != nullptr && !tags_match(at->tag, at->ignore, tag)) at = list.after(*at);
+    return at;
+  };
+  Incoming* directed = first(peer.posted[tagged]);
+  Incoming* any = first(posted_any[tagged]);
+  if (directed == nullptr || (any != nullptr && any->order < directed->order)) return any;
+  return directed;
+}
+
+Unexpected* Engine::Impl::match_unexpected(Peer* source, bool tagged, std::uint64_t tag,
+                                           std::uint64_t ignore) noexcept {
+  const auto first = [&](auto& list) noexcept {
+    Unexpected* at = list.front();
+    while (at != nullptr && !tags_match(tag, ignore, at->tag)) at = list.after(*at);
+    return at;
+  };
+  if (!tagged) ignore = ~std::uint64_t{0};
+  return source != nullptr ? first(source->unexpected[tagged]) : first(unexpected[tagged]);
+}
+
+Incoming* Engine::Impl::assign(Incoming& posted, Peer& peer, std::uint64_t tag, std::uint64_t data,
+                               std::uint8_t flags, std::size_t length) noexcept {
+  Incoming* receive = &posted;
+  if (posted.multi) {
+    receive = incoming.take();
+    if (receive == nullptr) return nullptr;
+    const std::size_t room = posted.pieces.bytes - posted.consumed;
+    const std::size_t bytes = std::min(length, room);
+    receive->tagged = posted.tagged;
+    receive->multi = false;
+    receive->reply_due = receive->awaited = receive->shared_done = false;
+    receive->pieces = posted.pieces.slice(posted.consumed, bytes);
+    if (receive->pieces.count == 0) receive->pieces = Pieces(posted.pieces.at[0].iov_base, 0);
+    receive->consumed = receive->users = receive->replies = 0;
+    receive->error = 0;
+    receive->transfer = Transfer();
+    receive->ending = posted.ending;
+    receive->parent = posted.token;
+    ++posted.users;
+    // The next message begins on a cache line of its own.
+    constexpr std::size_t line = 64;
+    posted.consumed =
+        std::min(posted.pieces.bytes, posted.consumed + (bytes + line - 1) / line * line);
+    if (posted.pieces.bytes - posted.consumed <
+        std::max<std::size_t>(limits.min_multi_receive, 1)) {
+      posted.used_up = true;
+      posted.unlink_posted();
+    }
+  } else {
+    receive->unlink_posted();
+    receive->parent = 0;
+  }
+  receive->stage = Incoming::Stage::matched;
+  receive->source = &peer;
+  receive->length = length;
+  receive->received = 0;
+  receive->sender_token = 0;
+  receive->tag = tag;
+  receive->ending.tag = tag;
+  receive->ending.data = (flags & packet_data) != 0 ? data : 0;
+  receive->ending.flags = receive_flags(receive->tagged, flags);
+  return receive;
+}
+
+void Engine::Impl::on_message(Peer& peer, const Packet& packet) noexcept {
+  const Header& header = packet.header;
+  const bool tagged = (header.flags & packet_tagged) != 0;
+  Incoming* posted = match_posted(peer, tagged, tagged ? header.tag : 0);
+  if (posted == nullptr) return keep(peer, packet, true);
+  Incoming* receive = assign(*posted, peer, header.tag, header.data, header.flags, header.payload);
+  if (receive == nullptr) return keep(peer, packet, true);
+  receive->pieces.scatter(0, packet.payload,
+                          std::min<std::size_t>(header.payload, receive->pieces.bytes));
+  if ((header.flags & packet_reply) != 0) send_finish(peer, header.far.token, 0);
+  finish_receive(*receive, 0);
+}
+
+void Engine::Impl::on_request(Peer& peer, const Packet& packet) noexcept {
+  const Header& header = packet.header;
+  const bool tagged = (header.flags & packet_tagged) != 0;
+  Incoming* posted = match_posted(peer, tagged, tagged ? header.tag : 0);
+  if (posted == nullptr) return keep(peer, packet, false);
+  Incoming* receive =
+      assign(*posted, peer, header.tag, header.data, header.flags, header.far.length);
+  if (receive == nullptr) return keep(peer, packet, false);
+  receive->sender_token = header.far.token;
+  begin(*receive, header.far.place, header.flags, header.detail);
+}
+
+void Engine::Impl::keep(Peer& peer, const Packet& packet, bool whole) noexcept {
+  const Header& header = packet.header;
+  if (free_unexpected == nullptr) {
+    constexpr std::size_t slab = 64;
+    unexpected_slabs.push_back(std::make_unique<Unexpected[]>(slab));
+    for (std::size_t i = 0; i < slab; ++i) {
+      unexpected_slabs.back()[i].next_free = free_unexpected;
+      free_unexpected = &unexpected_slabs.back()[i];
+    }
+  }
+  Unexpected& message = *free_unexpected;
+  free_unexpected = message.next_free;
+  message.source = &peer;
+  message.tagged = (header.flags & packet_tagged) != 0;
+  message.whole = whole;
+  message.flags = header.flags;
+  message.detail = header.detail;
+  message.tag = message.tagged ? header.tag : 0;
+  message.data = (header.flags & packet_data) != 0 ? header.data : 0;
+  message.length = whole ? header.payload : header.far.length;
+  message.sender_token = whole && (header.flags & packet_reply) == 0 ? 0 : header.far.token;
+  message.place = whole ? Place() : header.far.place;
+  if (whole) {
+    std::byte* to = message.small;
+    if (message.length > sizeof message.small) {
+      message.large.reset(new std::byte[message.length]);
+      to = message.large.get();
+    }
+    copy_bytes(to, packet.payload, message.length);
+  }
+  message.kept = whole ? message.length : 0;
+  kept_bytes += message.kept;
+  peer.kept_bytes += message.kept;
+  unexpected[message.tagged].push_back(message);
+  peer.unexpected[message.tagged].push_back(message);
+  Statistics::add(statistics.unexpected_messages, 1);
+  statistics.unexpected_bytes.store(kept_bytes, std::memory_order_relaxed);
+  if (kept_bytes > limits.unexpected_bytes / 2) throttle();
+  if (kept_bytes > 2 * limits.unexpected_bytes)
+    garbage(peer, "sends on although it was told to wait");
+}
+
+// Asks who has filled the memory for unexpected messages to send requests only; and, once half of
+// that is free again, lets all go on.
+void Engine::Impl::throttle() noexcept {
+  const bool full = kept_bytes > limits.unexpected_bytes / 2;
+  for (auto& [address, peer] : peers) {
+    if (full ? peer->told_throttle || peer->kept_bytes == 0 : !peer->told_throttle) continue;
+    if (peer->state == Peer::State::lost) continue;
+    peer->told_throttle = full;
+    Header header;
+    header.kind = Kind::throttle;
+    header.detail = full ? 1 : 0;
+    send_control(*peer, header);
+  }
+}
+
+void Engine::Impl::take(Incoming& posted, Unexpected& message) noexcept {
+  Peer& peer = *message.source;
+  Incoming* receive =
+      assign(posted, peer, message.tag, message.data, message.flags, message.length);
+  if (receive == nullptr) return;  // a multi-receive, and no operation left for its part
+  receive->sender_token = message.sender_token;
+  const bool whole = message.whole;
+  const Place place = message.place;
+  const std::uint8_t flags = message.flags;
+  const std::uint16_t detail = message.detail;
+  if (whole) {
+    receive->pieces.scatter(0, message.payload(),
+                            std::min<std::size_t>(message.length, receive->pieces.bytes));
+    if (message.sender_token != 0) send_finish(peer, message.sender_token, 0);
+  }
+  message.sender_token = 0;  // told already, or by the transfer
+  drop(message);
+  if (whole) {
+    finish_receive(*receive, 0);
+  } else {
+    begin(*receive, place, flags, detail);
+  }
+}
+
+// Forgets a message; a sender that waits is told that it was received.
+void Engine::Impl::drop(Unexpected& message) noexcept {
+  Peer& peer = *message.source;
+  if (message.sender_token != 0) send_finish(peer, message.sender_token, 0);
+  static_cast<Link<OfAll>&>(message).unlink();
+  static_cast<Link<OfPeer>&>(message).unlink();
+  kept_bytes -= message.kept;
+  peer.kept_bytes -= message.kept;
+  message.large.reset();
+  message.next_free = free_unexpected;
+  free_unexpected = &message;
+  Statistics::add(statistics.unexpected_messages, ~std::uint64_t{0});
+  statistics.unexpected_bytes.store(kept_bytes, std::memory_order_relaxed);
+  if (kept_bytes < limits.unexpected_bytes / 4) throttle();
+}
+
+void Engine::Impl::tell_received(const Incoming& receive, int error) noexcept {
+  const std::size_t room = receive.pieces.bytes;
+  Completion completion;
+  completion.event = receive.ending.event;
+  completion.wanted = receive.ending.wanted;
+  completion.context = receive.ending.context;
+  completion.flags = receive.ending.flags;
+  completion.length = std::min(receive.length, room);
+  completion.buffer = receive.pieces.count != 0 ? receive.pieces.at[0].iov_base : nullptr;
+  completion.data = receive.ending.data;
+  completion.tag = receive.ending.tag;
+  completion.source = receive.source;
+  completion.error = error;
+  if (error == 0 && receive.length > room && receive.ending.event == Event::receive) {
+    completion.error = FI_ETRUNC;
+    completion.overflow = receive.length - room;
+  }
+  if (completion.error == 0 && receive.ending.event == Event::receive) {
+    Statistics::add(statistics.received_messages, 1);
+    Statistics::add(statistics.received_bytes, completion.length);
+  }
+  sink.complete(completion);
+}
+
+void Engine::Impl::finish_receive(Incoming& receive, int error) noexcept {
+  if (receive.awaited) --receive.source->awaited;
+  if (Incoming* multi = incoming.find(receive.parent)) {
+    --multi->users;
+    if (multi->used_up && multi->users == 0) {
+      receive.ending.flags |= FI_MULTI_RECV;
+      incoming.give(multi);
+    }
+  }
+  if (receive.group) {
+    std::shared_ptr<Group> group = std::move(receive.group);
+    incoming.give(&receive);
+    return leave(std::move(group), error);
+  }
+  if (receive.ending.told) tell_received(receive, error);
+  incoming.give(&receive);
+}
+
+}  // namespace haul::fabric

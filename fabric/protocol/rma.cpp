@@ -1,0 +1,200 @@
+// Remote memory access: writes are messages whose receive buffer a key names; a read asks the
+// target to send. Both are served by the target's progress.
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+
+#include <algorithm>
+
+#include "fabric/protocol/engine_impl.hpp"
+
+namespace haul::fabric {
+
+ssize_t Engine::Impl::rma(Peer& peer, const RmaRequest& request) noexcept {
+  if (const int error = reach(peer); error != 0) return error;
+  const Event event = request.is_write ? Event::write : Event::read;
+  if (!sink.room(event)) return -FI_EAGAIN;
+  const Pieces all(request.pieces, request.count);
+  std::size_t targets_bytes = 0;
+  for (std::size_t i = 0; i < request.target_count; ++i) targets_bytes += request.targets[i].len;
+  if (targets_bytes != all.bytes || request.target_count == 0) return -FI_EINVAL;
+  if (outgoing.used() + request.target_count > limits.operations ||
+      incoming.used() + request.target_count > limits.operations) {
+    return -FI_EAGAIN;
+  }
+
+  Ending ending;
+  ending.told = true;
+  ending.wanted = (request.flags & FI_COMPLETION) != 0;
+  ending.event = event;
+  ending.flags = FI_RMA | (request.is_write ? FI_WRITE : FI_READ);
+  ending.context = request.context;
+  std::shared_ptr<Group> group;
+  if (request.target_count > 1) {
+    group = std::make_shared<Group>();
+    group->remaining = request.target_count;
+    group->ending = ending;
+  }
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < request.target_count; ++i) {
+    const fi_rma_iov& target = request.targets[i];
+    const Pieces part = all.slice(offset, target.len);
+    offset += target.len;
+    const bool last = i + 1 == request.target_count;
+    Outgoing* operation = nullptr;
+    if (request.is_write) {
+      operation = new_outgoing(peer, Kind::write, part, (request.flags & FI_INJECT) != 0);
+      operation->replied = true;
+      operation->ending = ending;
+      operation->group = group;
+      // The data is for the target when all has been written: with the last part.
+      if (last && (request.flags & FI_REMOTE_CQ_DATA) != 0) operation->flags = packet_data;
+      operation->data = request.data;
+    } else {
+      Incoming* awaited = new_awaited(peer, part, target.len);
+      awaited->ending = ending;
+      awaited->group = group;
+      operation = new_outgoing(peer, Kind::read, Pieces(), false);
+      operation->peer_token = awaited->token;
+      operation->limit = target.len;
+    }
+    operation->tag = target.key;
+    operation->address = target.addr;
+    operation->fence = i == 0 && (request.flags & FI_FENCE) != 0;
+    start(*operation);
+  }
+  Statistics::add(statistics.rma_operations, 1);
+  return 0;
+}
+
+// What a peer will answer: bytes that a read or an atomic asked for.
+Incoming* Engine::Impl::new_awaited(Peer& peer, const Pieces& pieces, std::size_t length) noexcept {
+  Incoming* awaited = incoming.take();
+  if (awaited == nullptr) return nullptr;
+  awaited->stage = Incoming::Stage::matched;
+  awaited->tagged = awaited->multi = awaited->reply_due = awaited->shared_done = false;
+  awaited->source = &peer;
+  awaited->pieces = pieces;
+  awaited->consumed = awaited->users = awaited->received = awaited->replies = 0;
+  awaited->parent = awaited->sender_token = 0;
+  awaited->length = length;
+  awaited->error = 0;
+  awaited->transfer = Transfer();
+  awaited->ending = Ending();
+  awaited->awaited = true;
+  ++peer.awaited;
+  return awaited;
+}
+
+void Engine::Impl::tell_remote(Peer& peer, Event event, const Header& header, void* address,
+                               std::size_t length) noexcept {
+  Completion completion;
+  completion.event = event;
+  completion.wanted = (header.flags & packet_data) != 0;
+  completion.flags = FI_RMA | (event == Event::remote_write ? FI_REMOTE_WRITE : FI_REMOTE_READ);
+  if (completion.wanted) {
+    completion.flags |= FI_REMOTE_CQ_DATA;
+    completion.data = header.data;
+  }
+  completion.length = length;
+  completion.buffer = address;
+  completion.source = &peer;
+  sink.complete(completion);
+}
+
+void Engine::Impl::on_write(Peer& peer, const Packet& packet) noexcept {
+  const Header& header = packet.header;
+  int error = 0;
+  void* to = nullptr;
+  if (header.payload != 0 || header.tag != 0) {
+    to = regions.resolve(header.tag, header.far.place.address, header.payload, FI_REMOTE_WRITE,
+                         &error);
+  }
+  if (to != nullptr) copy_bytes(to, packet.payload, header.payload);
+  if (error == 0) tell_remote(peer, Event::remote_write, header, to, header.payload);
+  send_finish(peer, header.far.token, error);
+}
+
+void Engine::Impl::on_write_request(Peer& peer, const Packet& packet) noexcept {
+  const Header& header = packet.header;
+  if (header.payload != sizeof(Place)) return garbage(peer, "asks to write from nowhere");
+  Place place;
+  std::memcpy(&place, packet.payload, sizeof place);
+  int error = 0;
+  void* to = regions.resolve(header.tag, header.far.place.address, header.far.length,
+                             FI_REMOTE_WRITE, &error);
+  if (to == nullptr) return send_finish(peer, header.far.token, error);
+  Incoming* receive = incoming.take_beyond_limit();
+  receive->stage = Incoming::Stage::matched;
+  receive->tagged = receive->multi = receive->shared_done = receive->awaited = false;
+  receive->source = &peer;
+  receive->pieces = Pieces(to, header.far.length);
+  receive->consumed = receive->users = receive->received = receive->replies = 0;
+  receive->parent = 0;
+  receive->length = header.far.length;
+  receive->sender_token = header.far.token;
+  receive->error = 0;
+  receive->transfer = Transfer();
+  receive->ending = Ending();
+  receive->ending.told = true;
+  receive->ending.event = Event::remote_write;
+  receive->ending.flags = FI_RMA | FI_REMOTE_WRITE;
+  if ((header.flags & packet_data) != 0) {
+    receive->ending.wanted = true;
+    receive->ending.flags |= FI_REMOTE_CQ_DATA;
+    receive->ending.data = header.data;
+  }
+  // A write always ends with an answer.
+  begin(*receive, place, static_cast<std::uint8_t>(header.flags | packet_reply), header.detail);
+}
+
+void Engine::Impl::on_read(Peer& peer, const Packet& packet) noexcept {
+  const Header& header = packet.header;
+  const std::size_t bytes = header.far.length;
+  int error = 0;
+  void* from = bytes == 0 ? nullptr
+                          : regions.resolve(header.tag, header.far.place.address, bytes,
+                                            FI_REMOTE_READ, &error);
+  if (from == nullptr) {
+    Header failed;
+    failed.kind = Kind::result;
+    failed.tag = header.far.token;
+    failed.detail = static_cast<std::uint16_t>(error);
+    send_control(peer, failed);
+    if (error == 0) tell_remote(peer, Event::remote_read, header, nullptr, 0);
+    return;
+  }
+  tell_remote(peer, Event::remote_read, header, from, bytes);
+  Outgoing* answer = outgoing.take_beyond_limit();
+  renew(*answer, peer, Kind::answer, Pieces(from, bytes));
+  answer->peer_token = header.far.token;
+  answer->tag = header.far.token;
+  constexpr std::size_t few_bytes = std::size_t{16} << 10;
+  if (bytes > few_bytes) {
+    answer->replied = true;
+    start(*answer);
+    return;
+  }
+  if (const int lost = reach(peer); lost != 0) return end(*answer, -lost);
+  answer->limit = bytes;  // as pieces, at once
+  answer->stage = Outgoing::Stage::streaming;
+  ++peer.awaited;
+  peer.streaming.push_back(*answer);
+  mark_busy(peer);
+  push_out(peer);
+}
+
+void Engine::Impl::on_answer(Peer& peer, const Packet& packet) noexcept {
+  const Header& header = packet.header;
+  Incoming* awaited = incoming.find(header.tag);
+  if (awaited == nullptr || awaited->source != &peer) {
+    return send_finish(peer, header.far.token, FI_ECANCELED);
+  }
+  if (awaited->stage != Incoming::Stage::matched || header.far.length != awaited->length) {
+    return garbage(peer, "answers what was not asked");
+  }
+  awaited->sender_token = header.far.token;
+  begin(*awaited, header.far.place, static_cast<std::uint8_t>(header.flags | packet_reply),
+        header.detail);
+}
+
+}  // namespace haul::fabric

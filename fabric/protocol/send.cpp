@@ -1,0 +1,332 @@
+// What leaves: eager packets, first packets of rendezvous, RMA and atomics, pieces, and control
+// packets; each kind waits in its own line when there is no room.
+#include <rdma/fi_endpoint.h>
+
+#include <algorithm>
+
+#include "fabric/protocol/engine_impl.hpp"
+
+namespace haul::fabric {
+
+namespace {
+
+constexpr std::uint64_t answered_flags = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+// One turn's worth of pieces for a peer: what else there is to do waits no longer than this takes.
+constexpr std::size_t turn_bytes = std::size_t{256} << 10;
+
+// Up to 32 bytes into a header: two overlapping moves instead of a call.
+void copy_inline(std::uint8_t* to, const void* from, std::size_t bytes) noexcept {
+  const auto* source = static_cast<const std::uint8_t*>(from);
+  if (bytes >= 16) {
+    std::memcpy(to, source, 16);
+    std::memcpy(to + bytes - 16, source + bytes - 16, 16);
+  } else if (bytes >= 8) {
+    std::memcpy(to, source, 8);
+    std::memcpy(to + bytes - 8, source + bytes - 8, 8);
+  } else {
+    for (std::size_t i = 0; i < bytes; ++i) to[i] = source[i];
+  }
+}
+
+std::uint8_t packet_flags(bool tagged, std::uint64_t flags) noexcept {
+  return static_cast<std::uint8_t>((tagged ? packet_tagged : 0) |
+                                   ((flags & FI_REMOTE_CQ_DATA) != 0 ? packet_data : 0));
+}
+
+}  // namespace
+
+ssize_t Engine::Impl::send(Peer& peer, const SendRequest& request) noexcept {
+  if (const int error = reach(peer); error != 0) return error;
+  if (!sink.room(Event::send)) return -FI_EAGAIN;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < request.count; ++i) bytes += request.pieces[i].iov_len;
+
+  Ending ending;
+  ending.told = true;
+  ending.wanted = (request.flags & FI_COMPLETION) != 0;
+  ending.event = Event::send;
+  ending.flags = FI_SEND | (request.tagged ? FI_TAGGED : FI_MSG);
+  ending.context = request.context;
+  const bool plain = (request.flags & (answered_flags | FI_FENCE)) == 0;
+  if (plain && peer.pending.empty() && send_now(peer, request, bytes)) {
+    tell(ending, 0);
+    return 0;
+  }
+  Outgoing* operation = new_outgoing(peer, Kind::message, Pieces(request.pieces, request.count),
+                                     (request.flags & FI_INJECT) != 0);
+  if (operation == nullptr) return -FI_EAGAIN;
+  operation->ending = ending;
+  operation->flags = packet_flags(request.tagged, request.flags);
+  operation->tag = request.tag;
+  operation->data = request.data;
+  operation->fence = (request.flags & FI_FENCE) != 0;
+  operation->replied = (request.flags & answered_flags) != 0;
+  start(*operation);
+  return 0;
+}
+
+bool Engine::Impl::send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept {
+  if (peer.outbox == nullptr || peer.throttled || bytes > peer.outbox->eager_bytes) return false;
+  const bool inlined = bytes <= inline_capacity;
+  const Outbox::Slot slot = peer.outbox->reserve(inlined ? 0 : bytes, Outbox::Lane::eager);
+  if (slot.header == nullptr) return false;
+  Header& header = *slot.header;
+  const std::uint8_t flags = packet_flags(request.tagged, request.flags);
+  header.kind = Kind::message;
+  header.flags = static_cast<std::uint8_t>(flags | (inlined ? packet_inlined : 0));
+  header.detail = 0;
+  header.payload = static_cast<std::uint32_t>(bytes);
+  header.tag = request.tag;
+  header.data = request.data;
+  if (inlined && request.count <= 1) {
+    if (bytes != 0) copy_inline(header.bytes, request.pieces[0].iov_base, bytes);
+  } else {
+    auto* to = inlined ? reinterpret_cast<std::byte*>(header.bytes) : slot.payload;
+    for (std::size_t i = 0; i < request.count; ++i) {
+      copy_bytes(to, request.pieces[i].iov_base, request.pieces[i].iov_len);
+      to += request.pieces[i].iov_len;
+    }
+  }
+  peer.outbox->commit();
+  statistics.count_sent(peer.off_node ? Path::core : inlined ? Path::inlined : Path::eager, bytes);
+  return true;
+}
+
+Outgoing* Engine::Impl::new_outgoing(Peer& peer, Kind kind, const Pieces& pieces,
+                                     bool keep_bytes) noexcept {
+  Outgoing* operation = outgoing.take();
+  if (operation == nullptr) return nullptr;
+  renew(*operation, peer, kind, pieces);
+  if (keep_bytes && pieces.bytes != 0) {
+    operation->bounce = std::make_unique<std::byte[]>(pieces.bytes);
+    pieces.gather(0, operation->bounce.get(), pieces.bytes);
+    operation->pieces = Pieces(operation->bounce.get(), pieces.bytes);
+  }
+  return operation;
+}
+
+void Engine::Impl::renew(Outgoing& operation, Peer& peer, Kind kind,
+                         const Pieces& pieces) noexcept {
+  operation.peer = &peer;
+  operation.stage = Outgoing::Stage::unsent;
+  operation.kind = kind;
+  operation.pieces = pieces;
+  operation.fence = operation.replied = false;
+  operation.flags = operation.tag = operation.data = operation.address = 0;
+  operation.detail = 0;
+  operation.offset = operation.limit = 0;
+  operation.peer_token = 0;
+  operation.claim = 0;
+  operation.transfer = Transfer();
+  operation.ending = Ending();
+}
+
+void Engine::Impl::start(Outgoing& operation) noexcept {
+  Peer& peer = *operation.peer;
+  if (const int error = reach(peer); error != 0) return end(operation, -error);
+  const bool held = operation.fence && peer.awaited != 0;
+  if (!held && peer.pending.empty() && peer.outbox != nullptr && first_packet(operation)) return;
+  peer.pending.push_back(operation);
+  mark_busy(peer);
+}
+
+bool Engine::Impl::eager_fits(const Outgoing& operation) const noexcept {
+  const Peer& peer = *operation.peer;
+  return operation.pieces.bytes <= peer.outbox->eager_bytes &&
+         !(peer.throttled && operation.kind == Kind::message);
+}
+
+void Engine::Impl::describe(Outgoing& operation, Header& header) noexcept {
+  Peer& peer = *operation.peer;
+  bool huge = false;
+  header.far.place =
+      network.mover().describe(peer, operation.pieces.at, operation.pieces.count, &huge);
+  if (huge) header.flags |= packet_huge;
+  if (header.far.place.pieces != 1) return;
+  for (unsigned i = 0; i < Mover::claim_count; ++i) {
+    if ((peer.claims_used & (1u << i)) != 0) continue;
+    std::atomic<std::uint64_t>* word = network.mover().claim(peer, true, i);
+    if (word == nullptr) return;
+    word->store(0, std::memory_order_relaxed);
+    peer.claims_used |= 1u << i;
+    operation.claim = i + 1;
+    operation.transfer.claims = word;
+    header.detail = static_cast<std::uint16_t>(i + 1);
+    return;
+  }
+}
+
+// Sends what begins the operation; false if there is no room now.
+bool Engine::Impl::first_packet(Outgoing& operation) noexcept {
+  Peer& peer = *operation.peer;
+  Kind kind = operation.kind;
+  bool whole = kind == Kind::atomic || kind == Kind::result;  // the bytes go with the packet
+  if (kind == Kind::message || kind == Kind::write) {
+    whole = eager_fits(operation);
+    if (!whole) kind = kind == Kind::message ? Kind::request : Kind::write_request;
+  }
+  const std::size_t payload = whole                         ? operation.pieces.bytes
+                              : kind == Kind::write_request ? sizeof(Place)
+                                                            : 0;
+  const Outbox::Slot slot = peer.outbox->reserve(payload, Outbox::Lane::eager);
+  if (slot.header == nullptr) return false;
+
+  Header header;
+  header.kind = kind;
+  header.flags =
+      static_cast<std::uint8_t>(operation.flags | (operation.replied ? packet_reply : 0));
+  header.detail = operation.detail;
+  header.payload = static_cast<std::uint32_t>(payload);
+  header.tag = operation.tag;
+  header.data = operation.data;
+  header.far.length = kind == Kind::read ? operation.limit : operation.pieces.bytes;
+  header.far.token = kind == Kind::read ? operation.peer_token : operation.token;
+  header.far.place = Place();
+  if (kind == Kind::atomic && !operation.replied) header.far.token = operation.peer_token;
+  if (kind == Kind::request || kind == Kind::answer) {
+    describe(operation, header);
+  } else if (kind == Kind::write_request) {
+    describe(operation, header);
+    std::memcpy(slot.payload, &header.far.place, sizeof(Place));
+    header.far.place = Place();
+  }
+  if (kind == Kind::write || kind == Kind::write_request || kind == Kind::read ||
+      kind == Kind::atomic) {
+    header.far.place.address = operation.address;
+  }
+  if (whole) operation.pieces.gather(0, slot.payload, payload);
+  std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
+  peer.outbox->commit();
+
+  if (whole && (kind == Kind::message || kind == Kind::write)) {
+    statistics.count_sent(peer.off_node ? Path::core : Path::eager, operation.pieces.bytes);
+  }
+  const bool ends = kind == Kind::read || (whole && !operation.replied);
+  operation.unlink_queue();
+  if (ends) {
+    end(operation, 0);
+  } else {
+    operation.stage = Outgoing::Stage::waiting;
+    ++peer.awaited;
+  }
+  return true;
+}
+
+// True if anything was sent.
+bool Engine::Impl::stream(Peer& peer) noexcept {
+  std::size_t budget = turn_bytes;
+  const std::size_t before = budget;
+  while (Outgoing* operation = peer.streaming.front()) {
+    const std::size_t left = operation->limit - operation->offset;
+    const std::size_t bytes = std::min(left, peer.outbox->piece_bytes(operation->limit));
+    if (bytes > budget) break;
+    const Outbox::Slot slot = peer.outbox->reserve(bytes, Outbox::Lane::bulk);
+    if (slot.header == nullptr) break;
+    operation->pieces.gather(operation->offset, slot.payload, bytes);
+    Header& header = *slot.header;
+    header.kind = Kind::data;
+    header.flags = 0;
+    header.detail = 0;
+    header.payload = static_cast<std::uint32_t>(bytes);
+    header.tag = operation->peer_token;
+    header.data = operation->offset;
+    peer.outbox->commit();
+    budget -= bytes;
+    operation->offset += bytes;
+    operation->unlink_queue();
+    if (operation->offset < operation->limit) {
+      peer.streaming.push_back(*operation);  // messages take turns
+      continue;
+    }
+    statistics.count_sent(peer.off_node ? Path::core : Path::ring, operation->limit);
+    if (operation->replied) {
+      operation->stage = Outgoing::Stage::waiting;
+    } else {
+      end(*operation, 0);
+    }
+  }
+  return budget != before;
+}
+
+void Engine::Impl::end(Outgoing& operation, int error) noexcept {
+  if (operation.stage != Outgoing::Stage::unsent) --operation.peer->awaited;
+  if (operation.claim != 0) operation.peer->claims_used &= ~(1u << (operation.claim - 1));
+  const Ending ending = operation.ending;
+  std::shared_ptr<Group> group = std::move(operation.group);
+  outgoing.give(&operation);
+  if (group) {
+    leave(std::move(group), error);
+  } else {
+    tell(ending, error);
+  }
+}
+
+void Engine::Impl::leave(std::shared_ptr<Group> group, int error) noexcept {
+  if (error != 0) group->error = error;
+  if (--group->remaining == 0) tell(group->ending, group->error);
+}
+
+void Engine::Impl::tell(const Ending& ending, int error) noexcept {
+  if (!ending.told) return;
+  Completion completion;
+  completion.event = ending.event;
+  completion.wanted = ending.wanted;
+  completion.context = ending.context;
+  completion.flags = ending.flags;
+  completion.data = ending.data;
+  completion.tag = ending.tag;
+  completion.error = error;
+  sink.complete(completion);
+}
+
+void Engine::Impl::send_control(Peer& peer, const Header& header) noexcept {
+  if (reach(peer) != 0) return;
+  if (peer.outbox != nullptr && peer.control.empty()) {
+    const Outbox::Slot slot = peer.outbox->reserve(0, Outbox::Lane::control);
+    if (slot.header != nullptr) {
+      std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
+      peer.outbox->commit();
+      return;
+    }
+  }
+  peer.control.push_back(header);
+  mark_busy(peer);
+}
+
+void Engine::Impl::send_finish(Peer& peer, std::uint64_t token, int error) noexcept {
+  Header header;
+  header.kind = Kind::finish;
+  header.tag = token;
+  header.detail = static_cast<std::uint16_t>(error);
+  send_control(peer, header);
+}
+
+// Sends what waits, as far as there is room: control packets, then first packets, then pieces.
+// True if anything was sent.
+bool Engine::Impl::push_out(Peer& peer) noexcept {
+  if (peer.outbox == nullptr) return false;
+  std::size_t sent = 0;
+  for (; sent < peer.control.size(); ++sent) {
+    const Outbox::Slot slot = peer.outbox->reserve(0, Outbox::Lane::control);
+    if (slot.header == nullptr) break;
+    std::memcpy(static_cast<void*>(slot.header), &peer.control[sent], offsetof(Header, ready));
+    peer.outbox->commit();
+  }
+  peer.control.erase(peer.control.begin(),
+                     peer.control.begin() + static_cast<std::ptrdiff_t>(sent));
+  bool active = sent != 0;
+  while (Outgoing* operation = peer.pending.front()) {
+    if (operation->fence && peer.awaited != 0) break;
+    if (!first_packet(*operation)) break;
+    active = true;
+  }
+  return stream(peer) || active;
+}
+
+void Engine::Impl::mark_busy(Peer& peer) noexcept {
+  if (peer.busy) return;
+  peer.busy = true;
+  busy.push_back(&peer);
+}
+
+}  // namespace haul::fabric

@@ -1,0 +1,55 @@
+// The process's control thread: it sleeps in epoll, and accepts peers, notices their death and
+// hears their bells while the program computes. It starts with the first endpoint and ends with the
+// last. All asynchronous signals are blocked in it.
+//
+// One lock covers whatever it shares with the endpoints. The thread holds it while it works, never
+// while it sleeps. What is done under it takes microseconds, and calls no libhaul function that
+// takes a lock: a fork holds it.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "base/quiet_lock.hpp"
+
+namespace haul::fabric::control {
+
+extern constinit pthread_mutex_t mutex;
+
+class Lock : public QuietLock {
+ public:
+  Lock() noexcept : QuietLock(mutex) {}
+};
+
+// Whom the thread works for. Every call is made under the lock.
+class Client {
+ public:
+  // A descriptor that it watches can be read, or was closed by the other side.
+  virtual void ready(std::uint64_t watch) noexcept = 0;
+  // What must be done by time. In how many ms again; -1: not before nudge().
+  virtual int tick() noexcept = 0;
+  // This is a child of fork, with one thread: descriptors and what peers share are the parent's.
+  // The client is of no thread's any more.
+  virtual void forked() noexcept = 0;
+
+ protected:
+  ~Client() = default;
+};
+
+// ---- without the lock ----
+// Begins to work for a client; starts the thread if it does not run.
+Expected<bool> join(Client& client) noexcept;
+// No call of the client is under way or follows. Ends the thread with its last client. Nothing
+// where this process is a child of the one that joined.
+void leave(Client& client) noexcept;
+
+// ---- under the lock ----
+// Watches fd until unwatch(); returns a name that is never used again, 0 without memory.
+std::uint64_t watch(Client& client, int fd) noexcept;
+void unwatch(std::uint64_t watch, int fd) noexcept;
+// Have tick() called soon.
+void nudge() noexcept;
+
+}  // namespace haul::fabric::control

@@ -1,0 +1,117 @@
+// The core network of one endpoint: its peers on other nodes, the links to them, and the provider
+// that carries packets once there is somebody to talk to. See core.hpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/transport/core.hpp"
+#include "fabric/transport/core_inbox.hpp"
+#include "fabric/transport/core_peer.hpp"
+#include "fabric/transport/core_wire.hpp"
+
+namespace haul::fabric {
+
+// Off-node peers have no memory in common: nothing but packets.
+class NoMover final : public Mover {
+ public:
+  std::uint32_t speed(const Peer&, const Place&, std::size_t, bool) const noexcept override {
+    return 0;
+  }
+  Place describe(const Peer&, const iovec*, std::size_t, bool* huge_pages) noexcept override {
+    *huge_pages = false;
+    return {};
+  }
+  std::int64_t start(Peer&, Way, const iovec*, std::size_t, const Place&, std::uint64_t,
+                     std::size_t) noexcept override;
+  int test(std::int64_t) noexcept override { return 1; }
+  std::size_t grain(std::size_t whole) const noexcept override { return whole; }
+  std::atomic<std::uint64_t>* claim(Peer&, bool, unsigned) noexcept override { return nullptr; }
+};
+
+class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::User {
+ public:
+  // `listener` is taken. self: whole, with its places.
+  TheCoreNetwork(const char* provider, const Address& self, int listener) noexcept;
+  ~TheCoreNetwork() override;
+
+  void connect(const Address& address) noexcept override;
+  bool next(NetworkEvent& event) noexcept override;
+  void drop(const Address& address) noexcept override;
+  void turn() noexcept override;
+  Mover& mover() noexcept override { return mover_; }
+  bool has_peers() const noexcept override { return has_peers_.load(std::memory_order_relaxed); }
+  void forked() noexcept override;
+
+ private:
+  // ---- peers (core_network.cpp) ----
+  struct Id {
+    std::uint64_t words[2];
+    bool operator==(const Id&) const = default;
+  };
+  struct HashId {
+    std::size_t operator()(const Id& id) const noexcept { return id.words[0] ^ id.words[1]; }
+  };
+  CorePeer* find(const std::uint64_t id[2]) noexcept;
+  CorePeer& peer_of(const Address& address) noexcept;
+  void tell(const NetworkEvent& event) noexcept;
+  void tell(NetworkEvent::What what, CorePeer& peer, int error) noexcept;
+  CorePeer* sender(const std::uint64_t id[2]) noexcept override;
+
+  // ---- packets (core_network.cpp) ----
+  void departed(Departure& departure, int error) noexcept override;
+  void arrived(const std::byte* data, std::size_t bytes, Landing& landing) noexcept override;
+  bool push_waiting() noexcept;
+  void poll_carrier() noexcept;
+  void flush() noexcept;
+
+  // ---- links (core_contact.cpp) ----
+  void turn_links() noexcept;
+  bool is_shaking_hands() const noexcept { return !strangers_.empty() || shaking_ != 0; }
+  void accept_strangers() noexcept;
+  void hear_strangers() noexcept;
+  bool welcome(std::unique_ptr<CoreLink>& link, const LinkMessage& offer) noexcept;
+  void refuse(CoreLink& link, const LinkMessage& offer, int error) noexcept;
+  void begin_attempts(CorePeer& peer) noexcept;
+  void advance(CorePeer& peer) noexcept;
+  bool make_offer(CorePeer& peer, const CorePeer::Attempt& attempt) noexcept;
+  void take_answer(CorePeer& peer, const LinkMessage& answer) noexcept;
+  void give_up(CorePeer& peer, int error) noexcept;
+  void hear(CorePeer& peer) noexcept;
+  void hear(CorePeer& peer, std::unique_ptr<CoreLink>& link) noexcept;
+  void say_bye(CorePeer& peer) noexcept;
+  bool open_carrier(const char* provider, const os::InetAddress& local) noexcept;
+  LinkMessage message(LinkMessage::Kind kind, const CorePeer* to) const noexcept;
+  void set_state(CorePeer& peer, CorePeer::State state) noexcept;
+
+  // ---- ends (core_contact.cpp) ----
+  void begin_leaving(CorePeer& peer, int error) noexcept;
+  void settle(std::uint64_t now) noexcept;
+
+  const std::string provider_;  // the knob's text
+  const Address self_;
+  int listener_;
+  bool forked_ = false;
+  std::atomic<bool> has_peers_{false};
+  NoMover mover_;
+  CoreInbox inbox_;
+  std::unique_ptr<CoreCarrier> carrier_;
+  std::deque<NetworkEvent> events_;
+  std::unordered_map<Id, std::unique_ptr<CorePeer>, HashId> peers_;
+  std::vector<CorePeer*> order_;    // peers with a link, or to be connected
+  std::vector<CorePeer*> waiting_;  // with packets that the provider did not take
+  std::vector<CorePeer*> leaving_;
+  std::vector<std::unique_ptr<CoreLink>> strangers_;  // accepted, no offer yet
+  unsigned shaking_ = 0;                              // peers connecting or offered
+  std::size_t next_heard_ = 0;                        // in order_
+  // Times in ticks().
+  std::uint64_t next_link_turn_ = 0, next_poll_ = 0;
+  std::uint32_t idle_turns_ = 0, vain_polls_ = 0;
+};
+
+}  // namespace haul::fabric

@@ -1,0 +1,114 @@
+// Which libfabric providers can carry packets, and the endpoint of one of them.
+#include <arpa/inet.h>
+#include <rdma/fi_errno.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/log.hpp"
+#include "fabric/transport/core_carrier.hpp"
+#include "fabric/transport/libfabric.hpp"
+
+namespace haul::fabric {
+
+namespace {
+
+// What `auto` tries, the best first: RDMA hardware, then sockets. "tcp" alone is reliable from
+// libfabric 2 on, opens faster there, and needs a tenth of the memory.
+constexpr const char* known_providers[] = {"verbs;ofi_rxm", "tcp", "tcp;ofi_rxm"};
+
+struct FreeInfo {
+  void operator()(fi_info* info) const noexcept { libfabric()->freeinfo(info); }
+};
+using Infos = std::unique_ptr<fi_info, FreeInfo>;
+
+// The provider's reliable endpoints that keep the order of messages.
+Infos look_for(const char* provider) noexcept {
+  const Libfabric* core = libfabric();
+  if (core == nullptr) return nullptr;
+  const Infos hints(core->dupinfo(nullptr));
+  if (!hints) return nullptr;
+  hints->caps = FI_MSG | FI_MULTI_RECV;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->tx_attr->msg_order = FI_ORDER_SAS;
+  hints->rx_attr->msg_order = FI_ORDER_SAS;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+  hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  hints->fabric_attr->prov_name = ::strdup(provider);  // freed with the hints
+  fi_info* found = nullptr;
+  const int error =
+      core->getinfo(FI_VERSION(1, 17), nullptr, nullptr, getinfo_hidden, hints.get(), &found);
+  return Infos(error == 0 ? found : nullptr);
+}
+
+bool carries(const fi_info& info, const char* provider) noexcept {
+  return std::strcmp(info.fabric_attr->prov_name, provider) == 0 &&
+         info.ep_attr->max_msg_size >= CoreCarrier::packet_bytes;
+}
+
+bool lies_at(const fi_info& info, const os::InetAddress& local) noexcept {
+  if (info.src_addr == nullptr) return false;
+  const auto* bytes = static_cast<const std::uint8_t*>(info.src_addr);
+  if (!local.six && info.addr_format == FI_SOCKADDR_IN && info.src_addrlen >= sizeof(sockaddr_in)) {
+    return std::memcmp(bytes + offsetof(sockaddr_in, sin_addr), local.bytes, 4) == 0;
+  }
+  if (local.six && info.addr_format == FI_SOCKADDR_IN6 &&
+      info.src_addrlen >= sizeof(sockaddr_in6)) {
+    return std::memcmp(bytes + offsetof(sockaddr_in6, sin6_addr), local.bytes, 16) == 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> CoreCarrier::available(const char* knob) noexcept {
+  std::vector<std::string> names;
+  const bool any = std::strcmp(knob, "auto") == 0;
+  for (const char* known : known_providers) {
+    const char* const wanted = any ? known : knob;
+    const Infos infos = look_for(wanted);
+    for (const fi_info* info = infos.get(); info != nullptr; info = info->next) {
+      if (!carries(*info, wanted)) continue;
+      names.emplace_back(wanted);
+      break;
+    }
+    if (!any) break;
+  }
+  return names;
+}
+
+Expected<std::unique_ptr<CoreCarrier>> CoreCarrier::open(const char* provider,
+                                                         const os::InetAddress& local) noexcept {
+  const Infos infos = look_for(provider);
+  const fi_info* chosen = nullptr;
+  for (const fi_info* info = infos.get(); info != nullptr; info = info->next) {
+    if (!carries(*info, provider)) continue;
+    if (chosen == nullptr) chosen = info;
+    if (lies_at(*info, local)) {
+      chosen = info;
+      break;
+    }
+  }
+  if (chosen == nullptr) {
+    return make_error(Code::not_supported, 0,
+                      "libfabric has no provider %s here; set HAUL_FABRIC_CORE to one that fi_info "
+                      "lists, the same on all nodes",
+                      provider);
+  }
+  std::unique_ptr<CoreCarrier> carrier(new (std::nothrow) CoreCarrier);
+  const int error = carrier ? carrier->set_up(*chosen) : -FI_ENOMEM;
+  if (error != 0) {
+    return make_error(Code::io, 0,
+                      "the libfabric provider %s cannot be opened (%s); set FI_LOG_LEVEL=warn to "
+                      "see why, or HAUL_FABRIC_CORE to another one on all nodes",
+                      provider, libfabric()->strerror(-error));
+  }
+  return carrier;
+}
+
+}  // namespace haul::fabric

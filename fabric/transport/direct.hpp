@@ -1,0 +1,54 @@
+// Moves bytes between this process and a peer of its node without packets, as haul requests:
+// through the peer's arena where that is mapped here, else by the kernel.
+#pragma once
+
+#include <haul/haul.h>
+
+#include <vector>
+
+#include "fabric/protocol/channel.hpp"
+
+namespace haul::fabric {
+
+class LocalNetwork;
+struct LocalPeer;
+
+class DirectMover final : public Mover {
+ public:
+  explicit DirectMover(LocalNetwork& network) noexcept : network_(network) {}
+
+  std::uint32_t speed(const Peer& peer, const Place& place, std::size_t bytes,
+                      bool huge_pages) const noexcept override;
+  Place describe(const Peer& peer, const iovec* local, std::size_t count,
+                 bool* huge_pages) noexcept override;
+  std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count, const Place& place,
+                     std::uint64_t offset, std::size_t bytes) noexcept override;
+  int test(std::int64_t ticket) noexcept override;
+  std::size_t grain(std::size_t whole) const noexcept override;
+  std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
+
+  // Waits for what is under way with a peer that is about to be forgotten; test() tells how it
+  // ended.
+  void finish(LocalPeer& peer) noexcept;
+
+ private:
+  // A request that a mover of haul's has; its place in the list is its name.
+  struct Copy {
+    haul_ticket ticket{};
+    LocalPeer* peer = nullptr;
+    bool taken = false;
+    bool over = false;
+    int result = 0;
+  };
+  LocalPeer* find(const Peer& peer) const noexcept;
+  bool remote_extent(LocalPeer& peer, const Place& place, std::uint64_t offset, std::size_t bytes,
+                     haul_extent* extent) noexcept;
+  std::int64_t keep(haul_ticket ticket, LocalPeer& peer) noexcept;
+  int ended(const LocalPeer& peer, int result) noexcept;
+  bool core_to_spare() const noexcept;
+
+  LocalNetwork& network_;
+  std::vector<Copy> copies_;
+};
+
+}  // namespace haul::fabric

@@ -1,0 +1,38 @@
+// The network of one endpoint, as the endpoint room opens it: rings to the peers of its node, a
+// core provider to others.
+#pragma once
+
+#include <memory>
+
+#include "base/error.hpp"
+#include "fabric/protocol/channel.hpp"
+#include "fabric/protocol/statistics.hpp"
+
+namespace haul::fabric {
+
+class EndpointNetwork : public Network {
+ public:
+  virtual const Address& address() const noexcept = 0;
+
+  // ---- sleeping (wait objects) ----
+  // A descriptor of this process's that becomes readable when the doorbell rings; -errno if there
+  // is none to be had. Thread-safe, as are the next two.
+  virtual int doorbell() noexcept = 0;
+  // From now on a packet or an event rings the doorbell. The caller then makes progress once more
+  // before it sleeps: what came before is not rung for.
+  virtual void arm() noexcept = 0;
+  // No more ringing; empties the descriptor.
+  virtual void disarm() noexcept = 0;
+
+  // What `haul top` shows of this endpoint, and `haul run --report` is told at first. nullptr,
+  // before the counters end (with the engine): the report's last word.
+  virtual void publish(const Statistics* statistics) noexcept = 0;
+  // The destructor tells peers that this endpoint has ended, in good order.
+};
+
+// Opens it: a socket for peers to connect to, and (with knob HAUL_FABRIC_CORE) a core provider's
+// endpoint. Starts the process's control thread if it does not run yet. Every failure is an error
+// with cause and remedy.
+Expected<std::unique_ptr<EndpointNetwork>> open_network() noexcept;
+
+}  // namespace haul::fabric

@@ -1,0 +1,20 @@
+// What an endpoint says of itself: to who asks its socket (`haul top`), and unasked to a collector
+// (`haul run --report`, knob HAUL_FABRIC_REPORT).
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/transport/monitor.hpp"
+
+namespace haul::fabric {
+
+// Everything but the peers. statistics may be nullptr: zeroes. Thread-safe.
+void fill_counters(const Statistics* statistics, std::uint64_t opened_ns,
+                   MonitorReply* reply) noexcept;
+
+// Connects to the collector, if one is named: the descriptor, or -1. Waits a second at most.
+int connect_to_collector() noexcept;
+// Failures are logged (info) and forgotten.
+void tell_collector(int socket, const MonitorReply& reply) noexcept;
+
+}  // namespace haul::fabric

@@ -1,0 +1,90 @@
+// Packets through memory that two processes share. A segment carries one direction, from its writer
+// to its reader: a ring of packets, an area for the pieces of large messages, credits that the
+// reader returns, and the claims of transfers that both work on.
+//
+// A packet's header is written last by one store, `ready`: its position in the stream (never the
+// same twice) mixed with a random number of the segment's, so that neither an older packet nor a
+// payload that lies there from an earlier turn can be taken for it. So a packet of up to 32 bytes
+// is one cache line, moved once.
+//
+// All memory orders: `ready` is stored with release and read with acquire, which carries header and
+// payload; credits likewise, which carry that the reader has done reading.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "fabric/protocol/channel.hpp"
+
+namespace haul::fabric {
+
+inline constexpr std::size_t ring_bytes = std::size_t{256} << 10;
+inline constexpr std::size_t bulk_bytes = std::size_t{512} << 10;
+inline constexpr std::size_t ring_eager_bytes = std::size_t{16} << 10;
+inline constexpr std::size_t ring_piece_bytes = std::size_t{64} << 10;
+
+// The shared memory, zeroed and sealed when it is made. `salt` is set by the writer before it hands
+// the segment over; the reader takes it once.
+struct Segment {
+  std::uint64_t salt = 0;
+  // Written by the reader.
+  alignas(128) std::atomic<std::uint64_t> consumed{0};  // bytes of the ring
+  std::atomic<std::uint64_t> bulk_consumed{0};          // bytes of the bulk area
+  alignas(128) std::atomic<std::uint32_t> armed{0};     // 1: ring the doorbell
+  struct alignas(128) Claim {
+    std::atomic<std::uint64_t> word{0};
+  };
+  Claim claims[Mover::claim_count];
+  alignas(4096) std::byte ring[ring_bytes];
+  alignas(4096) std::byte bulk[bulk_bytes];
+};
+inline constexpr std::size_t segment_bytes = (sizeof(Segment) + 4095) / 4096 * 4096;
+
+// The writer's side. Not thread-safe.
+class RingOutbox final : public Outbox {
+ public:
+  using Doorbell = void (*)(void* argument) noexcept;
+  // The segment must outlive the outbox. doorbell(argument) runs within commit() when the reader
+  // sleeps.
+  RingOutbox(Segment& segment, Doorbell doorbell, void* argument) noexcept;
+
+  Slot reserve(std::size_t payload_bytes, Lane lane) noexcept override;
+  void commit() noexcept override;
+  std::size_t piece_bytes(std::size_t whole) const noexcept override;
+
+ private:
+  bool has_room(std::uint64_t bytes, std::uint64_t keep_free) noexcept;
+  void publish(Header& header, std::uint64_t position) noexcept;
+  std::byte* reserve_bulk(std::size_t payload_bytes) noexcept;
+
+  Segment& segment_;
+  const std::uint64_t salt_;
+  std::uint64_t head_ = 0;       // bytes written to the ring since it was made
+  std::uint64_t next_head_ = 0;  // after commit()
+  std::uint64_t consumed_ = 0;   // as last read
+  std::uint64_t bulk_head_ = 0, next_bulk_head_ = 0, bulk_consumed_ = 0;
+  Header* slot_ = nullptr;
+  Doorbell doorbell_;
+  void* argument_;
+};
+
+// The reader's side. Not thread-safe. Nothing in the segment can make it read outside of it.
+class RingInbox final : public Inbox {
+ public:
+  explicit RingInbox(Segment& segment) noexcept;
+
+  Got receive(Packet& packet) noexcept override;
+  void release() noexcept override;
+
+ private:
+  Header& at(std::uint64_t position) noexcept;
+  void expect(std::uint64_t position) noexcept;
+
+  Segment& segment_;
+  const std::uint64_t salt_;
+  std::uint64_t position_ = 0, returned_ = 0, packet_end_ = 0;
+  std::uint64_t bulk_position_ = 0, bulk_returned_ = 0, bulk_end_ = 0;
+};
+
+}  // namespace haul::fabric

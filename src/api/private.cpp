@@ -1,0 +1,17 @@
+// The symbols for haul's other libraries.
+#include "base/private.hpp"
+
+#include "memory/arena.hpp"
+
+extern "C" void haul_private_arena(HaulPrivateArena* arena) {
+  const haul::ArenaView view = haul::arena_view();
+  *arena = HaulPrivateArena{view.fd, view.base, view.bytes};
+}
+
+extern "C" bool haul_private_in_arena(const void* address, std::size_t bytes,
+                                      std::uint64_t* offset) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  if (!haul::arena_bounds.contains(number, bytes)) return false;
+  *offset = number - haul::arena_bounds.base.load(std::memory_order_relaxed);
+  return true;
+}

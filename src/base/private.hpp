@@ -1,0 +1,23 @@
+// What a process has once, for haul's other libraries (fabric/, preload/), which carry base/ as
+// hidden code of their own: functions of libhaul.so.0 under the version HAUL_PRIVATE. No promise to
+// anybody else: libraries of one haul version are installed together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// This process's arena (memory/arena.hpp): the descriptor of its memory is `fd`, byte x of it lies
+// at base + x. fd -1 and bytes 0: there is none (yet). Wait-free but for two system calls, which
+// make sure of the descriptor; thread-safe.
+struct HaulPrivateArena {
+  std::int32_t fd = -1;
+  std::uintptr_t base = 0;
+  std::size_t bytes = 0;
+};
+extern "C" [[gnu::visibility("default")]] void haul_private_arena(HaulPrivateArena* arena);
+
+// Whether [address, address + bytes) lies in it: *offset is then its place there. Wait-free, no
+// system call.
+extern "C" [[gnu::visibility("default")]] bool haul_private_in_arena(const void* address,
+                                                                     std::size_t bytes,
+                                                                     std::uint64_t* offset);

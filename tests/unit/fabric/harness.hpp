@@ -1,0 +1,243 @@
+// Engines that talk to each other within one test: real rings, a network without sockets, a mover
+// that can be told what it may do and when it is done. Nothing happens unless the test makes an
+// engine progress, so that a test decides every interleaving.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "fabric/protocol/engine.hpp"
+#include "fabric/transport/ring.hpp"
+
+namespace haul::fabric::test {
+
+// What the direct paths do in a test.
+struct Reachability {
+  bool pull = false, push = false;
+  bool claims = true;
+  unsigned delay = 0;         // how often test() says "not yet"
+  unsigned fail_after = ~0u;  // starts that succeed before all fail
+};
+
+struct Channel {
+  std::unique_ptr<Segment> segment = std::make_unique<Segment>();
+  std::unique_ptr<RingOutbox> outbox;
+  std::unique_ptr<RingInbox> inbox;
+};
+
+class World;
+
+class TestNetwork final : public Network, public Mover {
+ public:
+  TestNetwork(World& world, std::uint64_t number) : world_(world) {
+    address.host = 1;
+    address.id[0] = number;
+  }
+  Address address;
+  Reachability reach;
+  std::deque<NetworkEvent> events;
+  std::map<std::uint64_t, Channel> outbound;  // by the peer's number
+  unsigned starts = 0;
+
+  void tell(const NetworkEvent& event) {
+    events.push_back(event);
+    news.store(1);
+  }
+
+  void connect(const Address& to) noexcept override;
+  bool next(NetworkEvent& event) noexcept override {
+    if (events.empty()) {
+      news.store(0);
+      return false;
+    }
+    event = events.front();
+    events.pop_front();
+    return true;
+  }
+  void drop(const Address&) noexcept override {}
+  void turn() noexcept override {}
+  Mover& mover() noexcept override { return *this; }
+
+  std::uint32_t speed(const Peer&, const Place&, std::size_t, bool) const noexcept override {
+    return reach.pull || reach.push ? 1000 : 0;
+  }
+  Place describe(const Peer&, const iovec* local, std::size_t count, bool*) noexcept override {
+    Place place;
+    if (count == 1) {
+      place.pieces = 1;
+      place.address = reinterpret_cast<std::uintptr_t>(local[0].iov_base);
+    }
+    return place;
+  }
+  std::int64_t start(Peer&, Way way, const iovec* local, std::size_t count, const Place& place,
+                     std::uint64_t offset, std::size_t bytes) noexcept override {
+    if (way == Way::pull ? !reach.pull : !reach.push) return -FI_EPERM;
+    if (starts++ >= reach.fail_after) return -FI_EFAULT;
+    auto* far = reinterpret_cast<std::byte*>(place.address) + offset;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (way == Way::pull) std::memcpy(local[i].iov_base, far, local[i].iov_len);
+      if (way == Way::push) std::memcpy(far, local[i].iov_base, local[i].iov_len);
+      far += local[i].iov_len;
+      bytes -= local[i].iov_len;
+    }
+    EXPECT_EQ(bytes, 0u);
+    waits_ = reach.delay;
+    return reach.delay != 0 ? 1 : 0;
+  }
+  int test(std::int64_t) noexcept override { return waits_ != 0 && --waits_ != 0 ? 0 : 1; }
+  std::size_t grain(std::size_t) const noexcept override { return std::size_t{64} << 10; }
+  std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
+
+ private:
+  World& world_;
+  unsigned waits_ = 0;
+};
+
+// A node: an engine with what belongs to it. Its one region has key 7 and begins at 0.
+class Node final : public Sink, public Regions {
+ public:
+  Node(World& world, std::uint64_t number, const EngineLimits& limits)
+      : network(world, number), engine(network, *this, *this, limits) {}
+
+  TestNetwork network;
+  std::vector<Completion> completions;
+  std::vector<std::byte> region = std::vector<std::byte>(std::size_t{1} << 20);
+  std::uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
+  bool full = false;
+  Engine engine;
+
+  Peer& peer(Node& other) { return *engine.peer(other.network.address); }
+
+  void complete(const Completion& completion) noexcept override {
+    completions.push_back(completion);
+  }
+  bool room(Event) noexcept override { return !full; }
+  void* resolve(std::uint64_t key, std::uint64_t address, std::uint64_t bytes, std::uint64_t access,
+                int* error) noexcept override {
+    *error = 0;
+    if (key != 7)
+      *error = FI_EKEYREJECTED;
+    else if ((rights & access) != access)
+      *error = FI_EACCES;
+    else if (address > region.size() || bytes > region.size() - address)
+      *error = FI_EINVAL;
+    return *error != 0 ? nullptr : region.data() + address;
+  }
+
+  ssize_t send(Node& to, const void* data, std::size_t bytes, std::uint64_t tag, void* context,
+               std::uint64_t flags = FI_COMPLETION) {
+    const iovec piece{const_cast<void*>(data), bytes};
+    SendRequest request;
+    request.pieces = &piece;
+    request.count = 1;
+    request.tagged = true;
+    request.tag = tag;
+    request.flags = flags;
+    request.context = context;
+    return engine.send(peer(to), request);
+  }
+  ssize_t receive(Node* from, void* data, std::size_t bytes, std::uint64_t tag, void* context,
+                  std::uint64_t ignore = 0, std::uint64_t flags = FI_COMPLETION) {
+    const iovec piece{data, bytes};
+    ReceiveRequest request;
+    request.pieces = &piece;
+    request.count = 1;
+    request.tagged = true;
+    request.tag = tag;
+    request.ignore = ignore;
+    request.flags = flags;
+    request.context = context;
+    return engine.receive(from != nullptr ? &peer(*from) : nullptr, request);
+  }
+  // The completion with this context, taken out; error -1 if there is none.
+  Completion take(void* context) {
+    for (std::size_t i = 0; i < completions.size(); ++i) {
+      if (completions[i].context != context) continue;
+      const Completion found = completions[i];
+      completions.erase(completions.begin() + static_cast<std::ptrdiff_t>(i));
+      return found;
+    }
+    Completion none;
+    none.error = -1;
+    return none;
+  }
+};
+
+class World {
+ public:
+  explicit World(std::size_t nodes, const EngineLimits& limits = {}) {
+    for (std::size_t i = 0; i < nodes; ++i) {
+      nodes_.push_back(std::make_unique<Node>(*this, i + 1, limits));
+    }
+  }
+  Node& operator[](std::size_t index) { return *nodes_[index]; }
+  Node& of(const Address& address) { return *nodes_[address.id[0] - 1]; }
+  // Until nothing moves any more.
+  void settle() {
+    bool active = true;
+    for (int vain = 0; vain < 3; vain = active ? 0 : vain + 1) {
+      active = false;
+      for (auto& node : nodes_) active |= node->engine.progress();
+    }
+  }
+  // The process behind a node dies: the others learn of it.
+  void kill(std::size_t index) {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (i == index) continue;
+      NetworkEvent event;
+      event.what = NetworkEvent::What::died;
+      event.address = nodes_[index]->network.address;
+      nodes_[i]->network.tell(event);
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+inline void TestNetwork::connect(const Address& to) noexcept {
+  Channel& channel = outbound[to.id[0]];
+  channel.segment->salt = 0x5a17 * address.id[0];
+  channel.outbox = std::make_unique<RingOutbox>(
+      *channel.segment, [](void*) noexcept {}, nullptr);
+  channel.inbox = std::make_unique<RingInbox>(*channel.segment);
+  NetworkEvent connected;
+  connected.what = NetworkEvent::What::connected;
+  connected.address = to;
+  connected.outbox = channel.outbox.get();
+  tell(connected);
+  NetworkEvent opened;
+  opened.what = NetworkEvent::What::opened;
+  opened.address = address;
+  opened.inbox = channel.inbox.get();
+  world_.of(to).network.tell(opened);
+}
+
+inline std::atomic<std::uint64_t>* TestNetwork::claim(Peer& peer, bool sender,
+                                                      unsigned index) noexcept {
+  if (!reach.claims) return nullptr;
+  const Address& other = Engine::address_of(peer);
+  Channel& channel =
+      sender ? outbound[other.id[0]] : world_.of(other).network.outbound[address.id[0]];
+  return &channel.segment->claims[index].word;
+}
+
+// Bytes that tell where they belong.
+inline std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed) {
+  std::vector<std::byte> data(bytes);
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (auto& byte : data) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    byte = static_cast<std::byte>(state >> 56);
+  }
+  return data;
+}
+
+}  // namespace haul::fabric::test

@@ -1,0 +1,151 @@
+// What the tests of the local network share: networks that are polled until something has come, and
+// processes that end with a verdict.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+#include "base/clock.hpp"
+#include "base/os.hpp"
+#include "fabric/protocol/operation.hpp"
+#include "fabric/transport/hello.hpp"
+#include "fabric/transport/local.hpp"
+
+namespace haul::fabric::local_test {
+
+using What = NetworkEvent::What;
+
+// Against hanging, not to measure.
+inline constexpr std::uint64_t patience_ns = 20'000'000'000;
+
+template <class Condition>
+bool eventually(Condition condition) {
+  const std::uint64_t end = now_ns() + patience_ns;
+  while (!condition()) {
+    if (now_ns() > end) return false;
+    os::sleep_ns(50'000);
+  }
+  return true;
+}
+
+inline std::unique_ptr<LocalNetwork> open_local() {
+  Address address;
+  if (!make_address(&address)) return nullptr;
+  Expected<std::unique_ptr<LocalNetwork>> opened = LocalNetwork::open(address, nullptr);
+  return opened ? std::move(*opened) : nullptr;
+}
+
+inline bool await(Network& network, NetworkEvent& event) {
+  return eventually([&] { return network.news.load() != 0 && network.next(event); });
+}
+
+inline NetworkEvent await(Network& network, What what) {
+  NetworkEvent event;
+  EXPECT_TRUE(await(network, event)) << "no event came";
+  EXPECT_EQ(event.what, what);
+  return event;
+}
+
+inline bool send_number(Outbox& outbox, std::uint64_t number) {
+  const Outbox::Slot slot = outbox.reserve(0, Outbox::Lane::eager);
+  if (slot.header == nullptr) return false;
+  slot.header->kind = Kind::message;
+  slot.header->flags = packet_inlined;
+  slot.header->payload = 0;
+  slot.header->data = number;
+  outbox.commit();
+  return true;
+}
+
+// The number in the next packet; ~0: none came.
+inline std::uint64_t receive_number(Inbox& inbox) {
+  Packet packet;
+  if (!eventually([&] { return inbox.ready(); }) || inbox.receive(packet) != Inbox::Got::packet)
+    return ~std::uint64_t{0};
+  const std::uint64_t number = packet.header.data;
+  inbox.release();
+  return number;
+}
+
+inline std::unique_ptr<Peer> peer_at(const Address& address) {
+  auto peer = std::make_unique<Peer>();
+  peer->address = address;
+  return peer;
+}
+
+// A child of fork with a pipe each way. The body's answer is its exit status; it runs no exit
+// handlers.
+class Child {
+ public:
+  template <class Body>
+  explicit Child(Body body) {
+    if (pipe(to_) != 0 || pipe(from_) != 0) return;
+    pid_ = fork();
+    if (pid_ != 0) return;
+    // Should the test die, so does this.
+    alarm(60);
+    _exit(body(*this) ? 0 : 1);
+  }
+  ~Child() {
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    for (const int fd : {to_[0], to_[1], from_[0], from_[1]}) close(fd);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // In the parent: from and to the child. In the child: the other way round.
+  template <class T>
+  bool tell(const T& value) {
+    const int fd = pid_ == 0 ? from_[1] : to_[1];
+    return write(fd, static_cast<const void*>(&value), sizeof value) == sizeof value;
+  }
+  template <class T>
+  bool hear(T* value) {
+    const int fd = pid_ == 0 ? to_[0] : from_[0];
+    return read(fd, static_cast<void*>(value), sizeof *value) == sizeof *value;
+  }
+  void kill_it() { kill(pid_, SIGKILL); }
+  bool succeeded() {
+    int status = -1;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+
+ private:
+  int to_[2] = {-1, -1}, from_[2] = {-1, -1};
+  pid_t pid_ = -1;
+};
+
+// A network that has opened both ways with another one's.
+struct Joined {
+  Outbox* outbox = nullptr;
+  Inbox* inbox = nullptr;
+};
+
+// Connects to `peer` and waits until it has connected to this one; false after patience_ns.
+inline bool join(LocalNetwork& network, const Address& peer, Joined* joined) {
+  network.connect(peer);
+  NetworkEvent event;
+  while (joined->outbox == nullptr || joined->inbox == nullptr) {
+    if (!await(network, event)) return false;
+    if (event.what == What::connected)
+      joined->outbox = event.outbox;
+    else if (event.what == What::opened)
+      joined->inbox = event.inbox;
+    else
+      return false;
+  }
+  return true;
+}
+
+}  // namespace haul::fabric::local_test
