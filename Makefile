@@ -9,11 +9,12 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2> /dev/null || echo 2)
 CMAKE_ARGS ?=
 CTEST_ARGS ?=
+MPI_TESTS ?=
 SUITES ?= hide latency bandwidth split threads affinity order checked service clients share
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test deps bench install uninstall clean help tools configure
+.PHONY: build run test test-mpi deps bench bench-peers install uninstall clean help tools configure
 
 build: configure ## build what the installed packages allow (the default)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -29,6 +30,17 @@ test: ## install what the tests need, build, and run them all
 	@scripts/deps.sh test
 	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS) $(CTEST_ARGS)
+
+test-mpi: ## run the MPI tests on haul under four MPIs (MPI_TESTS="--ranks 2 --only pt2pt" runs some)
+	@scripts/deps.sh test
+	@scripts/peers.sh
+	@$(MAKE) --no-print-directory build
+	@tests/mpi/run.py --transport haul --provider-dir $(BUILD)/lib --work $(BUILD)/mpi-tests \
+	  --mpi openmpi4,openmpi5,mpich5,intel $(MPI_TESTS)
+
+bench-peers: ## install the MPIs that haul is compared with (~/.cache/haul/peers)
+	@scripts/deps.sh test
+	@scripts/peers.sh
 
 deps: ## install what every face of haul, its tests and its checks need
 	@scripts/deps.sh all
@@ -50,8 +62,8 @@ clean: ## remove the build directory
 	@if [ -f $(BUILD)/CMakeCache.txt ]; then rm -rf $(BUILD); fi
 
 help: ## this text
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | \
-	  while IFS="$$(printf '\t')" read -r target text; do printf '  make %-10s %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | \
+	  while IFS="$$(printf '\t')" read -r target text; do printf '  make %-11s %s\n' "$$target" "$$text"; done
 	@sed -n '/^# Variables/,/^$$/s/^# //p' $(MAKEFILE_LIST)
 
 tools:

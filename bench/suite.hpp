@@ -15,14 +15,23 @@ namespace haul::bench {
 
 using Row = nlohmann::ordered_json;
 
+// What the suites with MPI measure; empty lists: the suite's own choice.
+struct MpiChoice {
+  std::vector<std::string> mpis, tests, buffers, classes;
+  std::vector<unsigned> ranks;
+};
+
 struct Options {
   bool quick = false;
   std::vector<std::size_t> sizes;  // empty: the suite's own
+  MpiChoice mpi;
   std::function<void(double share, const std::string& step)> progress = [](double, const auto&) {};
+  // What was left out, and why: one sentence.
+  std::function<void(const std::string& sentence)> note = [](const auto&) {};
 };
 
 // What a column of the table for people shows of a row.
-enum class Unit { text, bytes, ns, ratio, gbps, count };
+enum class Unit { text, bytes, ns, us, seconds, ratio, gbps, count };
 struct Column {
   const char* field;
   const char* title;
@@ -48,7 +57,8 @@ struct Suite {
   const char* help;
   void (*run)(Session& session, std::vector<Row>& rows);
   std::vector<Column> columns;
-  bool needs_distance;  // rows carry placement
+  bool needs_distance;     // rows carry placement
+  bool needs_mpi = false;  // `haul bench all` leaves it out where there is none
 };
 
 const std::vector<Suite>& suites();
@@ -101,5 +111,8 @@ void run_checked(Session& session, std::vector<Row>& rows);
 void run_service(Session& session, std::vector<Row>& rows);
 void run_clients(Session& session, std::vector<Row>& rows);
 void run_share(Session& session, std::vector<Row>& rows);
+void run_mpi(Session& session, std::vector<Row>& rows);
+void run_mpi_schemes(Session& session, std::vector<Row>& rows);
+void run_nas(Session& session, std::vector<Row>& rows);
 
 }  // namespace haul::bench

@@ -1,11 +1,13 @@
 // haul bench: runs suites and shows their rows: a table for people, a document for programs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
 #include "bench/buffer.hpp"
 #include "bench/failure.hpp"
+#include "bench/mpi_messages.hpp"
 #include "bench/processes.hpp"
 #include "bench/suite.hpp"
 #include "bench/units.hpp"
@@ -23,6 +25,7 @@ struct Choices {
   std::vector<std::string> sizes;
   bool quick = false;
   std::string memory = "private";
+  bench::MpiChoice mpi;
 };
 
 std::string cell(const bench::Row& row, const bench::Column& column) {
@@ -32,6 +35,8 @@ std::string cell(const bench::Row& row, const bench::Column& column) {
     case bench::Unit::text: return found->get<std::string>();
     case bench::Unit::bytes: return bench::show_bytes(found->get<std::uint64_t>());
     case bench::Unit::ns: return bench::show_ns(found->get<double>());
+    case bench::Unit::us: return bench::show_ns(found->get<double>() * 1e3);
+    case bench::Unit::seconds: return bench::show_ns(found->get<double>() * 1e9);
     case bench::Unit::ratio: return fmt::format("{:.2f}", found->get<double>());
     case bench::Unit::gbps: return fmt::format("{:.1f} GB/s", found->get<double>());
     case bench::Unit::count: return fmt::format("{}", found->get<std::uint64_t>());
@@ -62,14 +67,38 @@ void print_result(const bench::Result& result) {
   std::fflush(stdout);
 }
 
+// An option that takes some of the names that are known.
+void names_option(CLI::App& app, const std::string& name, std::vector<std::string>& value,
+                  const std::vector<std::string>& known, const std::string& help) {
+  app.add_option(name, value, fmt::format("{}, of {}", help, fmt::join(known, ", ")))
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->check(
+          [known](const std::string& text) {
+            if (std::find(known.begin(), known.end(), text) != known.end()) return std::string();
+            return fmt::format("'{}' is not one of {}", text, fmt::join(known, "|"));
+          },
+          "");
+}
+
+std::vector<const bench::Suite*> wanted_suites(const std::string& name) {
+  std::vector<const bench::Suite*> wanted;
+  const std::string no_mpi = name == "all" ? bench::why_no_messages() : "";
+  for (const bench::Suite& suite : bench::suites()) {
+    if (name == suite.name || (name == "all" && (no_mpi.empty() || !suite.needs_mpi)))
+      wanted.push_back(&suite);
+  }
+  if (!no_mpi.empty())
+    fmt::print(stderr, "haul: note: the suites with MPI are left out: {}\n", no_mpi);
+  return wanted;
+}
+
 void run(const Choices& choices) {
   check_writable(choices.json);
-  std::vector<const bench::Suite*> wanted;
-  for (const bench::Suite& suite : bench::suites()) {
-    if (choices.suite == "all" || choices.suite == suite.name) wanted.push_back(&suite);
-  }
+  const std::vector<const bench::Suite*> wanted = wanted_suites(choices.suite);
   bench::Options options;
   options.quick = choices.quick;
+  options.mpi = choices.mpi;
   for (const std::string& size : choices.sizes) options.sizes.push_back(to_bytes(size));
   if (calibration_files().empty()) {
     fmt::print(stderr,
@@ -81,11 +110,16 @@ void run(const Choices& choices) {
   bench::Stage stage;
   std::vector<bench::Result> results;
   for (const bench::Suite* suite : wanted) {
+    std::vector<std::string> notes;
+    options.note = [&notes](const std::string& sentence) {
+      if (std::find(notes.begin(), notes.end(), sentence) == notes.end()) notes.push_back(sentence);
+    };
     {
       ProgressBar bar(suite->name);
       options.progress = [&bar](double share, const std::string& step) { bar.show(share, step); };
       results.push_back(bench::run_suite(*suite, stage, options));
     }
+    for (const std::string& note : notes) fmt::print(stderr, "haul: note: {}\n", note);
     if (tables && suite != wanted.front()) fmt::print("\n");
     if (tables) print_result(results.back());
   }
@@ -99,8 +133,8 @@ void run(const Choices& choices) {
 void add_bench(Tree& tree) {
   std::vector<std::string> names;
   std::string text =
-      "Measures haul against glibc's memcpy, side by side in one process; every row's bytes are "
-      "checked. "
+      "Measures haul against glibc's memcpy, side by side in one process, and as a transport of "
+      "MPIs against their own; every row's bytes are checked. "
       "Figures are medians; ratios are medians of pairs, with their 25th and 75th percentiles. "
       "The suites are:";
   for (const bench::Suite& suite : bench::suites()) {
@@ -122,6 +156,18 @@ void add_bench(Tree& tree) {
       ->check(check_bytes, "");
   tree.choice(app, "--memory", choices->memory, {"private", "shared"},
               "Buffers of this process alone, or of haul_alloc(), which the node's service maps");
+  names_option(app, "--mpi", choices->mpi.mpis, bench::mpi_names(), "The suites with MPI: which");
+  names_option(app, "--test", choices->mpi.tests, bench::message_tests(),
+               "mpi, mpi-schemes: which tests");
+  names_option(app, "--buffers", choices->mpi.buffers, bench::message_buffers(),
+               "mpi, mpi-schemes: which kinds of buffers");
+  names_option(app, "--class", choices->mpi.classes, {"S", "W", "A", "B"},
+               "nas: which sizes of the problem");
+  app.add_option("--ranks", choices->mpi.ranks,
+                 "mpi, nas: how many ranks, such as 2,4 (tests of a pair: 2 alone)")
+      ->type_name("COUNT,...")
+      ->delimiter(',')
+      ->check(CLI::Range(2, 1024), "");
   app.callback([choices] { run(*choices); });
 }
 

@@ -1,4 +1,4 @@
-// haul demo: the tour for a newcomer. Four stops, each with its number and one sentence; all bytes
+// haul demo: the tour for a newcomer. Five stops, each with its number and one sentence; all bytes
 // checked.
 #include <fmt/format.h>
 
@@ -10,6 +10,7 @@
 #include "bench/suite.hpp"
 #include "bench/units.hpp"
 #include "cli/machine.hpp"
+#include "cli/mpi_demo.hpp"
 #include "cli/terminal.hpp"
 #include "cli/tree.hpp"
 
@@ -206,6 +207,11 @@ void run_demo() {
   show_first_block(stage);
   std::fflush(stdout);
   show_pollution(stage);
+  std::fflush(stdout);
+  stop(5, "This machine's MPI, unmodified, with and without haul");
+  const int caller = stage.caller_cpu(), partner = stage.partner_cpu();
+  show_messages(partner >= 0 && partner != caller ? fmt::format("{},{}", caller, partner)
+                                                  : fmt::format("{}", caller));
   fmt::print(
       "\n{}",
       wrapped("Every byte that was copied has been checked. Next: `haul explain --size 64K` "
@@ -219,8 +225,9 @@ void run_demo() {
 void add_demo(Tree& tree) {
   CLI::App& app = tree.command("demo", "The tour: what haul does, measured here, in under a minute",
                                "Shows this machine, a copy hidden behind compute, the time to the "
-                               "first block of a large copy, and "
-                               "what a non-cacheable copy spares. Every byte is checked.");
+                               "first block of a large copy, what a non-cacheable copy spares, "
+                               "and the messages of this machine's MPI with and without haul. "
+                               "Every byte is checked.");
   app.callback(run_demo);
 }
 

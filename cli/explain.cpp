@@ -1,4 +1,4 @@
-// haul explain: the plan of a request, and each reason.
+// haul explain: the plan of a request, and each reason; or the paths of messages.
 #include <fmt/format.h>
 #include <haul/haul.h>
 
@@ -11,6 +11,7 @@
 #include "bench/failure.hpp"
 #include "bench/stage.hpp"
 #include "bench/units.hpp"
+#include "cli/mpi_explain.hpp"
 #include "cli/terminal.hpp"
 #include "cli/tree.hpp"
 
@@ -22,7 +23,8 @@ struct Question {
   std::string dst_affinity = "cacheable", src_affinity = "cacheable";
   bool hot = false, cold = false;
   bool checked = false, fence = false, force_inline = false, force_dedicated = false;
-  bool fresh = false, json = false;
+  bool fresh = false, json = false, mpi = false;
+  MessageQuestion messages;
 };
 
 const std::vector<std::string> affinities = {"cacheable", "non-cacheable", "neutral"};
@@ -98,6 +100,14 @@ void print_json(const Question& question, std::size_t bytes, const haul_plan& pl
 }
 
 void explain(const Question& question) {
+  if (question.mpi) {
+    MessageQuestion messages = question.messages;
+    messages.json = question.json;
+    return explain_messages(messages);
+  }
+  if (question.messages.pid != 0 || !question.messages.command.empty()) {
+    throw UsageError("a process or a command is explained by --mpi alone; add that");
+  }
   std::size_t bytes = to_bytes(question.size);
   bench::Buffer dst(bytes), src(bytes);
   if (!question.fresh) (void)bench::settle_mover();
@@ -122,12 +132,18 @@ void explain(const Question& question) {
 }  // namespace
 
 void add_explain(Tree& tree) {
-  CLI::App& app = tree.command("explain", "Who would copy a request, by which engine, and why",
-                               "Asks the planner about one request, with buffers in the cache "
-                               "state that is asked for, and prints "
-                               "the plan with its reasons. The mover is started first, as in the "
-                               "middle of a program's work; "
-                               "--fresh asks as for the first copy of a process.");
+  CLI::App& app =
+      tree.command("explain", "Who would copy a request or how a message would go, and why",
+                   "Asks the planner about one request, with buffers in the cache "
+                   "state that is asked for, and prints "
+                   "the plan with its reasons. The mover is started first, as in the "
+                   "middle of a program's work; "
+                   "--fresh asks as for the first copy of a process.\n"
+                   "--mpi tells by which path a message of each size goes between two "
+                   "processes of this node, and why; two children try out what this "
+                   "machine allows. With --pid it asks a running rank about its peers; "
+                   "with a command (haul explain --mpi -- mpirun -np 2 ./program) it "
+                   "runs that on haul and tells of its ranks at the end.");
   auto question = std::make_shared<Question>();
   Question& q = *question;
   tree.bytes(app, "--size", q.size, "How much to move (default 1M)");
@@ -144,7 +160,20 @@ void add_explain(Tree& tree) {
   app.add_flag("--dedicated", q.force_dedicated, "A dedicated core copies if it can")
       ->excludes(own);
   app.add_flag("--fresh", q.fresh, "Do not start the mover first");
+  auto* mpi = app.add_flag("--mpi", q.mpi, "Explain the paths of messages instead");
+  mpi->excludes("--size")->excludes("--op")->excludes("--hot")->excludes("--cold");
+  app.add_option("--pid", q.messages.pid, "With --mpi: of this running process")
+      ->type_name("PID")
+      ->check(
+          [](const std::string& text) {
+            const bool number = text.find_first_not_of("0123456789") == std::string::npos;
+            return number && text.size() <= 9 && text != "0"
+                       ? ""
+                       : fmt::format("'{}' is no process number; give one that ps shows", text);
+          },
+          "");
   app.add_flag("--json", q.json, "Print one JSON document instead");
+  tree.program(app, q.messages.command, "With --mpi: run this, and tell of its ranks");
   app.callback([question] { explain(*question); });
 }
 

@@ -9,6 +9,7 @@
 #include "cli/calibration_files.hpp"
 #include "cli/environment.hpp"
 #include "cli/machine.hpp"
+#include "cli/mpi_found.hpp"
 #include "cli/service_report.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
@@ -114,7 +115,7 @@ void print_rest() {
   }
 }
 
-Json to_json(const Machine& machine) {
+Json to_json(const Machine& machine, const std::vector<FoundMpi>& mpis) {
   const Topology& topology = *machine.topology;
   Json all;
   all["version"] = haul_version();
@@ -152,6 +153,7 @@ Json to_json(const Machine& machine) {
     all["system"].push_back(
         {{"name", ability.name}, {"ready", ability.ready}, {"status", ability.status}});
   }
+  all["messages"] = messages_document(mpis);
   all["calibration"] = {{"status", calibration_status()}, {"files", Json::array()}};
   for (const CalibrationFile& file : calibration_files()) {
     if (!file.temporary) all["calibration"]["files"].push_back(file.path.string());
@@ -171,19 +173,21 @@ Json to_json(const Machine& machine) {
 
 void add_info(Tree& tree) {
   CLI::App& app = tree.command(
-      "info", "What this machine can do: cores, caches, mover, service, engines, settings",
+      "info", "What this machine can do: cores, caches, mover, service, engines, MPIs, settings",
       "Shows the processor and which of its cores share a cache, the mover (the "
       "dedicated core that "
       "copies), the node's service, every engine with its state and, where one is absent, "
-      "the remedy, the "
+      "the remedy, the MPIs that were found and whether each can run on haul (haul run --mpi), the "
       "calibration, and "
       "the settings that differ from their defaults.");
   auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "Print one JSON document instead");
   app.callback([json] {
+    const std::vector<FoundMpi> mpis = find_mpis();  // before the mover's threads
     Machine machine = examine_machine();
     if (*json) {
-      fmt::print("{}\n", to_json(machine).dump(2, ' ', false, Json::error_handler_t::replace));
+      fmt::print("{}\n",
+                 to_json(machine, mpis).dump(2, ' ', false, Json::error_handler_t::replace));
       return;
     }
     fmt::print("haul {}\n", haul_version());
@@ -191,6 +195,7 @@ void add_info(Tree& tree) {
     print_mover(machine.state);
     print_service(machine.state);
     print_engines(machine);
+    print_messages(mpis);
     print_rest();
   });
 }

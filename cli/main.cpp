@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
     cli::add_explain(tree);
     cli::add_bench(tree);
     cli::add_bench_worker(tree);
+    cli::add_run(tree);
     cli::add_serve(tree);
     cli::add_top(tree);
     cli::add_clean(tree);
@@ -48,7 +49,7 @@ int main(int argc, char** argv) {
       if (argc > 1 && one->get_name() == argv[1]) command = " " + one->get_name();
     }
     try {
-      root.parse(argc, argv);
+      root.parse(tree.take_program(argc, argv), argv);
       if (root.get_subcommands().empty()) {
         return fail(exit_usage, "name a command, such as `haul demo`; `haul --help` lists them");
       }
@@ -60,6 +61,9 @@ int main(int argc, char** argv) {
       return fail(exit_usage, fmt::format("{}; see `haul{} --help`", wrong.what(), command));
     }
     return flush_output();
+  } catch (const cli::ExitStatus& other) {
+    const int written = flush_output();
+    return other.status != 0 ? other.status : written;
   } catch (const bench::Failure& failure) {
     std::fflush(stdout);
     return fail(exit_failure, failure.what());

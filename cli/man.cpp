@@ -89,6 +89,10 @@ std::string options_section(const CLI::App& app) {
 std::string synopsis(const CLI::App& app) {
   std::string text = fmt::format(".SH SYNOPSIS\n\\fBhaul {}\\fR", roff(app.get_name()));
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional() && option->get_items_expected_max() > 1) {  // a program's command
+      text += fmt::format(" [\\fB\\-\\-\\fR \\fI{}\\fR ...]", roff(option->get_name()));
+      continue;
+    }
     if (option->get_positional() && !option->nonpositional()) {
       text += option->get_required() ? fmt::format(" \\fI{}\\fR", roff(option->get_name()))
                                      : fmt::format(" [\\fI{}\\fR]", roff(option->get_name()));

@@ -1,4 +1,4 @@
-// haul top: what the service does for whom, again and again.
+// haul top: what the service does for whom, and what running programs send, again and again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <optional>
 
 #include "bench/failure.hpp"
+#include "cli/fabric_top.hpp"
 #include "cli/rates.hpp"
 #include "cli/service_report.hpp"
 #include "cli/table.hpp"
@@ -74,22 +76,65 @@ std::vector<std::string> clients_of(const Rates& rates) {
   return table.lines();
 }
 
+// The service, as seen now and the time before.
+class ServiceWatch {
+ public:
+  explicit ServiceWatch(const std::string& socket) : monitor_(socket), now_(monitor_.snapshot()) {}
+
+  void look() {
+    before_ = std::move(now_);
+    now_ = monitor_.snapshot();
+  }
+  // *title: which line is a table's title, or as many as there are.
+  std::vector<std::string> lines(std::size_t* title) const {
+    const Rates rates = rates_between(before_, now_);
+    std::vector<std::string> lines = head_of(now_, rates, monitor_.version());
+    const std::vector<std::string> clients = clients_of(rates);
+    lines.emplace_back();
+    *title = lines.size();
+    lines.insert(lines.end(), clients.begin(), clients.end());
+    if (clients.size() == 1) *title = lines.size();
+    return lines;
+  }
+
+ private:
+  service::Monitor monitor_;
+  service::Snapshot before_, now_;
+};
+
 void watch(const Choices& choices) {
   end_on_signals();
-  service::Monitor monitor(choices.socket);
-  service::Snapshot before = monitor.snapshot();
+  MessageWatch messages;
+  messages.look();
+  std::optional<ServiceWatch> service;
+  try {
+    service.emplace(choices.socket);
+  } catch (const service::NoService& none) {
+    if (!choices.socket.empty()) throw bench::Failure(none.what());
+    if (messages.empty()) {
+      throw bench::Failure(fmt::format(
+          "{}, and no program of yours sends messages by haul; start that by `haul run --mpi`",
+          none.what()));
+    }
+  }
   // Rates need two looks: the first ones come from a short time.
   sleep_for(std::min(choices.interval_s, 0.25));
   Screen screen;
   for (std::uint32_t shown = 0; asked_to_end == 0;) {
-    service::Snapshot now = monitor.snapshot();
-    const Rates rates = rates_between(before, now);
-    std::vector<std::string> lines = head_of(now, rates, monitor.version());
-    const std::vector<std::string> clients = clients_of(rates);
-    lines.emplace_back();
-    lines.insert(lines.end(), clients.begin(), clients.end());
-    screen.show(lines, clients.size() > 1 ? 3 : lines.size());
-    before = std::move(now);
+    messages.look();
+    std::vector<std::string> lines;
+    std::size_t title = ~std::size_t{0};
+    if (service) {
+      service->look();
+      lines = service->lines(&title);
+    }
+    if (!service || !messages.empty()) {
+      if (service) lines.emplace_back();
+      const std::vector<std::string> more = messages.lines();
+      if (title >= lines.size() && more.size() > 1) title = lines.size() + 2;
+      lines.insert(lines.end(), more.begin(), more.end());
+    }
+    screen.show(lines, title);
     if (++shown == choices.count) break;
     sleep_for(choices.interval_s);
   }
@@ -107,11 +152,16 @@ std::string check_interval(const std::string& text) {
 
 void add_top(Tree& tree) {
   CLI::App& app = tree.command(
-      "top", "Watch the service: what it copies for whom",
+      "top", "Watch the service and running MPI programs: what is copied and sent for whom",
       "Shows the service (haul serve) and each of its clients: what it copies for them a second, "
       "through mappings of their memory and through the kernel, how many requests wait, how many "
       "have failed, and \"spared\": the share of the time for which the service moved their bytes, "
       "so that they did not.\n"
+      "Shows each running program that sends messages by haul (haul run --mpi), with or without a "
+      "service: what it sends a second, its copies in flight, the transfers that took a slower "
+      "path "
+      "than planned, and the bytes that came before they were asked for; and the traffic of all by "
+      "path.\n"
       "On a terminal the table is drawn anew in place until Ctrl-C; in a pipe each one follows the "
       "other.");
   auto choices = std::make_shared<Choices>();

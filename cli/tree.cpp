@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <haul/haul.h>
 
+#include <string_view>
+
 #include "base/knobs.hpp"
 #include "cli/environment.hpp"
 
@@ -45,6 +47,29 @@ CLI::Option* Tree::choice(CLI::App& app, const std::string& name, std::string& v
 CLI::Option* Tree::bytes(CLI::App& app, const std::string& name, std::string& value,
                          const std::string& help) {
   return app.add_option(name, value, help)->type_name("BYTES")->check(check_bytes, "");
+}
+
+void Tree::program(CLI::App& app, std::vector<std::string>& words, const std::string& help) {
+  app.add_option("command", words, help)
+      ->type_name("")
+      ->expected(-1)
+      ->check(
+          [&words](const std::string& text) {
+            if (words.empty()) return std::string();
+            return fmt::format("'{}' stands before --; put all of the command behind it", text);
+          },
+          "");
+  app.positionals_at_end();
+  programs_[app.get_name()] = &words;
+}
+
+int Tree::take_program(int argc, char** argv) {
+  const auto found = argc > 1 ? programs_.find(argv[1]) : programs_.end();
+  if (found == programs_.end()) return argc;
+  int end = 2;
+  while (end < argc && std::string_view(argv[end]) != "--") ++end;
+  if (end < argc) found->second->assign(argv + end + 1, argv + argc);
+  return end;
 }
 
 const std::vector<std::string>& Tree::values(const CLI::Option* option) const {

@@ -15,6 +15,11 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A command that has run another program ends as that did. Its output is complete.
+struct ExitStatus {
+  int status;
+};
+
 class Tree {
  public:
   Tree();
@@ -32,6 +37,13 @@ class Tree {
   CLI::Option* bytes(CLI::App& app, const std::string& name, std::string& value,
                      const std::string& help);
 
+  // The command of another program as the last arguments: all behind "--" (take_program() reads
+  // that), or from the first that is no option on. `words` must live as long as this.
+  void program(CLI::App& app, std::vector<std::string>& words, const std::string& help);
+  // Where the command of argv[1] takes a program's: hands over what is behind "--" as it is, and
+  // returns how many arguments are left to parse.
+  int take_program(int argc, char** argv);
+
   // The closed set of an option, empty if it is open.
   const std::vector<std::string>& values(const CLI::Option* option) const;
   const std::string& text(const CLI::App* command) const;
@@ -40,6 +52,7 @@ class Tree {
   CLI::App root_;
   std::map<const CLI::Option*, std::vector<std::string>> values_;
   std::map<const CLI::App*, std::string> texts_;
+  std::map<std::string, std::vector<std::string>*> programs_;  // by command
 };
 
 // "" or what is wrong with this text as a size.
@@ -61,6 +74,7 @@ void add_tune(Tree& tree);
 void add_explain(Tree& tree);
 void add_bench(Tree& tree);
 void add_bench_worker(Tree& tree);  // hidden: what `haul bench` starts
+void add_run(Tree& tree);
 void add_serve(Tree& tree);
 void add_top(Tree& tree);
 void add_clean(Tree& tree);

@@ -31,6 +31,10 @@ if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
     set_source_files_properties(${interface_sources} PROPERTIES COMPILE_OPTIONS "-O1")
     target_compile_options(haul_cli PRIVATE -g1)
   endif()
+  # Embedded by .incbin, which no compiler reports as a dependence.
+  file(GLOB embedded CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/mpi/*")
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/bench/mpi_sources.cpp" PROPERTIES
+    OBJECT_DEPENDS "${embedded};${PROJECT_SOURCE_DIR}/scripts/peers.sh")
   target_include_directories(haul_cli PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(haul_cli PRIVATE
     haul_options haul haul_service haul_internal fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json)

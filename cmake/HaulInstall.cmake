@@ -23,6 +23,12 @@ string(REGEX REPLACE "/$" "" pkgconfig_to_prefix "${pkgconfig_to_prefix}")
 configure_file(cmake/haul.pc.in haul.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/haul.pc" DESTINATION "${pkgconfig_dir}")
 
+if(TARGET haul_fi)
+  # Beside libhaul.so.0, which it finds there.
+  install(TARGETS haul_fi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  add_dependencies(haul_product haul_fi)
+endif()
+
 if(TARGET haul_cli)
   install(TARGETS haul_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   if(HAUL_PAGES_DIR)

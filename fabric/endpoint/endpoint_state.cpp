@@ -38,6 +38,11 @@ constexpr bool is_remote(Event event) noexcept {
   return event == Event::remote_read || event == Event::remote_write;
 }
 
+// The engine says the region's key there, which is not the program's business.
+std::uint64_t shown_tag(const Completion& completion) noexcept {
+  return is_remote(completion.event) ? 0 : completion.tag;
+}
+
 }  // namespace
 
 EndpointState::EndpointState(Domain& domain, const fi_info& info,
@@ -241,7 +246,7 @@ bool EndpointState::room(Event event) noexcept {
 void EndpointState::fail(CompletionQueue& queue, const Completion& completion, int error) noexcept {
   CompletionEntry& entry = queue.add();
   entry.shown = {completion.context, completion.flags, completion.length,
-                 completion.buffer,  completion.data,  completion.tag};
+                 completion.buffer,  completion.data,  shown_tag(completion)};
   entry.source = FI_ADDR_NOTAVAIL;
   entry.error = new (std::nothrow) CompletionError;
   if (entry.error == nullptr) return;
@@ -278,7 +283,7 @@ void EndpointState::complete(const Completion& completion) noexcept {
   }
   CompletionEntry& entry = queue->add();
   entry.shown = {completion.context, completion.flags, completion.length,
-                 completion.buffer,  completion.data,  completion.tag};
+                 completion.buffer,  completion.data,  shown_tag(completion)};
   entry.source = source;
   entry.error = nullptr;
 }

@@ -9,9 +9,6 @@
 
 namespace haul::fabric {
 
-// Values of later libfabric versions than the one compiled against.
-inline constexpr int progress_control_unified = 3;
-
 // nullptr if the offer satisfies these hints of a program that asked for this API version; else the
 // reason, for a log.
 const char* hints_refusal(std::uint32_t version, const fi_info& hints) noexcept;

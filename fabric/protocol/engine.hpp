@@ -37,7 +37,7 @@ struct Completion {
   std::size_t length = 0;   // bytes received
   void* buffer = nullptr;   // receive: where they are (multi-receive: within the buffer)
   std::uint64_t data = 0;   // remote CQ data, with FI_REMOTE_CQ_DATA in flags
-  std::uint64_t tag = 0;
+  std::uint64_t tag = 0;   // remote_*: the region's key
   Peer* source = nullptr;  // receive, remote_*: who sent it
   // Failures only:
   int error = 0;             // FI_E*, positive; 0: none

@@ -38,6 +38,7 @@ struct Engine::Impl {
     Peer* peer = nullptr;  // nullptr: of many (packets name theirs)
   };
   std::vector<Source> sources;
+  bool occupied = false;  // in the middle of lists and packets that news might take away
   std::vector<Peer*> busy;
 
   Impl(Network& n, Sink& s, Regions& r, const EngineLimits& l) noexcept

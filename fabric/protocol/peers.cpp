@@ -19,19 +19,28 @@ int Engine::Impl::reach(Peer& peer) noexcept {
   if (peer.state == Peer::State::unknown) {
     peer.state = Peer::State::connecting;
     network.connect(peer.address);
-    take_news();
+    // In the middle of a packet or of other news the answer waits for its turn: it may take away
+    // what is being read.
+    if (!occupied) take_news();
   }
   if (peer.state != Peer::State::lost) return 0;
   return -(peer.error != 0 ? peer.error : FI_ESHUTDOWN);
 }
 
 void Engine::Impl::take_news() noexcept {
+  occupied = true;
   NetworkEvent event;
   while (network.next(event)) {
     Peer* peer =
         event.address.valid() && event.address.host != 0 ? peer_of(event.address) : nullptr;
     switch (event.what) {
-      case NetworkEvent::What::opened: sources.push_back({event.inbox, peer}); break;
+      case NetworkEvent::What::opened:
+        if (peer != nullptr && peer->state == Peer::State::lost) {
+          network.drop(peer->address);
+        } else {
+          sources.push_back({event.inbox, peer});
+        }
+        break;
       case NetworkEvent::What::connected:
         if (peer == nullptr || peer->state == Peer::State::lost) break;
         peer->outbox = event.outbox;
@@ -50,10 +59,12 @@ void Engine::Impl::take_news() noexcept {
         break;
     }
   }
+  occupied = false;
 }
 
 // What a peer sent before it went still counts.
 void Engine::Impl::hear_out(Peer& peer, int error) noexcept {
+  if (peer.state == Peer::State::lost) return;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].peer != &peer) continue;
     Inbox& inbox = *sources[i].inbox;

@@ -19,15 +19,14 @@ bool Engine::Impl::progress() noexcept {
     take_news();
     active = true;
   }
-  for (std::size_t i = 0; i < sources.size(); ++i) {
+  occupied = true;
+  Peer* faulty = nullptr;
+  for (std::size_t i = 0; i < sources.size() && faulty == nullptr; ++i) {
     if (!sources[i].inbox->ready()) continue;
     active = true;
-    Peer* faulty = drain(sources[i]);
-    if (faulty != nullptr) {
-      drop_faulty(*faulty);
-      break;  // the list has changed
-    }
+    faulty = drain(sources[i]);
   }
+  if (faulty != nullptr) drop_faulty(*faulty);
   for (Incoming* receive = moving.front(); receive != nullptr;) {
     Incoming* next = moving.after(*receive);
     if (move(*receive)) active = true;
@@ -39,6 +38,7 @@ bool Engine::Impl::progress() noexcept {
     operation = next;
   }
   if (!busy.empty()) active |= push_out_all();
+  occupied = false;
   return active;
 }
 

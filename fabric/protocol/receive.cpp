@@ -189,7 +189,10 @@ Incoming* Engine::Impl::assign(Incoming& posted, Peer& peer, std::uint64_t tag, 
     receive->multi = false;
     receive->reply_due = receive->awaited = receive->shared_done = false;
     receive->pieces = posted.pieces.slice(posted.consumed, bytes);
-    if (receive->pieces.count == 0) receive->pieces = Pieces(posted.pieces.at[0].iov_base, 0);
+    if (receive->pieces.count == 0) {
+      auto* begin = static_cast<std::byte*>(posted.pieces.at[0].iov_base);
+      receive->pieces = Pieces(begin + posted.consumed, 0);
+    }
     receive->consumed = receive->users = receive->replies = 0;
     receive->error = 0;
     receive->transfer = Transfer();
@@ -373,6 +376,7 @@ void Engine::Impl::finish_receive(Incoming& receive, int error) noexcept {
     --multi->users;
     if (multi->used_up && multi->users == 0) {
       receive.ending.flags |= FI_MULTI_RECV;
+      receive.ending.wanted = true;  // always told: the program waits for its buffer
       incoming.give(multi);
     }
   }

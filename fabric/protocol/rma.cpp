@@ -97,6 +97,7 @@ void Engine::Impl::tell_remote(Peer& peer, Event event, const Header& header, vo
   }
   completion.length = length;
   completion.buffer = address;
+  completion.tag = header.tag;
   completion.source = &peer;
   sink.complete(completion);
 }
@@ -138,6 +139,7 @@ void Engine::Impl::on_write_request(Peer& peer, const Packet& packet) noexcept {
   receive->ending.told = true;
   receive->ending.event = Event::remote_write;
   receive->ending.flags = FI_RMA | FI_REMOTE_WRITE;
+  receive->ending.tag = header.tag;
   if ((header.flags & packet_data) != 0) {
     receive->ending.wanted = true;
     receive->ending.flags |= FI_REMOTE_CQ_DATA;

@@ -99,7 +99,12 @@ Connections::Connection* Connections::adopt(int socket, std::uint64_t* name) noe
 }
 
 void Connections::watch_process(std::uint64_t name, Connection& connection) noexcept {
-  if (connection.process >= 0) return;
+  // Once a peer: whichever connection ends, the others are looked at.
+  const auto watches = [&](const auto& entry) {
+    return entry.second.process >= 0 && entry.second.known && !entry.second.over &&
+           entry.second.address == connection.address;
+  };
+  if (std::any_of(connections_.begin(), connections_.end(), watches)) return;
   // Without one (no descriptor is left, an old kernel) the sockets alone tell.
   connection.process = os::peer_pidfd(connection.socket);
   if (connection.process < 0) return;

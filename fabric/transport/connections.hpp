@@ -91,7 +91,7 @@ class Connections : public control::Client {
     bool ours = false;      // we connected
     bool known = false;     // `address` is set
     bool told = false;      // the endpoint knows it: only it closes the socket
-    bool over = false;      // its end was reported
+    bool over = false;      // it has ended
     bool end_said = false;  // the peer has said good-bye
     Address address;
     pid_t pid = 0;
@@ -120,13 +120,14 @@ class Connections : public control::Client {
   void watch_process(std::uint64_t name, Connection& connection) noexcept;
   void accept_all() noexcept;
   void accept_without_descriptors() noexcept;
-  void read_packets(std::uint64_t name, Connection& connection) noexcept;
+  void read_packets(std::uint64_t name, Connection& connection, unsigned most) noexcept;
   // False: the connection ends.
   bool take(std::uint64_t name, Connection& connection, const Received& packet) noexcept;
   bool on_hello(std::uint64_t name, Connection& connection, const Received& packet) noexcept;
   bool on_arena(Connection& connection, const Received& packet) noexcept;
   void answer_monitor(const Connection& connection) noexcept;
   void end(std::uint64_t name, Connection& connection) noexcept;
+  void hear_out(const Address& peer) noexcept;
   void release(Connection& connection, bool say_end) noexcept;
   void arrive(Arrival&& arrival) noexcept;
   std::unordered_map<std::uint64_t, Connection>::iterator erase(

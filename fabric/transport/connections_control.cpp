@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/log.hpp"
 #include "base/os.hpp"
@@ -14,8 +15,9 @@ namespace {
 
 // Who connects and says nothing, or only asks for counters.
 constexpr unsigned max_strangers = 256;
-// Of one connection before the next gets its turn.
-constexpr unsigned packets_a_turn = 16;
+// Of one connection before the next gets its turn, and of one whose peer may have ended: more than
+// a socket's queue holds.
+constexpr unsigned packets_a_turn = 16, packets_at_the_end = 4096;
 constexpr int retry_ms = 1;
 
 }  // namespace
@@ -42,14 +44,14 @@ void Connections::ready(std::uint64_t watch) noexcept {
     const auto found = connections_.find(process->second);
     // What it said before it died is read first: the good-bye, if any.
     if (found != connections_.end()) {
-      read_packets(found->first, found->second);
+      read_packets(found->first, found->second, packets_at_the_end);
       const auto still = connections_.find(process->second);
       if (still != connections_.end()) end(still->first, still->second);
     }
     return;
   }
   const auto found = connections_.find(watch);
-  if (found != connections_.end()) read_packets(found->first, found->second);
+  if (found != connections_.end()) read_packets(found->first, found->second, packets_a_turn);
 }
 
 void Connections::accept_all() noexcept {
@@ -84,10 +86,10 @@ void Connections::accept_without_descriptors() noexcept {
   spare_ = os::event_fd();
 }
 
-void Connections::read_packets(std::uint64_t name, Connection& connection) noexcept {
+void Connections::read_packets(std::uint64_t name, Connection& connection, unsigned most) noexcept {
   if (connection.over) return;
   bool failed_once = false;
-  for (unsigned count = 0; count < packets_a_turn; ++count) {
+  for (unsigned count = 0; count < most; ++count) {
     Received packet;
     const ssize_t got = os::receive_packet(connection.socket, packet.bytes, sizeof packet.bytes,
                                            packet.fds, &packet.fd_count);
@@ -188,7 +190,21 @@ void Connections::report(MonitorReply* reply) const noexcept {
   }
 }
 
-// Every connection with the peer is over: of two, one may be noticed long before the other.
+// The peer may have begun to send over another connection before it ended this one: that comes
+// first, read or not, accepted or not.
+void Connections::hear_out(const Address& peer) noexcept {
+  accept_all();
+  std::vector<std::uint64_t> names;
+  for (const auto& [name, connection] : connections_) {
+    const bool may_be_its = !connection.known || connection.address == peer;
+    if (may_be_its && !connection.over) names.push_back(name);
+  }
+  for (const std::uint64_t name : names) {
+    const auto found = connections_.find(name);
+    if (found != connections_.end()) read_packets(name, found->second, packets_at_the_end);
+  }
+}
+
 void Connections::end(std::uint64_t name, Connection& connection) noexcept {
   if (!connection.told) {
     erase(connections_.find(name), false);
@@ -202,6 +218,7 @@ void Connections::end(std::uint64_t name, Connection& connection) noexcept {
     processes_.erase(connection.process_watch);
     connection.process_watch = 0;
   }
+  hear_out(connection.address);
   Arrival arrival;
   arrival.what = connection.end_said ? NetworkEvent::What::ended : NetworkEvent::What::died;
   arrival.address = connection.address;

@@ -1,15 +1,9 @@
-// Packets through a libfabric provider.
+// Buffers of a carrier.
 #include "fabric/transport/core_carrier.hpp"
-
-#include <rdma/fi_cm.h>
-#include <rdma/fi_eq.h>
-#include <rdma/fi_errno.h>
 
 #include <new>
 
-#include "base/log.hpp"
 #include "base/os.hpp"
-#include "fabric/transport/libfabric.hpp"
 
 namespace haul::fabric {
 
@@ -17,119 +11,38 @@ namespace {
 
 constexpr std::size_t small_bytes = 256;
 constexpr std::size_t small_count = 256, large_count = 64;  // of a slab
-constexpr std::size_t landing_bytes = std::size_t{1} << 20;
-constexpr std::size_t landing_count = 4;
-constexpr std::size_t queue_entries = 4096;
-
-template <class Object>
-void close(Object*& object) noexcept {
-  if (object != nullptr) fi_close(&object->fid);
-  object = nullptr;
-}
 
 }  // namespace
 
-int CoreCarrier::set_up(const fi_info& info) noexcept {
-  provider_ = info.fabric_attr->prov_name;
-  registers_ = (info.domain_attr->mr_mode & FI_MR_LOCAL) != 0;
-  const Libfabric& core = *libfabric();
-  info_ = core.dupinfo(&info);
-  if (info_ == nullptr) return -FI_ENOMEM;
-  int error = core.fabric(info_->fabric_attr, &fabric_, nullptr);
-  if (error == 0) error = fi_domain(fabric_, info_, &domain_, nullptr);
-  fi_cq_attr queue{};
-  queue.size = queue_entries;
-  queue.format = FI_CQ_FORMAT_DATA;
-  queue.wait_obj = FI_WAIT_NONE;
-  if (error == 0) error = fi_cq_open(domain_, &queue, &queue_, nullptr);
-  fi_av_attr addresses{};
-  addresses.type = FI_AV_UNSPEC;
-  if (error == 0) error = fi_av_open(domain_, &addresses, &addresses_, nullptr);
-  if (error == 0) error = fi_endpoint(domain_, info_, &endpoint_, nullptr);
-  if (error == 0) error = fi_ep_bind(endpoint_, &queue_->fid, FI_TRANSMIT | FI_RECV);
-  if (error == 0) error = fi_ep_bind(endpoint_, &addresses_->fid, 0);
-  // Where less than this is left, a landing is full. Before enable: libfabric 2 wants it so.
-  std::size_t room = packet_bytes;
-  if (error == 0) {
-    error = fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &room, sizeof room);
-  }
-  if (error == 0) error = fi_enable(endpoint_);
-  name_bytes_ = sizeof name_;
-  if (error == 0) error = fi_getname(&endpoint_->fid, name_, &name_bytes_);
-  if (error == 0 && !make_landings()) error = -FI_ENOMEM;
-  return error;
-}
-
 CoreCarrier::~CoreCarrier() {
-  close(endpoint_);
-  close(addresses_);
-  close(queue_);
-  for (Slab& slab : slabs_) {
-    close(slab.registration);
-    os::unmap(slab.memory, slab.bytes);
-  }
-  close(domain_);
-  close(fabric_);
-  if (info_ != nullptr) libfabric()->freeinfo(info_);
+  for (const Slab& slab : slabs_) os::unmap(slab.memory, slab.bytes);
 }
 
-int CoreCarrier::insert(const std::uint8_t* name, fi_addr_t* address) noexcept {
-  const int count = fi_av_insert(addresses_, name, 1, address, 0, nullptr);
-  if (count == 1) return 0;
-  return count < 0 ? count : -FI_EINVAL;
-}
-
-// ---- memory ----
-
-void* CoreCarrier::map(std::size_t bytes, Slab* slab) noexcept {
+bool CoreCarrier::map(std::size_t bytes, Slab* slab) noexcept {
   slab->memory = static_cast<std::byte*>(os::map_anonymous(bytes));
   slab->bytes = bytes;
-  if (slab->memory == nullptr || !registers_) return slab->memory;
-  const int error = fi_mr_reg(domain_, slab->memory, bytes, FI_SEND | FI_RECV, 0, slabs_.size(), 0,
-                              &slab->registration, nullptr);
-  if (error == 0) return slab->memory;
-  log(LogLevel::warning,
-      "%s cannot register %zu bytes of memory (%s); raise the limit of locked "
-      "memory (ulimit -l)",
-      provider_.c_str(), bytes, libfabric()->strerror(-error));
+  if (slab->memory == nullptr) return false;
+  if (register_slab(*slab)) return true;
   os::unmap(slab->memory, bytes);
-  return nullptr;
+  return false;
 }
 
-bool CoreCarrier::make_landings() noexcept {
+bool CoreCarrier::make_departures(std::size_t capacity, std::size_t count,
+                                  Departure** free_list) noexcept {
+  const std::size_t stride = Departure::headroom + capacity;
+  std::unique_ptr<Departure[]> departures(new (std::nothrow) Departure[count]);
   Slab slab;
-  if (map(landing_bytes * landing_count, &slab) == nullptr) return false;
-  landings_.resize(landing_count);
-  for (std::size_t i = 0; i < landing_count; ++i) {
-    Landing& landing = landings_[i];
-    landing.kind = CoreOperation::Kind::landing;
-    landing.data = slab.memory + i * landing_bytes;
-    landing.descriptor = slab.registration != nullptr ? fi_mr_desc(slab.registration) : nullptr;
-    post(landing);
-  }
-  slabs_.push_back(std::move(slab));
-  return true;
-}
-
-bool CoreCarrier::make_slab(std::size_t capacity, std::size_t count,
-                            Departure** free_list) noexcept {
-  Slab slab;
-  if (map(capacity * count, &slab) == nullptr) return false;
-  slab.departures.reset(new (std::nothrow) Departure[count]);
-  if (!slab.departures) {
-    close(slab.registration);
-    os::unmap(slab.memory, slab.bytes);
-    return false;
-  }
+  if (!departures || !map(stride * count, &slab)) return false;
   for (std::size_t i = 0; i < count; ++i) {
-    Departure& departure = slab.departures[i];
+    Departure& departure = departures[i];
     departure.kind = CoreOperation::Kind::departure;
-    departure.data = slab.memory + i * capacity;
+    departure.data = slab.memory + i * stride + Departure::headroom;
     departure.capacity = static_cast<std::uint32_t>(capacity);
-    departure.descriptor = slab.registration != nullptr ? fi_mr_desc(slab.registration) : nullptr;
+    departure.descriptor = slab.descriptor;
     departure.next = *free_list;
     *free_list = &departure;
   }
+  slab.departures = std::move(departures);
   slabs_.push_back(std::move(slab));
   return true;
 }
@@ -137,8 +50,8 @@ bool CoreCarrier::make_slab(std::size_t capacity, std::size_t count,
 Departure* CoreCarrier::take(std::size_t bytes) noexcept {
   const bool small = bytes <= small_bytes;
   Departure*& free_list = small ? free_small_ : free_large_;
-  if (free_list == nullptr && !make_slab(small ? small_bytes : packet_bytes,
-                                         small ? small_count : large_count, &free_list)) {
+  if (free_list == nullptr && !make_departures(small ? small_bytes : packet_bytes,
+                                               small ? small_count : large_count, &free_list)) {
     return nullptr;
   }
   Departure* departure = free_list;
@@ -153,81 +66,6 @@ void CoreCarrier::give(Departure& departure) noexcept {
   departure.peer = nullptr;
   departure.next = free_list;
   free_list = &departure;
-}
-
-// ---- packets ----
-
-int CoreCarrier::send(Departure& departure, fi_addr_t address) noexcept {
-  return static_cast<int>(fi_send(endpoint_, departure.data, departure.bytes, departure.descriptor,
-                                  address, &departure.words));
-}
-
-void CoreCarrier::post(Landing& landing) noexcept {
-  landing.full = false;
-  iovec piece{landing.data, landing_bytes};
-  fi_msg message{};
-  message.msg_iov = &piece;
-  message.desc = landing.descriptor != nullptr ? &landing.descriptor : nullptr;
-  message.iov_count = 1;
-  message.addr = FI_ADDR_UNSPEC;
-  message.context = &landing.words;
-  if (fi_recvmsg(endpoint_, &message, FI_MULTI_RECV) != 0) unposted_.push_back(&landing);
-}
-
-void CoreCarrier::let_go(Landing& landing) noexcept {
-  if (--landing.packets == 0 && landing.full) post(landing);
-}
-
-bool CoreCarrier::poll(User& user) noexcept {
-  constexpr std::size_t at_once = 32;
-  fi_cq_data_entry entries[at_once];
-  if (!unposted_.empty()) {
-    std::vector<Landing*> again;
-    again.swap(unposted_);
-    for (Landing* landing : again) post(*landing);
-  }
-  const ssize_t count = fi_cq_read(queue_, entries, at_once);
-  if (count == -FI_EAVAIL) return poll_error(user);
-  for (ssize_t i = 0; i < count; ++i) {
-    const fi_cq_data_entry& entry = entries[i];
-    auto* const operation = static_cast<CoreOperation*>(entry.op_context);
-    if (operation->kind == CoreOperation::Kind::departure) {
-      user.departed(static_cast<Departure&>(*operation), 0);
-      continue;
-    }
-    auto& landing = static_cast<Landing&>(*operation);
-    if ((entry.flags & FI_MULTI_RECV) != 0) landing.full = true;
-    if (entry.len != 0) {
-      ++landing.packets;
-      user.arrived(static_cast<const std::byte*>(entry.buf), entry.len, landing);
-    } else if (landing.full && landing.packets == 0) {
-      post(landing);
-    }
-  }
-  return count > 0;
-}
-
-bool CoreCarrier::poll_error(User& user) noexcept {
-  // Room for what libfabric 2 adds to it, though a provider opened by version 1.17 must not.
-  struct {
-    fi_cq_err_entry entry;
-    std::byte more[64];
-  } failure{};
-  if (fi_cq_readerr(queue_, &failure.entry, 0) != 1 || failure.entry.op_context == nullptr) {
-    return false;
-  }
-  auto* const operation = static_cast<CoreOperation*>(failure.entry.op_context);
-  if (operation->kind == CoreOperation::Kind::departure) {
-    user.departed(static_cast<Departure&>(*operation),
-                  failure.entry.err != 0 ? failure.entry.err : FI_EIO);
-    return true;
-  }
-  auto& landing = static_cast<Landing&>(*operation);
-  log(LogLevel::info, "%s could not receive a packet (%s); its sender is not known",
-      provider_.c_str(), libfabric()->strerror(failure.entry.err));
-  if ((failure.entry.flags & FI_MULTI_RECV) != 0) landing.full = true;
-  if (landing.full && landing.packets == 0) post(landing);
-  return true;
 }
 
 }  // namespace haul::fabric

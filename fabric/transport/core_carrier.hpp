@@ -1,12 +1,11 @@
-// An endpoint of a libfabric provider that carries packets as untagged messages: buffers to send
-// from, and large ones that many arriving packets share (FI_MULTI_RECV).
+// Who carries packets to other nodes: an endpoint of a libfabric provider (core_libfabric), or TCP
+// connections of our own (core_socket) where no provider can be had.
 //
-// Threads: not safe; the provider is opened for one thread at a time (FI_THREAD_DOMAIN).
+// Threads: not safe.
 #pragma once
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +20,7 @@ namespace haul::fabric {
 
 struct CorePeer;
 
-// What the provider gives back with a completion: its own words first, as FI_CONTEXT2 wants it.
+// What libfabric gives back with a completion: its own words first, as FI_CONTEXT2 wants it.
 struct CoreOperation {
   fi_context2 words;
   enum class Kind : std::uint8_t { departure, landing } kind;
@@ -29,12 +28,13 @@ struct CoreOperation {
 
 // A packet to be sent, or on its way.
 struct Departure : CoreOperation {
+  static constexpr std::size_t headroom = 64;  // the carrier's own, before `data`
   std::byte* data = nullptr;
   void* descriptor = nullptr;
   std::uint32_t capacity = 0, bytes = 0;
-  CorePeer* peer = nullptr;  // nullptr: it has been dropped meanwhile
+  CorePeer* peer = nullptr;
   bool bulk = false, control = false;
-  Departure* next = nullptr;  // of a free list, or of the peer's waiting ones
+  Departure* next = nullptr;  // of a list: free, waiting for the carrier, or gone
 };
 
 // Memory into which packets come; it is used anew when the last of them has been let go.
@@ -42,30 +42,32 @@ struct Landing : CoreOperation {
   std::byte* data = nullptr;
   void* descriptor = nullptr;
   std::uint32_t packets = 0;  // not yet let go
-  bool full = false;          // the provider puts nothing more into it
+  bool full = false;          // nothing more is put into it
 };
 
 class CoreCarrier {
  public:
   static constexpr std::size_t packet_bytes = 16384;  // the most that tcp and verbs send at once
   static constexpr std::size_t name_capacity = 128;
+  static constexpr const char* socket_name = "socket";  // the carrier without a provider
 
   // What is told by poll().
   class User {
    public:
     virtual void departed(Departure& departure, int error) noexcept = 0;  // FI_E*, positive
-    virtual void arrived(const std::byte* data, std::size_t bytes, Landing& landing) noexcept = 0;
+    virtual void arrived(CoreCarrier& carrier, const std::byte* data, std::size_t bytes,
+                         Landing& landing) noexcept = 0;
 
    protected:
     ~User() = default;
   };
 
-  // The providers that HAUL_FABRIC_CORE allows and that are there, the best first.
+  // The carriers that HAUL_FABRIC_CORE allows and that are there, the best first.
   static std::vector<std::string> available(const char* knob) noexcept;
   // `local`: the address by which other nodes are reached, which selects the interface.
   static Expected<std::unique_ptr<CoreCarrier>> open(const char* provider,
                                                      const os::InetAddress& local) noexcept;
-  ~CoreCarrier();
+  virtual ~CoreCarrier();
   CoreCarrier(const CoreCarrier&) = delete;
   CoreCarrier& operator=(const CoreCarrier&) = delete;
 
@@ -73,47 +75,42 @@ class CoreCarrier {
   const std::uint8_t* name() const noexcept { return name_; }
   std::size_t name_bytes() const noexcept { return name_bytes_; }
 
-  // 0 or -FI_E*.
-  int insert(const std::uint8_t* name, fi_addr_t* address) noexcept;
+  // Who has this name; `bytes` of it are the peer's, up to name_capacity zeros. 0 or -FI_E*.
+  virtual int insert(const std::uint8_t* name, std::size_t bytes, fi_addr_t* address) noexcept = 0;
+  // 0: departed() follows. -FI_EAGAIN: not now. Else -FI_E*.
+  virtual int send(Departure& departure, fi_addr_t address) noexcept = 0;
+  // True if anything happened.
+  virtual bool poll(User& user) noexcept = 0;
+  // A packet of arrived() is no longer needed.
+  virtual void let_go(Landing& landing) noexcept = 0;
 
-  // nullptr without memory.
+  // A buffer for a packet; nullptr without memory.
   Departure* take(std::size_t bytes) noexcept;
   void give(Departure& departure) noexcept;
-  // 0: departed() follows. -FI_EAGAIN: not now. Else -FI_E*.
-  int send(Departure& departure, fi_addr_t address) noexcept;
-  // True if anything happened.
-  bool poll(User& user) noexcept;
-  // A packet of arrived() is no longer needed.
-  void let_go(Landing& landing) noexcept;
 
- private:
+ protected:
+  // Mapped memory, and what the provider calls it.
   struct Slab {
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
     fid_mr* registration = nullptr;
+    void* descriptor = nullptr;
     std::unique_ptr<Departure[]> departures;
   };
   CoreCarrier() noexcept = default;
-  int set_up(const fi_info& info) noexcept;
-  bool make_landings() noexcept;
-  bool make_slab(std::size_t capacity, std::size_t count, Departure** free_list) noexcept;
-  void* map(std::size_t bytes, Slab* slab) noexcept;
-  void post(Landing& landing) noexcept;
-  bool poll_error(User& user) noexcept;
+  // False, and nothing is mapped, where there is no memory.
+  bool map(std::size_t bytes, Slab* slab) noexcept;
+  // Makes a slab known to the provider; false if it cannot.
+  virtual bool register_slab(Slab&) noexcept { return true; }
 
   std::string provider_;
   std::uint8_t name_[name_capacity] = {};
   std::size_t name_bytes_ = 0;
-  bool registers_ = false;
-  fi_info* info_ = nullptr;
-  fid_fabric* fabric_ = nullptr;
-  fid_domain* domain_ = nullptr;
-  fid_cq* queue_ = nullptr;
-  fid_av* addresses_ = nullptr;
-  fid_ep* endpoint_ = nullptr;
   std::vector<Slab> slabs_;
-  std::vector<Landing> landings_;
-  std::vector<Landing*> unposted_;  // the provider had no room for them
+
+ private:
+  bool make_departures(std::size_t capacity, std::size_t count, Departure** free_list) noexcept;
+
   Departure* free_small_ = nullptr;
   Departure* free_large_ = nullptr;
 };

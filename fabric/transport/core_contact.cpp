@@ -106,43 +106,52 @@ bool TheCoreNetwork::welcome(std::unique_ptr<CoreLink>& link, const LinkMessage&
     return false;
   }
   os::InetAddress local;
-  bool opened = false;
+  CoreCarrier* carrier = nullptr;
   if (link->own_address(&local)) {
-    for (const char* name = offer.providers; *name != '\0' && !opened;
+    for (const char* name = offer.providers; *name != '\0' && carrier == nullptr;
          name += std::strlen(name) + 1) {
-      opened = open_carrier(name, local);
+      carrier = carrier_of(name, local);
     }
   }
-  if (!opened) {
+  if (carrier == nullptr) {
     log(LogLevel::warning,
-        "a peer on another node wants to talk by %s%s, which cannot be used here; set "
-        "HAUL_FABRIC_CORE to the same provider on all nodes",
-        offer.providers[0] != '\0' ? offer.providers : "no provider",
-        offer.providers[std::strlen(offer.providers) + 1] != '\0' ? " and others" : "");
+        "a peer on another node wants to talk by %s, which cannot be used here; unset "
+        "HAUL_FABRIC_CORE on all nodes, or set it to the same provider",
+        offer.providers[0] != '\0' ? offer.providers : "no provider");
     refuse(*link, offer, FI_ENOSYS);
     return false;
   }
   CorePeer& peer = peer_of(offer.from);
   peer.incoming = std::move(link);
   LinkMessage answer = message(LinkMessage::Kind::answer, &peer);
-  std::memcpy(answer.providers, carrier_->provider().c_str(), carrier_->provider().size());
-  answer.name_bytes = static_cast<std::uint32_t>(carrier_->name_bytes());
-  std::memcpy(answer.name, carrier_->name(), carrier_->name_bytes());
+  std::memcpy(answer.providers, carrier->provider().c_str(), carrier->provider().size());
+  answer.name_bytes = static_cast<std::uint32_t>(carrier->name_bytes());
+  std::memcpy(answer.name, carrier->name(), carrier->name_bytes());
   peer.incoming->say(answer);
   return true;
 }
 
-bool TheCoreNetwork::open_carrier(const char* provider, const os::InetAddress& local) noexcept {
-  if (carrier_) return carrier_->provider() == provider;
-  const std::vector<std::string> allowed = CoreCarrier::available(provider_.c_str());
-  if (std::find(allowed.begin(), allowed.end(), provider) == allowed.end()) return false;
+std::vector<std::string> TheCoreNetwork::available() const noexcept {
+  return CoreCarrier::available(provider_.c_str());
+}
+
+// Opens it unless it is open. nullptr: it is not allowed or not there.
+CoreCarrier* TheCoreNetwork::carrier_of(const char* provider,
+                                        const os::InetAddress& local) noexcept {
+  for (const auto& carrier : carriers_) {
+    if (carrier->provider() == provider) return carrier.get();
+  }
+  const std::vector<std::string> allowed = available();
+  const auto found = std::find(allowed.begin(), allowed.end(), provider);
+  if (found == allowed.end()) return nullptr;
   Expected<std::unique_ptr<CoreCarrier>> carrier = CoreCarrier::open(provider, local);
   if (!carrier) {
-    log(LogLevel::warning, "%s", carrier.error().sentence);
-    return false;
+    const bool is_last = found + 1 == allowed.end();
+    log(is_last ? LogLevel::warning : LogLevel::info, "%s", carrier.error().sentence);
+    return nullptr;
   }
-  carrier_ = std::move(*carrier);
-  return true;
+  carriers_.push_back(std::move(*carrier));
+  return carriers_.back().get();
 }
 
 // ---- to whom we connect ----
@@ -211,23 +220,17 @@ bool TheCoreNetwork::make_offer(CorePeer& peer, const CorePeer::Attempt& attempt
   peer.outgoing = std::make_unique<CoreLink>(attempt.fd);
   peer.places.addresses[attempt.place] = peer.places.addresses[--peer.places.count];
   LinkMessage offer = message(LinkMessage::Kind::offer, &peer);
-  std::vector<std::string> names;
-  if (carrier_) {
-    names.push_back(carrier_->provider());
-  } else {
-    names = CoreCarrier::available(provider_.c_str());
-  }
   std::size_t used = 0;
-  for (const std::string& name : names) {
+  for (const std::string& name : available()) {
     if (used + name.size() + 2 > sizeof offer.providers) continue;
     std::memcpy(offer.providers + used, name.c_str(), name.size() + 1);
     used += name.size() + 1;
   }
   if (used == 0) {
     log(LogLevel::error,
-        "no libfabric provider can carry messages to other nodes (HAUL_FABRIC_CORE=%s); let "
-        "FI_PROVIDER_PATH name a directory that has librxm-fi.so and libtcp-fi.so beside "
-        "libhaul-fi.so, as Intel MPI wants it, or install them in libfabric",
+        "no libfabric provider %s can carry messages to other nodes here; unset HAUL_FABRIC_CORE "
+        "on "
+        "all nodes, or set it to one that fi_info lists",
         provider_.c_str());
     return false;
   }
@@ -247,24 +250,31 @@ void TheCoreNetwork::take_answer(CorePeer& peer, const LinkMessage& answer) noex
   fi_addr_t address = FI_ADDR_UNSPEC;
   int error = static_cast<int>(std::min<std::uint32_t>(answer.status, FI_ERRNO_MAX));
   if (error == 0 && !(answer.from == peer.address)) error = FI_EADDRNOTAVAIL;
-  if (error == 0 &&
-      (!peer.outgoing->own_address(&local) || !open_carrier(answer.providers, local))) {
-    error = FI_ENOSYS;
+  CoreCarrier* carrier = nullptr;
+  if (error == 0 && peer.outgoing->own_address(&local)) {
+    carrier = carrier_of(answer.providers, local);
   }
+  if (error == 0 && carrier == nullptr) error = FI_ENOSYS;
   if (error == 0) {
     std::uint8_t name[CoreCarrier::name_capacity] = {};
     static_assert(sizeof name == sizeof answer.name);
     std::memcpy(name, answer.name, answer.name_bytes);
-    error = -carrier_->insert(name, &address);
+    error = -carrier->insert(name, answer.name_bytes, &address);
   }
-  if (error != 0) {
+  if (error == FI_EADDRNOTAVAIL) {
+    log(LogLevel::warning,
+        "a peer on another node is not at the addresses that it has named; give its node one that "
+        "no other node has, or set HAUL_FABRIC_CORE=off there");
+  } else if (error != 0) {
     log(LogLevel::warning,
         "a peer on another node refuses to talk (%s); HAUL_FABRIC_CORE must allow the same "
         "provider on all nodes, and its log may say more",
         describe_errno(error));
+  }
+  if (error != 0) {
     return give_up(peer, error);
   }
-  peer.outbox.open(*carrier_, address);
+  peer.outbox.open(*carrier, address);
   set_state(peer, CorePeer::State::connected);
   tell(NetworkEvent::What::connected, peer, 0);
 }

@@ -32,8 +32,7 @@ void CoreInbox::add(CoreCarrier& carrier, const std::byte* data, std::size_t byt
     return;
   }
   ++peer->queued;
-  carrier_ = &carrier;
-  arrivals_.push_back({data, bytes, &landing, peer});
+  arrivals_.push_back({&carrier, data, bytes, &landing, peer});
   filled_.store(1, std::memory_order_relaxed);
 }
 
@@ -71,7 +70,7 @@ void CoreInbox::let_go_first() noexcept {
   arrivals_.pop_front();
   --arrival.peer->queued;
   if (arrivals_.empty()) filled_.store(0, std::memory_order_relaxed);
-  carrier_->let_go(*arrival.landing);
+  arrival.carrier->let_go(*arrival.landing);
 }
 
 void CoreInbox::clear() noexcept {

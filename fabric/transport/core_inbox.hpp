@@ -34,6 +34,7 @@ class CoreInbox final : public Inbox {
 
  private:
   struct Arrival {
+    CoreCarrier* carrier;
     const std::byte* data;
     std::size_t bytes;
     Landing* landing;
@@ -42,7 +43,6 @@ class CoreInbox final : public Inbox {
   void let_go_first() noexcept;
 
   CoreDirectory& directory_;
-  CoreCarrier* carrier_ = nullptr;  // the one that has brought them all
   std::atomic<std::uint64_t> filled_{0};
   std::deque<Arrival> arrivals_;
 };

@@ -6,7 +6,10 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/os.hpp"
+#include "fabric/transport/libfabric.hpp"
 
 namespace haul::fabric {
 
@@ -120,11 +123,20 @@ void TheCoreNetwork::drop(const Address& address) noexcept {
 void TheCoreNetwork::departed(Departure& departure, int error) noexcept {
   CorePeer& peer = *departure.peer;
   peer.outbox.departed(departure);
-  if (error != 0) begin_leaving(peer, FI_ECONNRESET);
+  if (error != 0) fail(peer, error);
 }
 
-void TheCoreNetwork::arrived(const std::byte* data, std::size_t bytes, Landing& landing) noexcept {
-  inbox_.add(*carrier_, data, bytes, landing);
+void TheCoreNetwork::fail(CorePeer& peer, int error) noexcept {
+  if (!peer.leaving && peer.state < CorePeer::State::gone) {
+    log(LogLevel::info, "a packet to another node could not be sent (%s)",
+        libfabric() != nullptr ? libfabric()->strerror(error) : describe_errno(error));
+  }
+  begin_leaving(peer, FI_ECONNRESET);
+}
+
+void TheCoreNetwork::arrived(CoreCarrier& carrier, const std::byte* data, std::size_t bytes,
+                             Landing& landing) noexcept {
+  inbox_.add(carrier, data, bytes, landing);
 }
 
 bool TheCoreNetwork::push_waiting() noexcept {
@@ -133,27 +145,29 @@ bool TheCoreNetwork::push_waiting() noexcept {
     if (!peer->outbox.waiting() || peer->leaving) continue;
     const int error = peer->outbox.push();
     if (error == 0) moved = true;
-    if (error != 0 && error != -FI_EAGAIN) begin_leaving(*peer, FI_ECONNRESET);
+    if (error != 0 && error != -FI_EAGAIN) fail(*peer, -error);
   }
   return moved;
 }
 
-void TheCoreNetwork::poll_carrier() noexcept {
-  const std::uint64_t start = ticks();
-  if (start < next_poll_) return;
-  bool active = carrier_->poll(*this);
-  active |= push_waiting();
-  vain_polls_ = active ? 0 : vain_polls_ + 1;
+bool TheCoreNetwork::poll_once() noexcept {
+  bool active = false;
+  for (const auto& carrier : carriers_) active |= carrier->poll(*this);
+  return active | push_waiting();
+}
+
+void TheCoreNetwork::poll(std::uint64_t now) noexcept {
+  vain_polls_ = poll_once() ? 0 : vain_polls_ + 1;
   if (vain_polls_ < vain_polls_allowed) return;
   const std::uint64_t end = ticks();
-  next_poll_ = end + std::min((end - start) * pause_per_poll, longest_poll_pause);
+  next_poll_ = end + std::min((end - now) * pause_per_poll, longest_poll_pause);
 }
 
 void TheCoreNetwork::turn() noexcept {
   if (forked_) return;
-  if (carrier_) poll_carrier();
-  if (!carrier_ && !is_shaking_hands() && ++idle_turns_ % idle_turns_skipped != 0) return;
+  if (carriers_.empty() && !is_shaking_hands() && ++idle_turns_ % idle_turns_skipped != 0) return;
   const std::uint64_t now = ticks();
+  if (!carriers_.empty() && now >= next_poll_) poll(now);
   if (now < next_link_turn_) return;
   turn_links();
   if (!leaving_.empty()) settle(now_ns());
@@ -162,7 +176,7 @@ void TheCoreNetwork::turn() noexcept {
 
 // What has been committed leaves; what comes meanwhile is for nobody.
 void TheCoreNetwork::flush() noexcept {
-  if (!carrier_) return;
+  if (carriers_.empty()) return;
   const std::uint64_t end = now_ns() + flush_ns;
   const auto is_done = [this] {
     return std::all_of(order_.begin(), order_.end(), [](const CorePeer* peer) {
@@ -170,7 +184,7 @@ void TheCoreNetwork::flush() noexcept {
     });
   };
   while (!is_done() && now_ns() < end) {
-    if (!carrier_->poll(*this) && !push_waiting()) os::yield();
+    if (!poll_once()) os::yield();
     inbox_.clear();
     turn_links();
   }
@@ -188,7 +202,8 @@ void TheCoreNetwork::forked() noexcept {
     for (const CorePeer::Attempt& attempt : peer->attempts) os::close_fd(attempt.fd);
   }
   // Its sockets are the parent's: closing them properly would end the parent's connections.
-  static_cast<void>(carrier_.release());
+  for (auto& carrier : carriers_) static_cast<void>(carrier.release());
+  carriers_.clear();
 }
 
 }  // namespace haul::fabric

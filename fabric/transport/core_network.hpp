@@ -1,5 +1,5 @@
-// The core network of one endpoint: its peers on other nodes, the links to them, and the provider
-// that carries packets once there is somebody to talk to. See core.hpp.
+// The core network of one endpoint: its peers on other nodes, the links to them, and who carries
+// packets once there is somebody to talk to. See core.hpp.
 #pragma once
 
 #include <atomic>
@@ -65,9 +65,12 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
 
   // ---- packets (core_network.cpp) ----
   void departed(Departure& departure, int error) noexcept override;
-  void arrived(const std::byte* data, std::size_t bytes, Landing& landing) noexcept override;
+  void arrived(CoreCarrier& carrier, const std::byte* data, std::size_t bytes,
+               Landing& landing) noexcept override;
+  void fail(CorePeer& peer, int error) noexcept;
   bool push_waiting() noexcept;
-  void poll_carrier() noexcept;
+  bool poll_once() noexcept;
+  void poll(std::uint64_t now) noexcept;
   void flush() noexcept;
 
   // ---- links (core_contact.cpp) ----
@@ -85,7 +88,8 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
   void hear(CorePeer& peer) noexcept;
   void hear(CorePeer& peer, std::unique_ptr<CoreLink>& link) noexcept;
   void say_bye(CorePeer& peer) noexcept;
-  bool open_carrier(const char* provider, const os::InetAddress& local) noexcept;
+  CoreCarrier* carrier_of(const char* provider, const os::InetAddress& local) noexcept;
+  std::vector<std::string> available() const noexcept;
   LinkMessage message(LinkMessage::Kind kind, const CorePeer* to) const noexcept;
   void set_state(CorePeer& peer, CorePeer::State state) noexcept;
 
@@ -100,7 +104,7 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
   std::atomic<bool> has_peers_{false};
   NoMover mover_;
   CoreInbox inbox_;
-  std::unique_ptr<CoreCarrier> carrier_;
+  std::vector<std::unique_ptr<CoreCarrier>> carriers_;  // one, unless nodes differ
   std::deque<NetworkEvent> events_;
   std::unordered_map<Id, std::unique_ptr<CorePeer>, HashId> peers_;
   std::vector<CorePeer*> order_;    // peers with a link, or to be connected

@@ -1,13 +1,13 @@
-// Which libfabric providers can carry packets, and the endpoint of one of them.
+// Which carriers there are, and how one is opened.
 #include <arpa/inet.h>
 #include <rdma/fi_errno.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "base/log.hpp"
-#include "fabric/transport/core_carrier.hpp"
+#include "fabric/transport/core_libfabric.hpp"
+#include "fabric/transport/core_socket.hpp"
 #include "fabric/transport/libfabric.hpp"
 
 namespace haul::fabric {
@@ -69,6 +69,7 @@ bool lies_at(const fi_info& info, const os::InetAddress& local) noexcept {
 std::vector<std::string> CoreCarrier::available(const char* knob) noexcept {
   std::vector<std::string> names;
   const bool any = std::strcmp(knob, "auto") == 0;
+  if (std::strcmp(knob, socket_name) == 0) return {socket_name};
   for (const char* known : known_providers) {
     const char* const wanted = any ? known : knob;
     const Infos infos = look_for(wanted);
@@ -79,11 +80,13 @@ std::vector<std::string> CoreCarrier::available(const char* knob) noexcept {
     }
     if (!any) break;
   }
+  if (any) names.emplace_back(socket_name);
   return names;
 }
 
 Expected<std::unique_ptr<CoreCarrier>> CoreCarrier::open(const char* provider,
                                                          const os::InetAddress& local) noexcept {
+  if (std::strcmp(provider, socket_name) == 0) return SocketCarrier::open(local);
   const Infos infos = look_for(provider);
   const fi_info* chosen = nullptr;
   for (const fi_info* info = infos.get(); info != nullptr; info = info->next) {
@@ -100,15 +103,7 @@ Expected<std::unique_ptr<CoreCarrier>> CoreCarrier::open(const char* provider,
                       "lists, the same on all nodes",
                       provider);
   }
-  std::unique_ptr<CoreCarrier> carrier(new (std::nothrow) CoreCarrier);
-  const int error = carrier ? carrier->set_up(*chosen) : -FI_ENOMEM;
-  if (error != 0) {
-    return make_error(Code::io, 0,
-                      "the libfabric provider %s cannot be opened (%s); set FI_LOG_LEVEL=warn to "
-                      "see why, or HAUL_FABRIC_CORE to another one on all nodes",
-                      provider, libfabric()->strerror(-error));
-  }
-  return carrier;
+  return LibfabricCarrier::open(*chosen);
 }
 
 }  // namespace haul::fabric

@@ -75,7 +75,7 @@ fi
 # ---- help and version, everywhere
 expect_status 0 'haul 0.' --version
 expect_status 0 'HAUL_MOVER_SPIN_US' --help
-for command in demo info tune explain bench serve top clean completion man; do
+for command in demo info tune explain bench run serve top clean completion man; do
   expect_status 0 'HAUL_PLAN_INLINE_BYTES' "$command" --help
   expect_status 0 "Usage: haul $command" "$command" --help
 done
@@ -125,6 +125,7 @@ if command -v taskset > /dev/null; then
   cpu=$(taskset -pc $$ | sed 's/.*: *//; s/[-,].*//')
   timeout 120 taskset -c "$cpu" "$haul" demo > "$work/out" 2> "$work/err" || failed "demo on one CPU: $(cat "$work/err")"
   grep -q 'No CPU is free' "$work/out" || failed 'demo on one CPU does not say so'
+  grep -q 'Left out: ' "$work/out" || failed 'demo on one CPU does not say that messages are left out'
 fi
 
 # ---- tune and clean: what one stores the other removes, and nothing else
@@ -163,7 +164,7 @@ for shell in zsh fish; do
     $shell -n "$work/completion.$shell" || failed "$shell completion does not parse"
   fi
 done
-expect_status 0 'wrote 12 pages' man --out "$work/man"
+expect_status 0 'wrote 13 pages' man --out "$work/man"
 for page in "$work"/man/*; do
   if command -v groff > /dev/null; then
     warnings=$(groff -man -Tutf8 -ww -z "$page" 2>&1)

@@ -48,6 +48,14 @@ export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1
 for file in lib/libhaul.so.0 lib/libhaul.so include/haul/haul.h include/haul/haul.hpp share/doc/haul/LICENSE; do
   [ -e "$usr/$file" ] || fail "$file was not installed"
 done
+if [ -e "$E2E_BUILD/lib/libhaul-fi.so" ]; then
+  [ -e "$usr/lib/libhaul-fi.so" ] || fail "lib/libhaul-fi.so was not installed"
+  env -u LD_LIBRARY_PATH ldd "$usr/lib/libhaul-fi.so" | grep -q "libhaul.so.0 => $usr/lib/" || fail "the provider finds another libhaul.so.0"
+  if [ -n "${E2E_HAUL:-}" ]; then
+    env -u LD_LIBRARY_PATH "$usr/bin/haul" info | grep -qF "$usr/lib/libhaul-fi.so" ||
+      fail "the installed haul does not find its provider"
+  fi
+fi
 version=$(sed -n 's/^#define HAUL_VERSION_[A-Z]* \([0-9]*\)$/\1/p' "$usr/include/haul/haul.h" | paste -sd.)
 [ "$(pkg-config --modversion haul)" = "$version" ] || fail "haul.pc and haul.h name different versions"
 if [ -n "${E2E_HAUL:-}" ]; then

@@ -35,6 +35,7 @@ TEST(Death, EverythingThatNamesThePeerFailsAndTheRestGoesOn) {
   char word[8] = {};
   ASSERT_EQ(world[0].receive(&world[1], word, 8, 4, &last), 0);
   ASSERT_EQ(world[1].send(world[0], "bye", 4, 4, nullptr, 0), 0);
+  world[1].engine.progress();
   world.kill(1);
   world[0].engine.progress();
   EXPECT_EQ(world[0].take(&last).error, 0);
@@ -50,6 +51,22 @@ TEST(Death, EverythingThatNamesThePeerFailsAndTheRestGoesOn) {
   world[0].engine.progress();
   EXPECT_EQ(world[0].take(&any).error, FI_ECONNRESET);  // nobody is left
   EXPECT_EQ(world[0].take(&from_alive).error, FI_ECONNRESET);
+}
+
+// News of a peer's end that come while its packets are read: answering it is the first contact.
+TEST(Death, WhileItsLastPacketsAreHeard) {
+  World world(2);
+  std::vector<std::byte> data(20 * kib), got(20 * kib);
+  int received = 0;
+  ASSERT_EQ(world[1].receive(nullptr, got.data(), got.size(), 1, &received), 0);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 1, nullptr), 0);
+  }
+  world.kill(0);
+  world[1].engine.progress();
+  EXPECT_EQ(world[1].take(&received).error, FI_ECONNRESET);
+  EXPECT_TRUE(world[1].network.dropped);
+  world.settle();
 }
 
 // At every step of a large message.

@@ -8,7 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -19,6 +20,7 @@
 #include "base/inet.hpp"
 #include "base/os.hpp"
 #include "base/sealed.hpp"
+#include "fabric/transport/core_carrier.hpp"
 #include "fabric/transport/core_wire.hpp"
 
 using namespace haul;
@@ -28,12 +30,6 @@ namespace {
 
 // A test that waits longer has failed.
 constexpr std::uint64_t patience_ns = 30'000'000'000;
-
-// HAUL_TEST_CORE: another provider.
-const char* tested_provider() {
-  const char* const set = getenv("HAUL_TEST_CORE");
-  return set != nullptr ? set : "tcp;ofi_rxm";
-}
 
 bool has_libfabric() {
   static void* const library = dlopen("libfabric.so.1", RTLD_NOW);
@@ -48,7 +44,7 @@ struct Side {
   Outbox* outbox = nullptr;
   std::vector<NetworkEvent> ends;  // refused, ended, died
 
-  explicit Side(const char* core = tested_provider()) {
+  explicit Side(const char* core) {
     os::random_bytes(address.id, sizeof address.id);
     address.host = 1;
     Error error;
@@ -122,21 +118,23 @@ void receive(Side& side, const Address& from, std::uint64_t& next, std::size_t l
     ASSERT_EQ(packet.header.tag, next);
     const std::vector<std::byte> payload = payload_of(next, largest);
     ASSERT_EQ(packet.header.payload, payload.size());
-    ASSERT_EQ(0, std::memcmp(packet.payload, payload.data(), payload.size()));
+    ASSERT_TRUE(std::equal(payload.begin(), payload.end(), packet.payload));
     side.inbox->release();
     ++next;
   }
 }
 
-class CoreNetworkTest : public testing::Test {
+// Each test runs on every carrier that is here: GetParam().
+class CoreNetworkTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (!has_libfabric()) GTEST_SKIP() << "libfabric.so.1 is not installed";
+    if (CoreCarrier::available(GetParam()).empty()) GTEST_SKIP() << "libfabric does not have it";
   }
 };
 
-TEST_F(CoreNetworkTest, PacketsOfAllSizesArriveOnceInOrderBothWays) {
-  Side a, b;
+TEST_P(CoreNetworkTest, PacketsOfAllSizesArriveOnceInOrderBothWays) {
+  Side a(GetParam()), b(GetParam());
   ASSERT_TRUE(connect(a, b));
   ASSERT_TRUE(connect(b, a));
   EXPECT_TRUE(a.outbox->off_node);
@@ -155,8 +153,8 @@ TEST_F(CoreNetworkTest, PacketsOfAllSizesArriveOnceInOrderBothWays) {
   EXPECT_TRUE(b.ends.empty());
 }
 
-TEST_F(CoreNetworkTest, APeerThatDoesNotReadHoldsBoundedRoomAndLosesNothing) {
-  Side a, b, c;
+TEST_P(CoreNetworkTest, APeerThatDoesNotReadHoldsBoundedRoomAndLosesNothing) {
+  Side a(GetParam()), b(GetParam()), c(GetParam());
   ASSERT_TRUE(connect(a, b));
   Outbox* const to_b = a.outbox;
   a.outbox = nullptr;
@@ -182,9 +180,9 @@ TEST_F(CoreNetworkTest, APeerThatDoesNotReadHoldsBoundedRoomAndLosesNothing) {
   }));
 }
 
-TEST_F(CoreNetworkTest, WhatWasCommittedArrivesBeforeTheEnd) {
-  auto a = std::make_unique<Side>();
-  Side b;
+TEST_P(CoreNetworkTest, WhatWasCommittedArrivesBeforeTheEnd) {
+  auto a = std::make_unique<Side>(GetParam());
+  Side b(GetParam());
   ASSERT_TRUE(connect(*a, b));
   const std::size_t largest = a->outbox->eager_bytes;
   std::uint64_t sent = 0, got = 0;
@@ -206,13 +204,13 @@ TEST_F(CoreNetworkTest, WhatWasCommittedArrivesBeforeTheEnd) {
   EXPECT_TRUE(b.ends[0].address == address);
 }
 
-TEST_F(CoreNetworkTest, AKilledPeerHasDiedForWhoSentAndForWhoOnlyReceived) {
+TEST_P(CoreNetworkTest, AKilledPeerHasDiedForWhoSentAndForWhoOnlyReceived) {
   for (const bool we_connect : {true, false}) {
     int sockets[2];
     ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
     const pid_t child = fork();
     if (child == 0) {
-      Side side;
+      Side side(GetParam());
       Address other;
       if (write(sockets[1], &side.address, sizeof other) != sizeof other ||
           read(sockets[1], &other, sizeof other) != sizeof other) {
@@ -222,7 +220,7 @@ TEST_F(CoreNetworkTest, AKilledPeerHasDiedForWhoSentAndForWhoOnlyReceived) {
       for (;;) side.turn();
     }
     close(sockets[1]);
-    Side side;
+    Side side(GetParam());
     Address other;
     EXPECT_EQ(ssize_t{sizeof other}, read(sockets[0], &other, sizeof other));
     EXPECT_EQ(ssize_t{sizeof other}, write(sockets[0], &side.address, sizeof other));
@@ -239,8 +237,8 @@ TEST_F(CoreNetworkTest, AKilledPeerHasDiedForWhoSentAndForWhoOnlyReceived) {
   }
 }
 
-TEST_F(CoreNetworkTest, ADroppedPeerHearsTheEndAndItsPacketsAreForgotten) {
-  Side a, b;
+TEST_P(CoreNetworkTest, ADroppedPeerHearsTheEndAndItsPacketsAreForgotten) {
+  Side a(GetParam()), b(GetParam());
   ASSERT_TRUE(connect(a, b));
   ASSERT_TRUE(connect(b, a));
   ASSERT_TRUE(send(*a.outbox, 0));
@@ -253,11 +251,11 @@ TEST_F(CoreNetworkTest, ADroppedPeerHearsTheEndAndItsPacketsAreForgotten) {
   EXPECT_TRUE(b.ends.empty());
 }
 
-TEST_F(CoreNetworkTest, NobodyThereIsRefused) {
-  Side a;
+TEST_P(CoreNetworkTest, NobodyThereIsRefused) {
+  Side a(GetParam());
   Address gone;
   {
-    const Side b;
+    const Side b(GetParam());
     gone = b.address;
   }
   a.network->connect(gone);
@@ -266,8 +264,8 @@ TEST_F(CoreNetworkTest, NobodyThereIsRefused) {
   EXPECT_NE(a.ends[0].error, 0);
 }
 
-TEST_F(CoreNetworkTest, AnotherEndpointAtTheSamePlaceIsRefused) {
-  Side a, b;
+TEST_P(CoreNetworkTest, AnotherEndpointAtTheSamePlaceIsRefused) {
+  Side a(GetParam()), b(GetParam());
   Address impostor = b.address;
   impostor.id[0] ^= 1;
   a.network->connect(impostor);
@@ -276,8 +274,8 @@ TEST_F(CoreNetworkTest, AnotherEndpointAtTheSamePlaceIsRefused) {
   EXPECT_FALSE(b.network->has_peers());
 }
 
-TEST_F(CoreNetworkTest, NoCommonProviderIsRefused) {
-  Side a, b("no such provider");
+TEST_P(CoreNetworkTest, NoCommonProviderIsRefused) {
+  Side a(GetParam()), b("no such provider");
   a.network->connect(b.address);
   ASSERT_TRUE(turn_until({&a, &b}, [&] { return !a.ends.empty(); }));
   EXPECT_EQ(a.ends[0].what, NetworkEvent::What::refused);
@@ -286,8 +284,8 @@ TEST_F(CoreNetworkTest, NoCommonProviderIsRefused) {
   EXPECT_EQ(b.ends[0].what, NetworkEvent::What::refused);
 }
 
-TEST_F(CoreNetworkTest, AnEndpointOfOneNodeIsRefused) {
-  Side a;
+TEST_P(CoreNetworkTest, AnEndpointOfOneNodeIsRefused) {
+  Side a(GetParam());
   Address local = a.address;
   local.id[0] ^= 1;
   local.core_bytes = 0;
@@ -296,8 +294,8 @@ TEST_F(CoreNetworkTest, AnEndpointOfOneNodeIsRefused) {
   EXPECT_EQ(a.ends[0].what, NetworkEvent::What::refused);
 }
 
-TEST_F(CoreNetworkTest, GarbageOnALinkHarmsNobody) {
-  Side a, b;
+TEST_P(CoreNetworkTest, GarbageOnALinkHarmsNobody) {
+  Side a(GetParam()), b(GetParam());
   CorePlaces places;
   ASSERT_TRUE(read_places(b.address, &places));
   std::mt19937_64 random(4);
@@ -324,8 +322,8 @@ TEST_F(CoreNetworkTest, GarbageOnALinkHarmsNobody) {
   EXPECT_TRUE(b.ends.empty());
 }
 
-TEST_F(CoreNetworkTest, AChildOfForkTouchesNothingOfItsParents) {
-  Side a, b;
+TEST_P(CoreNetworkTest, AChildOfForkTouchesNothingOfItsParents) {
+  Side a(GetParam()), b(GetParam());
   ASSERT_TRUE(connect(a, b));
   const std::size_t largest = a.outbox->eager_bytes;
   std::uint64_t sent = 0, got = 0;
@@ -356,36 +354,32 @@ TEST_F(CoreNetworkTest, AChildOfForkTouchesNothingOfItsParents) {
   EXPECT_TRUE(b.ends.empty());
 }
 
-TEST(CorePlaces, SurviveTheAddress) {
-  CorePlaces places;
-  places.port = 40000;
-  places.count = 3;
-  places.addresses[0].bytes[0] = 10;
-  places.addresses[1].six = true;
-  places.addresses[1].bytes[15] = 7;
-  places.addresses[2].bytes[0] = 11;
-  Address address;
-  write_places(places, &address);
-  CorePlaces back;
-  ASSERT_TRUE(read_places(address, &back));
-  EXPECT_EQ(back.port, places.port);
-  ASSERT_EQ(back.count, 3u);
-  EXPECT_EQ(back.addresses[0], places.addresses[0]);
-  EXPECT_EQ(back.addresses[1], places.addresses[2]);
-  EXPECT_EQ(back.addresses[2], places.addresses[1]);
+std::string title_of(const testing::TestParamInfo<const char*>& info) {
+  std::string title = info.param;
+  for (char& letter : title) letter = isalnum(static_cast<unsigned char>(letter)) ? letter : '_';
+  return title;
 }
+INSTANTIATE_TEST_SUITE_P(Carriers, CoreNetworkTest,
+                         testing::Values("tcp;ofi_rxm", "tcp", CoreCarrier::socket_name), title_of);
 
-TEST(CorePlaces, OfHostileAddressesStayWithinThem) {
-  std::mt19937_64 random(5);
-  for (int i = 0; i < 100000; ++i) {
-    Address address;
-    for (std::uint8_t& byte : address.core) byte = static_cast<std::uint8_t>(random());
-    address.core_bytes = static_cast<std::uint8_t>(random());
-    CorePlaces places;
-    if (!read_places(address, &places)) continue;
-    EXPECT_LE(address.core_bytes, Address::core_capacity);
-    EXPECT_GE(places.count, 1u);
-    EXPECT_LE(places.count, CorePlaces::capacity);
+TEST(CoreNetworks, OfDifferentNodesAgreeOnAnyCarrierThatBothHave) {
+  if (!has_libfabric()) GTEST_SKIP() << "libfabric.so.1 is not installed";
+  const std::vector<std::string> all = CoreCarrier::available("auto");
+  ASSERT_EQ(all.back(), CoreCarrier::socket_name);
+  Side any("auto");
+  for (const std::string& name : all) {
+    Side picky(name.c_str());
+    any.outbox = nullptr;
+    ASSERT_TRUE(connect(any, picky)) << name;
+    ASSERT_TRUE(connect(picky, any)) << name;
+    std::uint64_t sent = 0, got = 0;
+    ASSERT_TRUE(turn_until({&any, &picky}, [&] {
+      if (sent < 50 && send(*any.outbox, sent)) ++sent;
+      receive(picky, any.address, got, any.outbox->eager_bytes);
+      return HasFatalFailure() || got == 50;
+    })) << name;
+    // The end of one is not the end of the next.
+    any.network->drop(picky.address);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
+#include <sys/mman.h>
 
 #include <cstring>
 #include <deque>
@@ -26,8 +27,18 @@ struct Reachability {
   unsigned fail_after = ~0u;  // starts that succeed before all fail
 };
 
+// Mapped, so that pages which a test does not touch cost nothing.
+struct Unmap {
+  void operator()(Segment* segment) const { munmap(static_cast<void*>(segment), segment_bytes); }
+};
+inline Segment* map_segment() {
+  void* memory = mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return static_cast<Segment*>(memory);
+}
+
 struct Channel {
-  std::unique_ptr<Segment> segment = std::make_unique<Segment>();
+  std::unique_ptr<Segment, Unmap> segment{map_segment()};
   std::unique_ptr<RingOutbox> outbox;
   std::unique_ptr<RingInbox> inbox;
 };
@@ -61,7 +72,9 @@ class TestNetwork final : public Network, public Mover {
     events.pop_front();
     return true;
   }
-  void drop(const Address&) noexcept override {}
+  // As a real one, it takes the memory of what is dropped away.
+  void drop(const Address& address_of_peer) noexcept override;
+  bool dropped = false;
   void turn() noexcept override {}
   Mover& mover() noexcept override { return *this; }
 
@@ -108,7 +121,7 @@ class Node final : public Sink, public Regions {
 
   TestNetwork network;
   std::vector<Completion> completions;
-  std::vector<std::byte> region = std::vector<std::byte>(std::size_t{1} << 20);
+  std::vector<std::byte> region = std::vector<std::byte>(std::size_t{600} << 10);
   std::uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
   bool full = false;
   Engine engine;
@@ -218,6 +231,15 @@ inline void TestNetwork::connect(const Address& to) noexcept {
   opened.address = address;
   opened.inbox = channel.inbox.get();
   world_.of(to).network.tell(opened);
+}
+
+inline void TestNetwork::drop(const Address& peer) noexcept {
+  dropped = true;
+  auto& inbound = world_.of(peer).network.outbound;
+  const auto found = inbound.find(address.id[0]);
+  if (found != inbound.end()) found->second.inbox.reset();
+  const auto own = outbound.find(peer.id[0]);
+  if (own != outbound.end()) own->second.outbox.reset();
 }
 
 inline std::atomic<std::uint64_t>* TestNetwork::claim(Peer& peer, bool sender,

@@ -2,11 +2,15 @@
 // processes that end with a verdict.
 #pragma once
 
+#include <dirent.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -78,6 +82,25 @@ inline std::unique_ptr<Peer> peer_at(const Address& address) {
   return peer;
 }
 
+// Waits until the process's other threads sleep: a sanitizer's allocator is not whole in a child
+// that was forked while another thread was in it.
+inline void await_quiet_threads() {
+  eventually([] {
+    DIR* tasks = opendir("/proc/self/task");
+    bool quiet = tasks != nullptr;
+    while (const dirent* task = quiet ? readdir(tasks) : nullptr) {
+      char path[64], text[256];
+      std::snprintf(path, sizeof path, "/proc/self/task/%.16s/stat", task->d_name);
+      if (task->d_name[0] == '.' || std::atoi(task->d_name) == os::thread_id()) continue;
+      const bool known = os::read_file(path, text, sizeof text) > 0;
+      const char* state = known ? std::strrchr(text, ')') : nullptr;
+      quiet = state == nullptr || state[2] == 'S';
+    }
+    if (tasks != nullptr) closedir(tasks);
+    return quiet;
+  });
+}
+
 // A child of fork with a pipe each way. The body's answer is its exit status; it runs no exit
 // handlers.
 class Child {
@@ -85,10 +108,11 @@ class Child {
   template <class Body>
   explicit Child(Body body) {
     if (pipe(to_) != 0 || pipe(from_) != 0) return;
+    await_quiet_threads();
     pid_ = fork();
     if (pid_ != 0) return;
     // Should the test die, so does this.
-    alarm(60);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     _exit(body(*this) ? 0 : 1);
   }
   ~Child() {
@@ -124,6 +148,21 @@ class Child {
  private:
   int to_[2] = {-1, -1}, from_[2] = {-1, -1};
   pid_t pid_ = -1;
+};
+
+// ThreadSanitizer starts no thread in a child of a process that has several.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool children_start_threads = false;
+#else
+inline constexpr bool children_start_threads = true;
+#endif
+
+// Tests whose child processes open networks.
+class LocalProcesses : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!children_start_threads) GTEST_SKIP() << "not under ThreadSanitizer";
+  }
 };
 
 // A network that has opened both ways with another one's.

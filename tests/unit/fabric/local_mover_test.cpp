@@ -108,15 +108,15 @@ void pull_and_push(bool in_arena) {
   EXPECT_TRUE(child.succeeded());
 }
 
-TEST(LocalMover, CopiesThroughTheMappedArena) {
+TEST_F(LocalProcesses, CopiesThroughTheMappedArena) {
   pull_and_push(true);
 }
 
-TEST(LocalMover, CopiesByTheKernel) {
+TEST_F(LocalProcesses, CopiesByTheKernel) {
   pull_and_push(false);
 }
 
-TEST(LocalMover, ArenaThatIsMadeLaterIsReachedToo) {
+TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
   const auto a = open_local();
   Child child([&](Child& self) {
     const auto network = open_local();
@@ -200,7 +200,7 @@ bool forbid_process_memory() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-TEST(LocalMover, RefusedKernelWayIsNotOffered) {
+TEST_F(LocalProcesses, RefusedKernelWayIsNotOffered) {
   const auto a = open_local();
   Child child([&](Child& self) {
     if (!forbid_process_memory()) return false;

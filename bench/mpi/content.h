@@ -1,0 +1,17 @@
+// What messages hold: words that depend on who sent which piece when, so that a byte of another
+// message, of an older one or at another place is noticed.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// The seed of one piece: `stamp` tells messages of the same piece apart.
+uint64_t seed_of(int rank, int piece, uint64_t stamp);
+
+void fill(unsigned char* at, size_t bytes, uint64_t seed);
+// The first wrong byte, or `bytes`.
+size_t first_wrong(const unsigned char* at, size_t bytes, uint64_t seed);
+
+// The same for the first and the last word alone: cheap, for messages within a timed batch.
+void fill_ends(unsigned char* at, size_t bytes, uint64_t seed);
+size_t first_wrong_end(const unsigned char* at, size_t bytes, uint64_t seed);

@@ -1,0 +1,62 @@
+#include "cli/fabric_paths.hpp"
+
+#include <fmt/format.h>
+
+#include "bench/units.hpp"
+#include "fabric/protocol/packet.hpp"
+#include "fabric/transport/huge_pages.hpp"
+#include "fabric/transport/ring.hpp"
+
+namespace haul::cli {
+
+using bench::show_bytes;
+
+Abilities Abilities::of(const fabric::MonitorReply::PeerPaths& peer) {
+  return {peer.ring != 0, peer.mapped != 0, peer.cma != 0, peer.core != 0, peer.why};
+}
+
+std::vector<PathRow> paths_with(const Abilities& abilities) {
+  if (!abilities.ring) {
+    if (!abilities.core) return {};
+    return {{"all", "any", "core",
+             "the peer is on another node: a libfabric core provider carries it"}};
+  }
+  const std::string inlined = show_bytes(fabric::inline_capacity);
+  const std::string eager = show_bytes(fabric::ring_eager_bytes);
+  std::vector<PathRow> rows = {
+      {"to " + inlined, "any", "inline", "the bytes fit in the packet's own cache line"},
+      {"to " + eager, "any", "eager", "one packet in the ring, sent before it is asked for"}};
+  const std::string above = "above " + eager;
+  if (abilities.mapped) {
+    rows.push_back({above, "haul_alloc()", "mapped",
+                    "both can map it: one copy in user space, and each side copies a share where "
+                    "both buffers lie there"});
+  }
+  if (abilities.cma) {
+    rows.push_back(
+        {"from " + show_bytes(fabric::HugePages::smallest_bytes), "huge pages", "cma",
+         fmt::format("the kernel copies it once; private buffers from {} on are moved to "
+                     "huge pages at their use number {}",
+                     show_bytes(fabric::HugePages::collapse_bytes),
+                     fabric::HugePages::uses_before_collapse)});
+  }
+  rows.push_back({above, "other", "ring",
+                  abilities.cma ? "through shared cells: the kernel copies pages of 4 KiB more "
+                                  "slowly than two copies there take"
+                                : "through shared cells, piece by piece"});
+  return rows;
+}
+
+std::string ability_names(const Abilities& abilities) {
+  std::string names;
+  auto name = [&names](bool able, const char* path) {
+    if (able) names += (names.empty() ? "" : ", ") + std::string(path);
+  };
+  name(abilities.ring, "ring");
+  name(abilities.mapped, "mapped");
+  name(abilities.cma, "cma");
+  name(abilities.core, "core");
+  return names.empty() ? "none" : names;
+}
+
+}  // namespace haul::cli

@@ -1,0 +1,28 @@
+// Which path a message of each size takes between two processes, and why.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fabric/transport/monitor.hpp"
+
+namespace haul::cli {
+
+// What two processes can do for each other.
+struct Abilities {
+  bool ring = false, mapped = false, cma = false, core = false;
+  std::string why;  // what is missing and why; "" if nothing is
+
+  static Abilities of(const fabric::MonitorReply::PeerPaths& peer);
+  bool operator==(const Abilities&) const = default;
+};
+
+struct PathRow {
+  std::string sizes, memory, path, why;
+};
+std::vector<PathRow> paths_with(const Abilities& abilities);
+
+// "ring, mapped, cma".
+std::string ability_names(const Abilities& abilities);
+
+}  // namespace haul::cli

@@ -1,0 +1,64 @@
+// Packets over TCP connections of our own: for where libfabric has no provider that can be opened,
+// as under Intel MPI with FI_PROVIDER_PATH set, or where FI_PROVIDER hides them. Each direction
+// between two endpoints is a connection; a packet is its length and its bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fabric/transport/core_carrier.hpp"
+
+namespace haul::fabric {
+
+class SocketCarrier final : public CoreCarrier {
+ public:
+  static Expected<std::unique_ptr<CoreCarrier>> open(const os::InetAddress& local) noexcept;
+  ~SocketCarrier() override;
+
+  int insert(const std::uint8_t* name, std::size_t bytes, fi_addr_t* address) noexcept override;
+  int send(Departure& departure, fi_addr_t address) noexcept override;
+  bool poll(User& user) noexcept override;
+  void let_go(Landing& landing) noexcept override;
+
+ private:
+  // The name: where to connect.
+  struct Name {
+    os::InetAddress address;
+    std::uint16_t port = 0;
+  };
+  struct Outgoing {
+    int fd = -1;
+    bool connected = false;
+    int error = 0;                 // -FI_E*, once it has failed
+    Departure* current = nullptr;  // partly sent
+    std::size_t sent = 0;          // of it, with its length
+  };
+  struct Incoming {
+    int fd = -1;
+    Landing* landing = nullptr;  // being filled
+    std::size_t filled = 0, parsed = 0;
+  };
+  SocketCarrier() noexcept = default;
+  int set_up(const os::InetAddress& local) noexcept;
+  bool push(Outgoing& outgoing) noexcept;
+  bool accept() noexcept;
+  bool receive(Incoming& incoming, User& user) noexcept;
+  bool make_room(Incoming& incoming) noexcept;
+  bool parse(Incoming& incoming, User& user) noexcept;
+  void end(Incoming& incoming) noexcept;
+  Landing* take_landing() noexcept;
+
+  int listener_ = -1;
+  int epoll_ = -1;  // the listener and what comes in
+  std::vector<std::unique_ptr<Outgoing>> outgoing_;
+  std::vector<Outgoing*> stuck_;  // with a current packet
+  std::vector<std::unique_ptr<Incoming>> incoming_;
+  std::vector<std::unique_ptr<Landing>> landings_;
+  std::vector<Landing*> free_landings_;
+  Departure* gone_ = nullptr;  // sent, or failed; departed() is still to be called
+  Departure** last_gone_ = &gone_;
+  void finish(Departure& departure, int error) noexcept;
+};
+
+}  // namespace haul::fabric

@@ -1,0 +1,237 @@
+#!/usr/bin/env bash
+# haul run --mpi, haul explain --mpi and what haul info and haul top say of messages, from outside:
+# with stand-ins for the launchers (what is recognised, what is set), then with every MPI that is here.
+set -u
+[ -n "${E2E_HAUL:-}" ] || { echo "skipped: this build has no command haul"; exit 77; }
+haul=$E2E_HAUL
+provider=$(dirname "$(readlink -f "$E2E_LIBRARY")")/libhaul-fi.so
+
+work=$(mktemp -d)
+running=''
+cleanup() {
+  [ -z "$running" ] || kill "$running" 2> /dev/null
+  rm -rf "$work"
+}
+trap cleanup EXIT
+export HAUL_PEERS_DIR=${HAUL_PEERS_DIR:-${XDG_CACHE_HOME:-${HOME:-$work}/.cache}/haul/peers}
+export XDG_CACHE_HOME=$work/cache HAUL_TUNE_BACKGROUND=off HAUL_SERVICE_SOCKET=$work/none.sock
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+unset FI_PROVIDER FI_PROVIDER_PATH I_MPI_FABRICS HAUL_LOG_LEVEL SLURM_JOB_ID PBS_JOBID LSB_JOBID PE_HOSTFILE
+failures=0
+
+failed() {
+  echo "FAILED: $1"
+  failures=$((failures + 1))
+}
+
+# expect STATUS TEXT COMMAND...: haul's exit status, and a text in what it prints. An error is one line.
+expect() {
+  local status=$1 text=$2
+  shift 2
+  timeout 120 "$haul" "$@" > "$work/out" 2> "$work/err"
+  local found=$?
+  [ $found = "$status" ] || failed "haul $*: exit status $found instead of $status: $(tail -3 "$work/err")"
+  if [ "$status" = 2 ] && [ "$(grep -c . "$work/err")" != 1 ]; then failed "haul $*: not one line: $(cat "$work/err")"; fi
+  grep -qF -- "$text" "$work/out" "$work/err" || failed "haul $*: says no '$text': $(cat "$work/err" "$work/out")"
+}
+says() { grep -qxF -- "$1" "$work/out" || failed "the setup lacks '$1': $(cat "$work/out")"; }
+
+# ---- usage
+expect 2 'say how to run' run
+expect 2 'say how to run' run -- mpirun -np 2 true
+expect 2 'name a command' run --mpi
+expect 2 "no program 'no-such-launcher'" run --mpi -- no-such-launcher -np 2 true
+expect 2 'is no MPI launcher' run --mpi -- true
+expect 2 'add that' explain --pid 1
+expect 2 '--pid' explain --mpi --pid many
+expect 2 'excludes' explain --mpi --size 1M
+expect 1 'has no endpoint' explain --mpi --pid $$
+# Other programs of this user may be running on haul.
+grep -q "@haul-fabric.$(id -u)[.]" /proc/net/unix || expect 1 'sends messages by haul' top --count 1
+
+# ---- this machine
+expect 0 'ring' explain --mpi
+expect 0 '"paths"' explain --mpi --json
+expect 0 'Messages' info
+
+if [ ! -e "$provider" ]; then
+  mkdir "$work/bin"
+  printf '#!/bin/sh\necho "mpirun (Open MPI) 4.1.4"\n' > "$work/bin/mpirun"
+  chmod +x "$work/bin/mpirun"
+  expect 1 'libfabric-dev' run --mpi -- "$work/bin/mpirun" true
+  [ $failures = 0 ] || exit 1
+  echo "skipped: this build has no provider; install libfabric-dev and build again"
+  exit 77
+fi
+
+# ---- recognition and setup, with stand-ins that say what launchers say
+stand_in() { # NAME TEXT [OMPI_INFO]
+  mkdir -p "$work/$1"
+  printf '#!/bin/sh\ncat << END\n%s\nEND\n' "$2" > "$work/$1/mpirun"
+  printf '#!/bin/sh\necho "%s"\n' "${3:-mca:mtl:ofi:version}" > "$work/$1/ompi_info"
+  chmod +x "$work/$1/mpirun" "$work/$1/ompi_info"
+}
+stand_in ompi4 'mpirun (Open MPI) 4.0.7'
+stand_in debian 'mpirun.openmpi (OpenRTE) 4.1.4'
+stand_in ompi5 'mpirun (Open MPI) 5.1.0'
+stand_in mpich "HYDRA build details:
+    Version:                                 4.2.1
+    Configure options:                       --with-device=ch4:ofi"
+stand_in intel 'Intel(R) MPI Library for Linux* OS, Version 2021.9 Build 20230307 (id: d82b3071db)'
+setup() { expect 0 'FI_PROVIDER_PATH=' run --mpi --dry-run -- "$@"; }
+directory=$(dirname "$provider")
+for name in ompi4 debian; do
+  setup "$work/$name/mpirun" -np 2 ./a
+  says "  OMPI_MCA_pml=cm \\"
+  says "  OMPI_MCA_mtl_ofi_provider_include=haul \\"
+  says "  FI_PROVIDER_PATH=$directory \\"
+  says "  $work/$name/mpirun -np 2 ./a"
+done
+setup "$work/ompi5/mpirun" --hostfile hosts './a program' -- --x
+says "  OMPI_MCA_opal_common_ofi_provider_include=haul \\"
+grep -q -- "-x FI_PROVIDER_PATH .*--hostfile hosts './a program' -- --x\$" "$work/out" ||
+  failed "other hosts are not told: $(cat "$work/out")"
+FI_PROVIDER_PATH=/elsewhere setup "$work/mpich/mpirun" -n 2 ./a '[1,2]'
+says "  FI_PROVIDER=haul \\"
+says "  MPIR_CVAR_NOLOCAL=1 \\"
+says "  FI_PROVIDER_PATH=$directory:/elsewhere \\"
+says "  $work/mpich/mpirun -n 2 ./a '[1,2]'"
+FI_PROVIDER_PATH=/elsewhere PATH=$work/intel:$PATH setup mpirun -n 2 ./a
+says "  I_MPI_FABRICS=ofi \\"
+says "  FI_PROVIDER_PATH=$directory \\"
+says "  mpirun -n 2 ./a"
+# Also without the two dashes.
+expect 0 'I_MPI_FABRICS=ofi' run --mpi --dry-run "$work/intel/mpirun" -n 2 ./a
+expect 2 'keeps haul out' run --mpi -- "$work/ompi4/mpirun" --mca pml ob1 -np 2 ./a
+expect 2 'keeps haul out' run --mpi -- "$work/mpich/mpirun" -genv FI_PROVIDER tcp -n 2 ./a
+stand_in old 'mpirun (Open MPI) 3.1.3'
+expect 2 'too old' run --mpi -- "$work/old/mpirun" ./a
+stand_in older 'Intel(R) MPI Library for Linux* OS, Version 2018 Update 4 Build 20180823'
+expect 2 'too old' run --mpi -- "$work/older/mpirun" ./a
+stand_in ucx "HYDRA build details:
+    Version:                                 4.0.2
+    Configure options:                       --with-device=ch4:ucx"
+expect 1 'ch4:ucx' run --mpi -- "$work/ucx/mpirun" ./a
+stand_in bare 'mpirun (Open MPI) 4.1.4' 'mca:mtl:psm2:version'
+expect 1 'without libfabric' run --mpi -- "$work/bare/mpirun" ./a
+[ "$(PATH=$work/bare:$PATH "$haul" info | grep -c 'not ready: Open MPI 4.1.4')" = 1 ] ||
+  failed 'info does not say that an MPI lacks libfabric'
+
+# ---- the MPIs that are here
+cat > "$work/rounds.c" << 'END'
+/* Ranks send round a ring, messages of each size, and check them. With a second argument they then
+   wait until that file is gone. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank, ranks;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int most = 1 << 20, right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
+  char *out = malloc(most), *in = malloc(most);
+  for (int bytes = 1; bytes <= most; bytes *= 4) {
+    memset(out, rank + bytes % 251, bytes);
+    MPI_Sendrecv(out, bytes, MPI_CHAR, right, 7, in, bytes, MPI_CHAR, left, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < bytes; i++)
+      if (in[i] != (char)(left + bytes % 251)) MPI_Abort(MPI_COMM_WORLD, 9);
+  }
+  if (argc > 1) {
+    FILE* file = rank == 0 ? fopen(argv[1], "w") : NULL;
+    if (rank == 0 && file == NULL) MPI_Abort(MPI_COMM_WORLD, 3);
+    if (file != NULL) { fprintf(file, "%d\n", (int)getpid()); fclose(file); }
+    MPI_Barrier(MPI_COMM_WORLD);
+    do {
+      int flag;
+      MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+      usleep(10000);
+    } while (access(argv[1], F_OK) == 0);
+  }
+  MPI_Finalize();
+  if (rank == 0) printf("rounds are complete\n");
+  return 0;
+}
+END
+
+until_true() {
+  for _ in $(seq 300); do "$@" && return 0; sleep 0.1; done
+  return 1
+}
+has_line() { [ -s "$1" ]; }
+gone() { ! pgrep -f "$1" > /dev/null; }
+
+count=0
+"$haul" info --json > "$work/info.json" || failed 'info --json'
+launchers=$(python3 -c '
+import json, sys
+for mpi in json.load(open(sys.argv[1]))["messages"]["mpis"]:
+    if mpi["ready"]: print(mpi["launcher"])' "$work/info.json" 2> /dev/null)
+for launcher in $launchers; do
+  bin=$(dirname "$launcher")
+  program=$work/rounds$count
+  for compiler in "$bin/haul-mpicc" "$bin/mpicc${launcher#"${launcher%.openmpi}"}" "$bin/mpicc"; do
+    [ -x "$compiler" ] && "$compiler" "$work/rounds.c" -o "$program" 2> /dev/null && break
+  done
+  [ -x "$program" ] || { echo "left out: nothing compiles for $launcher"; continue; }
+  count=$((count + 1))
+  spread=''
+  case $("$launcher" --version 2>&1) in
+    *'(Open MPI) 5'*) spread='--map-by :OVERSUBSCRIBE --bind-to none' ;;
+    *'Open MPI'* | *OpenRTE*) spread='--oversubscribe --bind-to none' ;;
+  esac
+  # shellcheck disable=SC2086 # words
+  command=("$launcher" $spread -n 2 "$program")
+  expect 0 'rounds are complete' run --mpi -- "${command[@]}"
+  expect 0 'message size' run --mpi --report --strict --json "$work/report.json" -- "${command[@]}"
+  python3 - "$work/report.json" << 'END' || failed "$launcher: the report is wrong: $(cat "$work/report.json")"
+import json, sys
+d = json.load(open(sys.argv[1]))
+sizes = {s["from_bytes"]: s["messages"] for s in d["sizes"]}
+assert d["exit_status"] == 0 and d["endpoints"] >= 2 and d["incomplete_endpoints"] == 0, d
+assert all(sizes.get(4 ** i, 0) >= 2 for i in range(4, 11)), sizes
+assert d["bytes"] >= 2 * sum(4 ** i for i in range(11)), d["bytes"]
+assert sum(p["messages"] for p in d["paths"]) == d["messages"] == sum(sizes.values())
+assert d["received_messages"] == d["messages"], d
+assert any(p["ring"] for p in d["pairs"]), d["pairs"]
+END
+  expect 0 'ring' explain --mpi -- "${command[@]}"
+  expect 1 'no rank' run --mpi --strict -- "$launcher" -n 1 true
+  # shellcheck disable=SC2086
+  timeout 60 "$haul" run --mpi --report -- "$launcher" $spread -n 2 "$program" /no/such/dir/file > "$work/out" 2>&1 &&
+    failed "$launcher: a failing program's status is lost"
+
+  # While it runs.
+  rm -f "$work/waits"
+  "$haul" run --mpi --report -- "${command[@]}" "$work/waits" > "$work/out" 2> "$work/err" &
+  running=$!
+  if until_true has_line "$work/waits"; then
+    pid=$(cat "$work/waits")
+    timeout 20 "$haul" top --count 2 --interval 0.1 > "$work/top" 2>&1 || failed "$launcher: top: $(cat "$work/top")"
+    grep -q "^ *$pid " "$work/top" || failed "$launcher: top does not show $pid: $(cat "$work/top")"
+    timeout 20 "$haul" explain --mpi --pid "$pid" > "$work/pairs" 2>&1 || failed "$launcher: explain: $(cat "$work/pairs")"
+    grep -q 'eager' "$work/pairs" || failed "$launcher: explain --pid shows no path: $(cat "$work/pairs")"
+    rm "$work/waits"
+    wait "$running" || failed "$launcher: the job ends with $?: $(cat "$work/err")"
+    grep -q 'endpoints sent' "$work/err" || failed "$launcher: no report: $(cat "$work/err")"
+  else
+    failed "$launcher: the job does not begin: $(cat "$work/err")"
+    kill "$running" 2> /dev/null
+  fi
+
+  # A signal ends all of it. (Intel's mpirun is a script that does not pass it on.)
+  rm -f "$work/waits"
+  [ ! -x "$bin/mpiexec.hydra" ] || command[0]=$bin/mpiexec.hydra
+  "$haul" run --mpi --report -- "${command[@]}" "$work/waits" > "$work/out" 2> "$work/err" &
+  running=$!
+  until_true has_line "$work/waits" || failed "$launcher: the job does not begin again"
+  kill -TERM "$running"
+  wait "$running"
+  [ $? != 0 ] || failed "$launcher: a job that was ended counts as good"
+  running=''
+  until_true gone "$program" || failed "$launcher: ranks survive: $(pgrep -af "$program")"
+done
+[ $failures = 0 ] || exit 1
+echo "all passed, with $count MPIs"

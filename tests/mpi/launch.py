@@ -1,0 +1,157 @@
+"""Runs one MPI job within a time limit, reads what the test program says, and leaves no process behind."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+
+# Launchers that are told to stop clean up after themselves, given the time.
+STOP_GRACE_S = 3
+# Daemons of launchers end a moment after the launcher.
+END_GRACE_S = 2
+# Variables that would change what an MPI does. FI_LOG_* are for whoever looks for a fault.
+FOREIGN = ("OMPI_", "PMIX_", "PRTE_", "MPIR_", "I_MPI_", "FI_", "HYDRA_", "UCX_", "HAUL_TEST_")
+
+
+class Outcome:
+    """bad_case: the first case that failed, crashed or hung; None if all went well. message: how."""
+
+    def __init__(self, output, exit_code, timed_out, left_over):
+        self.skipped = {}
+        self.bad_case = None
+        self.message = ""
+        running = "(start)"
+        finished = False
+        for line in output.splitlines():
+            verb, _, rest = line.partition(" ")
+            case, _, detail = rest.partition(": ")
+            if verb == "begin":
+                running = rest
+            elif verb == "ok" and case == running:
+                running = "(finalize)"
+            elif verb == "skip":
+                self.skipped[case] = detail
+                running = "(finalize)"
+            elif verb == "FAIL" and self.bad_case is None:
+                self.bad_case, self.message = case, detail
+            elif verb == "passed":
+                finished = True
+        if self.bad_case is not None:
+            return
+        if timed_out:
+            self.bad_case, self.message = running, "does not end"
+        elif exit_code != 0 or not finished:
+            self.bad_case, self.message = running, f"exit code {exit_code}: {last_words(output)}"
+        elif left_over:
+            self.bad_case, self.message = "(end)", f"{left_over} processes are left behind"
+
+
+def last_words(output):
+    """What is most likely to say why: lines that are not the program's own."""
+    own = ("begin ", "ok ", "skip ", "passed ", "---", "===")
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith(own)]
+    return " / ".join(lines[-6:])[:700]
+
+
+class Launcher:
+    def __init__(self, scratch):
+        self.scratch = scratch
+        self.base = {name: value for name, value in os.environ.items()
+                     if not name.startswith(FOREIGN) or name.startswith("FI_LOG_")}
+
+    def run(self, command, additions, limit_s):
+        mark = f"HAUL_TEST_RUN={uuid.uuid4()}"
+        environment = dict(self.base, TMPDIR=str(self.scratch), **additions)
+        environment.update([mark.split("=", 1)])
+        timed_out = False
+        shared_before = shared_files()
+        # A file, not a pipe: a process that is left behind must not keep this one waiting for its end.
+        with tempfile.TemporaryFile(dir=self.scratch) as output:
+            job = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                job.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                timed_out = True
+                os.killpg(job.pid, signal.SIGTERM)
+                try:
+                    job.wait(STOP_GRACE_S)
+                except subprocess.TimeoutExpired:
+                    os.killpg(job.pid, signal.SIGKILL)
+                    job.wait()
+            except BaseException:
+                os.killpg(job.pid, signal.SIGKILL)
+                kill_marked(mark, 0)
+                raise
+            left_over = kill_marked(mark, END_GRACE_S)
+            output.seek(0)
+            text = output.read().decode(errors="replace")
+        outcome = Outcome(text, job.returncode, timed_out, left_over)
+        # An MPI whose ranks were killed does not remove what it had made.
+        if outcome.bad_case is not None:
+            remove_unused(shared_files() - shared_before)
+        return outcome
+
+
+def belongs_to_me(entry):
+    try:
+        return entry.stat(follow_symlinks=False).st_uid == os.getuid()
+    except OSError:
+        return False  # it has just been removed
+
+
+def shared_files():
+    """This user's files of shared memory."""
+    with os.scandir("/dev/shm") as entries:
+        return {entry.path for entry in entries if belongs_to_me(entry)}
+
+
+def remove_unused(files):
+    """Removes those that no living process has open or mapped: other jobs may have made some of them."""
+    used = set()
+    for name in os.listdir("/proc") if files else []:
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/maps", encoding="utf-8", errors="replace") as maps:
+                used.update(line.split(maxsplit=5)[5].rstrip("\n") for line in maps if "/dev/shm/" in line)
+            used.update(os.readlink(entry.path) for entry in os.scandir(f"/proc/{name}/fd"))
+        except OSError:
+            continue  # gone, or another user's
+    for file in files - used:
+        try:
+            os.unlink(file)
+        except OSError:
+            continue  # its owner has just removed it
+
+
+def marked(mark):
+    """The living processes whose environment has the mark: those of one job, wherever they went."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if mark.encode() in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            continue  # gone, or another user's
+    return found
+
+
+def kill_marked(mark, grace_s):
+    """Waits for the job's processes to end, kills what is left, and returns how many that were."""
+    until = time.monotonic() + grace_s
+    left = marked(mark)
+    while left and time.monotonic() < until:
+        time.sleep(0.05)
+        left = marked(mark)
+    for process in left:
+        try:
+            os.kill(process, signal.SIGKILL)
+        except OSError:
+            continue  # it has just ended
+    return len(left)
