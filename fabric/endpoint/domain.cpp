@@ -19,9 +19,14 @@ namespace haul::fabric {
 
 namespace {
 
-// With FI_THREAD_DOMAIN the program itself lets one thread at a time use what belongs together.
-bool needs_lock(fi_threading threading) noexcept {
-  return threading != FI_THREAD_DOMAIN;
+bool is_automatic(const fi_domain_attr& attr) noexcept {
+  return attr.data_progress == FI_PROGRESS_AUTO;
+}
+
+// With FI_THREAD_DOMAIN the program itself lets one thread at a time use what belongs together; but
+// it cannot speak for the progress thread.
+bool needs_lock(const fi_domain_attr& attr) noexcept {
+  return attr.threading != FI_THREAD_DOMAIN || is_automatic(attr);
 }
 
 fi_ops_domain domain_ops = {
@@ -53,7 +58,8 @@ Domain::Domain(Fabric& fabric, const fi_info& info, void* user_context) noexcept
       owner(fabric),
       api_version(fabric.api_version),
       mr_mode(info.domain_attr->mr_mode),
-      lock(needs_lock(info.domain_attr->threading)) {
+      automatic(is_automatic(*info.domain_attr)),
+      lock(needs_lock(*info.domain_attr)) {
   static fi_ops base_ops = {.size = sizeof(fi_ops),
                             .close = close,
                             .bind = bind,

@@ -10,6 +10,7 @@
 
 #include "fabric/endpoint/lock.hpp"
 #include "fabric/endpoint/progress_group.hpp"
+#include "fabric/endpoint/progress_thread.hpp"
 #include "fabric/endpoint/region_table.hpp"
 
 namespace haul::fabric {
@@ -30,9 +31,11 @@ class Domain final : public fid_domain {
 
   Fabric& owner;
   const std::uint32_t api_version;
-  const int mr_mode;  // of the info that it was opened with
+  const int mr_mode;     // of the info that it was opened with
+  const bool automatic;  // FI_PROGRESS_AUTO, for data
   DataLock lock;
   ProgressGroup endpoints;  // all that are enabled; under the lock
+  std::uint64_t turns = 0;  // how often an endpoint made progress; under the lock
   RegionTable regions;
   std::atomic<unsigned> references{0};  // objects that must be closed first
 
@@ -40,6 +43,8 @@ class Domain final : public fid_domain {
   EventQueue* registration_events() const noexcept;
 
   Domain* next_open = nullptr;  // Fabric's
+  // The last: it ends before what it uses.
+  ProgressThread progress_thread{*this};
 
  private:
   Domain(Fabric& fabric, const fi_info& info, void* context) noexcept;

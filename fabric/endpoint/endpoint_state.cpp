@@ -48,6 +48,8 @@ std::uint64_t shown_tag(const Completion& completion) noexcept {
 EndpointState::EndpointState(Domain& domain, const fi_info& info,
                              std::unique_ptr<EndpointNetwork> network) noexcept
     : domain_(domain),
+      turns_(domain.turns),
+      automatic_(domain.automatic),
       caps_(complete_caps(info.caps)),
       queue_size_(info.rx_attr != nullptr && info.rx_attr->size != 0 ? info.rx_attr->size
                                                                      : default_queue_size),
@@ -73,7 +75,7 @@ EndpointState::~EndpointState() {
   if (engine_ != nullptr) flush();
   {
     Guard guard(domain_.lock);
-    domain_.endpoints.remove(*this, nullptr);
+    domain_.endpoints.remove(*this, domain_.progress_thread.wait());
     for (CompletionQueue* queue : {send_queue_, receive_queue_}) {
       if (queue == nullptr) continue;
       queue->leave(*this);
@@ -185,8 +187,12 @@ int EndpointState::enable() noexcept {
   if ((caps_ & FI_RECV) != 0 && receive_queue_ == nullptr) return -FI_ENOCQ;
   // The target of remote accesses needs a queue whose reading makes progress.
   if (send_queue_ == nullptr && receive_queue_ == nullptr) return -FI_ENOCQ;
+  if (automatic_) {
+    if (const int error = domain_.progress_thread.start(); error != 0) return error;
+  }
   active_caps_ = caps_;
-  domain_.endpoints.add(*this, nullptr);
+  domain_.endpoints.add(*this, domain_.progress_thread.wait());
+  domain_.progress_thread.nudge();
   return 0;
 }
 
@@ -226,12 +232,20 @@ void EndpointState::look_up() noexcept {
   }
 }
 
+// With others asleep already the bell may have rung, and rings once alone: it is set anew. What it
+// rang for is done by this caller, who makes progress next; a completion wakes those who wait for
+// it.
 void EndpointState::arm() noexcept {
-  if (armed_++ == 0) network_->arm();
+  if (armed_++ > 0) network_->disarm();
+  network_->arm();
 }
 
 void EndpointState::disarm() noexcept {
   if (--armed_ == 0) network_->disarm();
+}
+
+void EndpointState::tell_progress_thread() noexcept {
+  if (!idle()) domain_.progress_thread.nudge();
 }
 
 CompletionQueue* EndpointState::queue_of(Event event) const noexcept {

@@ -65,8 +65,15 @@ class EndpointState final : public Sink, public Regions {
     return *source != nullptr;
   }
   bool progress() noexcept {
+    ++turns_;
     if (seen_generation_ != generation()) look_up();
     return engine_->progress();
+  }
+  bool idle() const noexcept { return engine_->idle(); }
+  // A request was handed to the engine: the progress thread, if there is one, may have to go on.
+  void posted() noexcept {
+    if (automatic_) [[unlikely]]
+      tell_progress_thread();
   }
   Patience& patience() noexcept { return patience_; }
 
@@ -94,10 +101,13 @@ class EndpointState final : public Sink, public Regions {
   std::uint32_t generation() const noexcept;
   void look_up() noexcept;
   void flush() noexcept;
+  void tell_progress_thread() noexcept;
   CompletionQueue* queue_of(Event event) const noexcept;
   void fail(CompletionQueue& queue, const Completion& completion, int error) noexcept;
 
   Domain& domain_;
+  std::uint64_t& turns_;  // the domain's
+  const bool automatic_;
   const std::uint64_t caps_;
   const std::size_t queue_size_;
   std::uint64_t active_caps_ = 0;  // caps_, once it is enabled

@@ -80,8 +80,9 @@ const char* refusal(const fi_domain_attr& attr, std::uint32_t version) noexcept 
   }
   if (!known_threading(attr.threading)) return "an unknown threading model is asked for";
   // control_progress: nothing is left to do when a control call returns, so every model holds.
-  if (attr.data_progress != FI_PROGRESS_UNSPEC && attr.data_progress != FI_PROGRESS_MANUAL) {
-    return "data_progress is FI_PROGRESS_MANUAL alone: it happens while queues are read";
+  if (attr.data_progress != FI_PROGRESS_UNSPEC && attr.data_progress != FI_PROGRESS_MANUAL &&
+      attr.data_progress != FI_PROGRESS_AUTO) {
+    return "an unknown data_progress is asked for";
   }
   if (attr.resource_mgmt != FI_RM_UNSPEC && attr.resource_mgmt != FI_RM_DISABLED &&
       attr.resource_mgmt != FI_RM_ENABLED) {

@@ -65,13 +65,23 @@ int mr_mode(std::uint32_t version, int wanted) noexcept {
   return wanted == FI_MR_UNSPEC || (wanted & FI_MR_SCALABLE) != 0 ? FI_MR_SCALABLE : FI_MR_BASIC;
 }
 
-void fill(fi_domain_attr& attr, std::uint32_t version, const fi_domain_attr& hints) noexcept {
+// Who asks for one-sided operations alone counts on targets that compute (Open MPI's btl/ofi says
+// nothing of it); all others make progress when they read their queues.
+fi_progress data_progress(std::uint64_t wanted_caps, fi_progress wanted) noexcept {
+  if (wanted != FI_PROGRESS_UNSPEC) return wanted;
+  const bool one_sided =
+      (wanted_caps & (FI_RMA | FI_ATOMIC)) != 0 && (wanted_caps & (FI_MSG | FI_TAGGED)) == 0;
+  return one_sided ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+}
+
+void fill(fi_domain_attr& attr, std::uint32_t version, std::uint64_t wanted_caps,
+          const fi_domain_attr& hints) noexcept {
   attr.domain = hints.domain != nullptr ? hints.domain : Fabric::first_open_domain();
   attr.name = strdup(domain_name);
   attr.threading = either(hints.threading, FI_THREAD_SAFE);
   attr.control_progress =
       hints.control_progress == FI_PROGRESS_AUTO ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
-  attr.data_progress = FI_PROGRESS_MANUAL;
+  attr.data_progress = data_progress(wanted_caps, hints.data_progress);
   attr.resource_mgmt = FI_RM_ENABLED;
   attr.av_type = either(hints.av_type, FI_AV_TABLE);
   attr.mr_mode = mr_mode(version, hints.mr_mode);
@@ -108,7 +118,7 @@ bool fill(fi_info& info, std::uint32_t version, const fi_info* hints) noexcept {
   fill(*info.tx_attr, info.caps, wanted.tx_attr != nullptr ? *wanted.tx_attr : fi_tx_attr{});
   fill(*info.rx_attr, info.caps, wanted.rx_attr != nullptr ? *wanted.rx_attr : fi_rx_attr{});
   fill(*info.ep_attr, wanted.ep_attr != nullptr ? *wanted.ep_attr : fi_ep_attr{});
-  fill(*info.domain_attr, version,
+  fill(*info.domain_attr, version, wanted.caps,
        wanted.domain_attr != nullptr ? copy_of(*wanted.domain_attr, version) : fi_domain_attr{});
   info.fabric_attr->fabric = wanted.fabric_attr != nullptr && wanted.fabric_attr->fabric != nullptr
                                  ? wanted.fabric_attr->fabric

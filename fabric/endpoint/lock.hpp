@@ -15,6 +15,10 @@ class Lock {
     if (word_.compare_exchange_strong(expected, locked, std::memory_order_acquire)) return;
     wait();
   }
+  bool try_lock() noexcept {
+    std::uint32_t expected = unlocked;
+    return word_.compare_exchange_strong(expected, locked, std::memory_order_acquire);
+  }
   void unlock() noexcept {
     // Release: pairs with the acquire in lock() and wait().
     if (word_.exchange(unlocked, std::memory_order_release) == contended) wake();
@@ -35,6 +39,7 @@ class DataLock {
   void lock() noexcept {
     if (needed_) lock_.lock();
   }
+  bool try_lock() noexcept { return !needed_ || lock_.try_lock(); }
   void unlock() noexcept {
     if (needed_) lock_.unlock();
   }

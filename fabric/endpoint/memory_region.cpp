@@ -94,7 +94,11 @@ int MemoryRegion::open_attributes(fid_t domain, const fi_mr_attr* attr, std::uin
 
 int MemoryRegion::close(fid_t object) noexcept {
   MemoryRegion& self = of(object);
-  self.owner_.regions.remove(self.key);
+  {
+    // Not amid a turn that uses the region.
+    Guard guard(self.owner_.lock);
+    self.owner_.regions.remove(self.key);
+  }
   if (self.writes_ != nullptr) self.writes_->unbind_region();
   if (self.reads_ != nullptr) self.reads_->unbind_region();
   self.owner_.references.fetch_sub(1, std::memory_order_release);

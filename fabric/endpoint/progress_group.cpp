@@ -21,8 +21,15 @@ void ProgressGroup::remove(EndpointState& endpoint, WaitObject* wait) noexcept {
   if (wait != nullptr && !wait->yields()) wait->unwatch(endpoint.doorbell());
 }
 
-void ProgressGroup::progress() noexcept {
-  for (EndpointState* member : members_) member->progress();
+bool ProgressGroup::progress() noexcept {
+  bool active = false;
+  for (EndpointState* member : members_) active |= member->progress();
+  return active;
+}
+
+bool ProgressGroup::idle() const noexcept {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const EndpointState* member) { return member->idle(); });
 }
 
 void ProgressGroup::arm() noexcept {

@@ -17,7 +17,9 @@ class ProgressGroup {
   void remove(EndpointState& endpoint, WaitObject* wait) noexcept;
   bool empty() const noexcept { return members_.empty(); }
 
-  void progress() noexcept;
+  bool progress() noexcept;  // true if anything happened
+  // Nothing can be done before a doorbell rings.
+  bool idle() const noexcept;
   // Doorbells ring from now on (for this group; counted).
   void arm() noexcept;
   void disarm() noexcept;

@@ -36,10 +36,13 @@ ssize_t submit(EndpointState& state, Post post) noexcept {
   {
     Guard guard(state.domain().lock);
     ssize_t done = post();
-    if (done != -FI_EAGAIN) [[likely]]
+    if (done != -FI_EAGAIN) [[likely]] {
+      state.posted();
       return done;
+    }
     if (state.progress()) done = post();
     if (done != -FI_EAGAIN) {
+      state.posted();
       state.patience().reset();
       return done;
     }

@@ -121,8 +121,10 @@ class Network {
   // The protocol has no use for this peer any more (garbage, or its address was removed): packets
   // from and to it end. Inboxes and outboxes of it are gone when this returns.
   virtual void drop(const Address& address) noexcept = 0;
-  // Does what a transport does outside packets (core: polls its provider). Called by progress().
+  // Does what a transport does outside packets (core: polls its provider). Called by each
+  // progress() while `eager_turns` is set, else by every 32nd.
   virtual void turn() noexcept = 0;
+  bool eager_turns = false;
   virtual Mover& mover() noexcept = 0;
   virtual ~Network() = default;
 };

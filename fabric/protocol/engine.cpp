@@ -71,6 +71,10 @@ bool Engine::flushed() const noexcept {
   return true;
 }
 
+bool Engine::idle() const noexcept {
+  return impl_->busy.empty() && impl_->moving.empty() && impl_->sharing.empty();
+}
+
 const Statistics& Engine::statistics() const noexcept {
   return impl_->statistics;
 }

@@ -37,8 +37,8 @@ struct Completion {
   std::size_t length = 0;   // bytes received
   void* buffer = nullptr;   // receive: where they are (multi-receive: within the buffer)
   std::uint64_t data = 0;   // remote CQ data, with FI_REMOTE_CQ_DATA in flags
-  std::uint64_t tag = 0;   // remote_*: the region's key
-  Peer* source = nullptr;  // receive, remote_*: who sent it
+  std::uint64_t tag = 0;    // remote_*: the region's key
+  Peer* source = nullptr;   // receive, remote_*: who sent it
   // Failures only:
   int error = 0;             // FI_E*, positive; 0: none
   std::size_t overflow = 0;  // bytes that did not fit (FI_ETRUNC)
@@ -151,6 +151,9 @@ class Engine {
   // False while a peer still has to be told something before this endpoint may go (queued packets
   // of operations that have completed for the program).
   bool flushed() const noexcept;
+  // Nothing can be done before a packet or an event comes: no copy is under way, and no packet
+  // waits for room. Doorbells tell of neither, so who sleeps while this is false must look again.
+  bool idle() const noexcept;
   const Statistics& statistics() const noexcept;
 
  private:

@@ -38,6 +38,7 @@ struct Engine::Impl {
     Peer* peer = nullptr;  // nullptr: of many (packets name theirs)
   };
   std::vector<Source> sources;
+  std::uint32_t turns = 0;
   bool occupied = false;  // in the middle of lists and packets that news might take away
   std::vector<Peer*> busy;
 

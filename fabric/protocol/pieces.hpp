@@ -8,17 +8,21 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/cpu.hpp"
 #include "copy/copy.hpp"
 #include "fabric/protocol/engine.hpp"
 
 namespace haul::fabric {
 
-// Copies for eager packets and pieces. Up to two kilobytes memcpy's vector loop is best; beyond,
-// haul's kernels know what this CPU is fast at.
+// Copies for eager packets and pieces. Lines that the other core holds: from two kilobytes on `rep
+// movsb` takes them over without fetching them first, where vector stores wait for each (16 KiB
+// between distant cores: 1.3 against 3.2 us on an EPYC); below, its start costs more than it saves.
 inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
-  constexpr std::size_t vector_bytes = 2048;
-  if (bytes <= vector_bytes) {
+  constexpr std::size_t line_bytes = 64, string_bytes = 2048;
+  if (bytes <= line_bytes) {
     if (bytes != 0) std::memcpy(to, from, bytes);
+  } else if (bytes >= string_bytes && cpu_features().fast_rep_movsb) {
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
   } else {
     copy::move_bytes(to, from, bytes, Affinity::cacheable, Affinity::cacheable);
   }

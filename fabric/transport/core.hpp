@@ -1,5 +1,5 @@
-// Messages to other nodes: packets that a libfabric provider carries (tcp;ofi_rxm, verbs;ofi_rxm),
-// under haul's own matching.
+// Messages to other nodes: packets that a libfabric provider (verbs;ofi_rxm, tcp;ofi_rxm), or TCP
+// without one, carries under haul's own matching.
 //
 // Opening such a provider takes 40 ms and more and 70 MB of memory, and it does not tell that a
 // peer has died. So an endpoint merely listens on a TCP port until the first contact with another

@@ -1,5 +1,5 @@
 // Who carries packets to other nodes: an endpoint of a libfabric provider (core_libfabric), or TCP
-// connections of our own (core_socket) where no provider can be had.
+// connections of our own (core_socket).
 //
 // Threads: not safe.
 #pragma once

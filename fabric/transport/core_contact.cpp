@@ -131,8 +131,9 @@ bool TheCoreNetwork::welcome(std::unique_ptr<CoreLink>& link, const LinkMessage&
   return true;
 }
 
-std::vector<std::string> TheCoreNetwork::available() const noexcept {
-  return CoreCarrier::available(provider_.c_str());
+const std::vector<std::string>& TheCoreNetwork::available() noexcept {
+  if (available_.empty()) available_ = CoreCarrier::available(provider_.c_str());
+  return available_;
 }
 
 // Opens it unless it is open. nullptr: it is not allowed or not there.
@@ -141,7 +142,7 @@ CoreCarrier* TheCoreNetwork::carrier_of(const char* provider,
   for (const auto& carrier : carriers_) {
     if (carrier->provider() == provider) return carrier.get();
   }
-  const std::vector<std::string> allowed = available();
+  const std::vector<std::string>& allowed = available();
   const auto found = std::find(allowed.begin(), allowed.end(), provider);
   if (found == allowed.end()) return nullptr;
   Expected<std::unique_ptr<CoreCarrier>> carrier = CoreCarrier::open(provider, local);

@@ -89,7 +89,7 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
   void hear(CorePeer& peer, std::unique_ptr<CoreLink>& link) noexcept;
   void say_bye(CorePeer& peer) noexcept;
   CoreCarrier* carrier_of(const char* provider, const os::InetAddress& local) noexcept;
-  std::vector<std::string> available() const noexcept;
+  const std::vector<std::string>& available() noexcept;
   LinkMessage message(LinkMessage::Kind kind, const CorePeer* to) const noexcept;
   void set_state(CorePeer& peer, CorePeer::State state) noexcept;
 
@@ -97,7 +97,8 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
   void begin_leaving(CorePeer& peer, int error) noexcept;
   void settle(std::uint64_t now) noexcept;
 
-  const std::string provider_;  // the knob's text
+  const std::string provider_;          // the knob's text
+  std::vector<std::string> available_;  // what it allows here; found out at the first contact
   const Address self_;
   int listener_;
   bool forked_ = false;
@@ -114,8 +115,8 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
   unsigned shaking_ = 0;                              // peers connecting or offered
   std::size_t next_heard_ = 0;                        // in order_
   // Times in ticks().
-  std::uint64_t next_link_turn_ = 0, next_poll_ = 0;
-  std::uint32_t idle_turns_ = 0, vain_polls_ = 0;
+  std::uint64_t next_link_turn_ = 0, next_poll_ = 0, looked_ = 0;
+  std::uint32_t turns_ = 0, turns_skipped_ = 1, vain_polls_ = 0;
 };
 
 }  // namespace haul::fabric

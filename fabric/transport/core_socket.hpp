@@ -1,6 +1,6 @@
-// Packets over TCP connections of our own: for where libfabric has no provider that can be opened,
-// as under Intel MPI with FI_PROVIDER_PATH set, or where FI_PROVIDER hides them. Each direction
-// between two endpoints is a connection; a packet is its length and its bytes.
+// Packets over TCP connections of our own. It is there also where libfabric has no provider that
+// can be opened: under Intel MPI with FI_PROVIDER_PATH set, and ofi_rxm where FI_PROVIDER hides it.
+// Each direction between two endpoints is a connection; a packet is its length and its bytes.
 #pragma once
 
 #include <cstdint>

@@ -39,6 +39,7 @@ Network& JointNetwork::network_of(const Address& address) noexcept {
 
 void JointNetwork::connect(const Address& address) noexcept {
   network_of(address).connect(address);
+  if (!is_local(address)) eager_turns = true;
   pass_news();
 }
 
@@ -49,6 +50,7 @@ void JointNetwork::drop(const Address& address) noexcept {
 
 void JointNetwork::turn() noexcept {
   core_->turn();
+  eager_turns = core_->has_peers();
   pass_news();
 }
 
@@ -64,6 +66,7 @@ void JointNetwork::arm() noexcept {
     armed_ = true;
     control::nudge();
   }
+  eager_turns = true;  // few turns come while the program sleeps
   local_->arm();
 }
 

@@ -8,6 +8,9 @@ namespace haul::fabric {
 namespace {
 
 constexpr std::uint64_t line = 64;
+// A packet begins on an even line: processors fetch lines in pairs, so the first of its payload
+// comes with its header.
+constexpr std::uint64_t grain = 2 * line;
 // Credits go back in quarters: each return costs the writer a miss.
 constexpr std::uint64_t return_bytes = ring_bytes / 4;
 constexpr std::uint64_t bulk_return_bytes = bulk_bytes / 8;
@@ -17,6 +20,17 @@ constexpr std::uint64_t eager_reserve = ring_bytes / 4;
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
   return (bytes + line - 1) / line * line;
+}
+
+// Of the ring, for a packet whose payload behind the header has this many bytes.
+constexpr std::uint64_t packet_bytes(std::uint64_t payload) noexcept {
+  return (line + payload + grain - 1) / grain * grain;
+}
+
+// Asks for lines that the other core has just written, all at once.
+void fetch(const std::byte* from, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t most = 2048;
+  for (std::uint64_t at = 0; at < bytes && at < most; at += line) __builtin_prefetch(from + at);
 }
 
 std::atomic<std::uint64_t>& ready_of(Header& header) noexcept {
@@ -76,7 +90,7 @@ Outbox::Slot RingOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept 
   const std::uint64_t keep_free = lane == Lane::control ? 0
                                   : bulk                ? eager_reserve
                                                         : control_reserve;
-  const std::uint64_t bytes = line + (bulk ? 0 : round_up(payload_bytes));
+  const std::uint64_t bytes = packet_bytes(bulk ? 0 : payload_bytes);
   const std::uint64_t offset = head_ % ring_bytes;
   const std::uint64_t left = ring_bytes - offset;
   if (left < bytes) {  // a packet is contiguous: fill the end with nothing
@@ -137,7 +151,7 @@ Inbox::Got RingInbox::receive(Packet& packet) noexcept {
       expect(position_ + line + left);
       continue;
     }
-    packet_end_ = position_ + line;
+    packet_end_ = position_ + packet_bytes(0);
     bulk_end_ = bulk_position_;
     if ((header.flags & packet_inlined) != 0) {
       if (header.payload > inline_capacity) return Got::garbage;
@@ -149,9 +163,10 @@ Inbox::Got RingInbox::receive(Packet& packet) noexcept {
       packet.payload = segment_.bulk + start % bulk_bytes;
       bulk_end_ = start + bytes;
     } else {
-      if (header.payload > ring_eager_bytes || round_up(header.payload) > left) return Got::garbage;
+      if (header.payload > ring_eager_bytes || header.payload > left) return Got::garbage;
       packet.payload = reinterpret_cast<const std::byte*>(&at(position_)) + line;
-      packet_end_ += round_up(header.payload);
+      fetch(packet.payload, header.payload);
+      packet_end_ = position_ + packet_bytes(header.payload);
     }
     return Got::packet;
   }

@@ -19,7 +19,7 @@
 
 namespace haul::fabric {
 
-inline constexpr std::size_t ring_bytes = std::size_t{256} << 10;
+inline constexpr std::size_t ring_bytes = std::size_t{128} << 10;
 inline constexpr std::size_t bulk_bytes = std::size_t{512} << 10;
 inline constexpr std::size_t ring_eager_bytes = std::size_t{16} << 10;
 inline constexpr std::size_t ring_piece_bytes = std::size_t{64} << 10;

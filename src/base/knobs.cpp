@@ -83,8 +83,8 @@ constexpr KnobRow rows[] = {
      "Whether message buffers of 1 MiB or more that are used again and again are put on huge pages "
      "(on or off, default on): the kernel then copies them between processes three times faster."},
     {Knob::fabric_core, KnobKind::text, "HAUL_FABRIC_CORE", "auto", "", 0, 0, false,
-     "The libfabric provider that carries messages to other nodes: a name such as tcp;ofi_rxm, "
-     "auto (the default: the best that there is), or off."},
+     "What carries messages to other nodes: a libfabric provider such as tcp;ofi_rxm, socket, "
+     "auto (the default: the best that there is), or off; a name must be the same on all nodes."},
     {Knob::fabric_report, KnobKind::text, "HAUL_FABRIC_REPORT", "", "", 0, 0, false,
      "Set by `haul run --report`: the abstract socket to which endpoints report what they sent "
      "(default empty: none)."},

@@ -39,6 +39,13 @@ make_nodes() {
     nsenter -t "${node_holders[$holder]}" -n sh -c "ip addr add $address/24 dev $NODE_INTERFACE &&
       ip link set $NODE_INTERFACE up && ip link set lo up" || { end_nodes; return 1; }
   done
+  # libfabric leaves out interfaces that are not running, which takes them a moment.
+  for holder in 0 1; do
+    for _ in $(seq 100); do
+      nsenter -t "${node_holders[$holder]}" -n ip -o link show dev $NODE_INTERFACE | grep -q 'state UP' && break
+      sleep 0.1
+    done
+  done
   NODE_AGENT=$dir/node-agent
   # What ssh would do: options, a host, and words for its shell.
   cat > "$NODE_AGENT" << AGENT

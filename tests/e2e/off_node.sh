@@ -84,7 +84,7 @@ for mpi in ${OFF_NODE_MPI:-$peers}; do
   run "$mpi" nodes 2
   run "$mpi" nodes 5
   run "$mpi" pt2pt 3
-  # Each carrier by name, whatever auto takes; Debian's libfabric has this provider.
+  # Carriers by name; Debian's libfabric has this provider, and nothing hides it.
   if [ "$provider-$mpi" = haul-openmpi4 ]; then
     run "$mpi" nodes 4 socket
     run "$mpi" nodes 4 'tcp;ofi_rxm'

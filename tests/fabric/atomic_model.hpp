@@ -22,6 +22,22 @@ template <typename T>
 inline constexpr bool is_integer =
     std::is_integral_v<T> || std::is_same_v<T, Int128> || std::is_same_v<T, Uint128>;
 
+// Integers wrap, which signed arithmetic does not promise.
+template <typename T>
+T sum(const T& a, const T& b) {
+  if constexpr (is_integer<T>)
+    return static_cast<T>(static_cast<Uint128>(a) + static_cast<Uint128>(b));
+  else
+    return static_cast<T>(a + b);
+}
+template <typename T>
+T product(const T& a, const T& b) {
+  if constexpr (is_integer<T>)
+    return static_cast<T>(static_cast<Uint128>(a) * static_cast<Uint128>(b));
+  else
+    return static_cast<T>(a * b);
+}
+
 // Applies `op` to the target and says whether it knows it for this type.
 template <typename T>
 bool model_atomic(fi_op op, T& target, const T& operand, const T& compare) {
@@ -29,8 +45,8 @@ bool model_atomic(fi_op op, T& target, const T& operand, const T& compare) {
   const bool was = target != zero, is = operand != zero;
   const auto truth = [](bool value) { return value ? T(1) : T(0); };
   switch (op) {
-    case FI_SUM: target = static_cast<T>(target + operand); return true;
-    case FI_PROD: target = static_cast<T>(target * operand); return true;
+    case FI_SUM: target = sum(target, operand); return true;
+    case FI_PROD: target = product(target, operand); return true;
     case FI_LOR: target = truth(was || is); return true;
     case FI_LAND: target = truth(was && is); return true;
     case FI_LXOR: target = truth(was != is); return true;

@@ -365,7 +365,7 @@ INSTANTIATE_TEST_SUITE_P(Carriers, CoreNetworkTest,
 TEST(CoreNetworks, OfDifferentNodesAgreeOnAnyCarrierThatBothHave) {
   if (!has_libfabric()) GTEST_SKIP() << "libfabric.so.1 is not installed";
   const std::vector<std::string> all = CoreCarrier::available("auto");
-  ASSERT_EQ(all.back(), CoreCarrier::socket_name);
+  ASSERT_NE(std::find(all.begin(), all.end(), CoreCarrier::socket_name), all.end());
   Side any("auto");
   for (const std::string& name : all) {
     Side picky(name.c_str());

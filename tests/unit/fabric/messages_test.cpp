@@ -1,5 +1,6 @@
 // Messages between engines: every size class on every path, early and late receives, truncation,
 // order, wildcards, peek and claim, cancel, multi-receive.
+#include <algorithm>
 #include <string>
 
 #include "harness.hpp"
@@ -66,7 +67,7 @@ TEST_P(Paths, EverySizeArrivesWholeEarlyOrLate) {
         EXPECT_EQ(completion.flags, std::uint64_t{FI_RECV | FI_TAGGED});
         EXPECT_EQ(completion.source, &world[1].peer(world[0]));
         EXPECT_EQ(world[0].take(&sent).error, 0);
-        EXPECT_EQ(std::memcmp(got.data(), data.data(), bytes), 0);
+        EXPECT_TRUE(std::equal(data.begin(), data.end(), got.begin()));
         EXPECT_EQ(got[bytes], std::byte{0x55});
         EXPECT_TRUE(world[0].completions.empty());
         EXPECT_TRUE(world[1].completions.empty());

@@ -1,0 +1,151 @@
+// Turns and pauses of the progress thread, and what becomes of it around a fork.
+#include "fabric/endpoint/progress_thread.hpp"
+
+#include <haul/haul.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/os.hpp"
+#include "fabric/endpoint/domain.hpp"
+
+namespace haul::fabric {
+
+namespace {
+
+constexpr std::uint64_t until_rung = ~std::uint64_t{0};
+// Between turns while the program polls, and at most while a copy or a full ring is waited for.
+constexpr std::uint64_t long_pause_ns = 1'000'000;
+constexpr std::uint64_t short_pause_ns = 20'000;
+
+// Held by whichever progress thread is in a turn: a fork waits for its end.
+constinit Lock fork_gate;
+
+void close_gate() noexcept {
+  fork_gate.lock();
+}
+
+void open_gate() noexcept {
+  fork_gate.unlock();
+}
+
+// Handlers run in reverse order before a fork. Turns wait for locks that the handlers of libhaul
+// and of the control thread take, so these must be registered before: by a first copy, and by the
+// endpoint's network.
+void watch_forks() noexcept {
+  static std::atomic<bool> done{false};
+  if (done.exchange(true, std::memory_order_relaxed)) return;
+  char from = 0, to = 0;
+  haul_wait(haul_copy(&to, &from, sizeof from));
+  pthread_atfork(close_gate, open_gate, open_gate);
+}
+
+}  // namespace
+
+ProgressThread::~ProgressThread() {
+  if (process_ == 0 || getpid() != process_) return;
+  // Release: pairs with turn(), which looks after it has emptied the event.
+  stop_.store(true, std::memory_order_release);
+  wait_->ring();
+  pthread_join(thread_, nullptr);
+}
+
+int ProgressThread::start() noexcept {
+  if (process_ != 0) return 0;
+  watch_forks();
+  int error = WaitObject::open(FI_WAIT_FD, wait_);
+  if (error == 0) error = os::start_thread(&thread_, run, this);
+  if (error == 0) {
+    process_ = getpid();
+    return 0;
+  }
+  wait_.reset();
+  log(LogLevel::error,
+      "fi_enable: the thread for automatic progress cannot start (%s); raise ulimit -n or -u, or "
+      "ask for FI_PROGRESS_MANUAL.",
+      describe_errno(-error));
+  return error;
+}
+
+WaitObject* ProgressThread::wait() noexcept {
+  return process_ != 0 && getpid() == process_ ? wait_.get() : nullptr;
+}
+
+void ProgressThread::wake() noexcept {
+  asleep_ = false;
+  wait_->ring();
+}
+
+void* ProgressThread::run(void* self) noexcept {
+  os::name_thread("haul-progress");
+  static_cast<ProgressThread*>(self)->work();
+  return nullptr;
+}
+
+void ProgressThread::work() noexcept {
+  for (;;) {
+    enter();
+    const bool go_on = turn();
+    const std::uint64_t pause_ns = pause_ns_;
+    leave();
+    if (!go_on) return;
+    if (pause_ns == until_rung) {
+      wait_->sleep(-1);
+    } else if (pause_ns != 0) {
+      os::sleep_ns(pause_ns);
+    } else {
+      os::yield();  // whoever waits for the lock gets it
+    }
+  }
+}
+
+// Never waits for the data lock with the gate closed: a signal handler may fork amid a call that
+// holds the lock. And who holds it makes progress, or will be done soon.
+void ProgressThread::enter() noexcept {
+  for (;;) {
+    fork_gate.lock();
+    if (domain_.lock.try_lock()) return;
+    fork_gate.unlock();
+    os::sleep_ns(short_pause_ns);
+  }
+}
+
+void ProgressThread::leave() noexcept {
+  domain_.lock.unlock();
+  fork_gate.unlock();
+}
+
+// False: the thread is to end.
+bool ProgressThread::turn() noexcept {
+  ProgressGroup& endpoints = domain_.endpoints;
+  if (armed_) endpoints.disarm();
+  armed_ = asleep_ = false;
+  wait_->quiet();
+  if (stop_.load(std::memory_order_acquire)) return false;
+
+  const bool program_polls = domain_.turns != seen_;
+  bool active = endpoints.progress();
+  if (!program_polls && !active && endpoints.idle()) {
+    endpoints.arm();
+    armed_ = true;
+    active = endpoints.progress();
+  }
+  seen_ = domain_.turns;
+  if (program_polls) {
+    pause_ns_ = long_pause_ns;
+  } else if (active) {
+    pause_ns_ = 0;
+  } else if (armed_ && endpoints.idle()) {
+    pause_ns_ = until_rung;
+    asleep_ = true;
+  } else {
+    // From until_rung, too, which is the largest.
+    const std::uint64_t last_ns = pause_ns_ == until_rung ? 0 : pause_ns_;
+    pause_ns_ = std::clamp(2 * last_ns, short_pause_ns, long_pause_ns);
+  }
+  return true;
+}
+
+}  // namespace haul::fabric
