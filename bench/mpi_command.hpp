@@ -22,7 +22,8 @@ struct Outcome {
 Outcome run_command(const std::vector<std::string>& words, const Environment& environment,
                     unsigned limit_s);
 
-// What went wrong, in one line: the program's own "error: ..." if there is one, else its first line.
+// What went wrong, in one line: the program's own "error: ..." if there is one, else its first
+// line.
 std::string reason_of(const Outcome& outcome);
 
 // A directory for the length of a measurement; all in it goes with it.

@@ -58,6 +58,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, void* user_context) noexcept
       owner(fabric),
       api_version(fabric.api_version),
       mr_mode(info.domain_attr->mr_mode),
+      threading(info.domain_attr->threading),
       automatic(is_automatic(*info.domain_attr)),
       lock(needs_lock(*info.domain_attr)) {
   static fi_ops base_ops = {.size = sizeof(fi_ops),
@@ -121,6 +122,10 @@ int Domain::control(fid_t, int command, void* argument) noexcept {
   if (map->key_size != sizeof *map->key) return -FI_EINVAL;
   std::memcpy(map->key, map->raw_key, sizeof *map->key);
   return 0;
+}
+
+bool Domain::is_as(const fi_domain_attr& attr) const noexcept {
+  return automatic == is_automatic(attr) && mr_mode == attr.mr_mode && threading == attr.threading;
 }
 
 EventQueue* Domain::registration_events() const noexcept {

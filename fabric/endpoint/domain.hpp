@@ -31,13 +31,17 @@ class Domain final : public fid_domain {
 
   Fabric& owner;
   const std::uint32_t api_version;
-  const int mr_mode;     // of the info that it was opened with
+  const int mr_mode;  // of the info that it was opened with
+  const fi_threading threading;
   const bool automatic;  // FI_PROGRESS_AUTO, for data
   DataLock lock;
   ProgressGroup endpoints;  // all that are enabled; under the lock
   std::uint64_t turns = 0;  // how often an endpoint made progress; under the lock
   RegionTable regions;
   std::atomic<unsigned> references{0};  // objects that must be closed first
+
+  // Whether it has these attributes, so that it can serve instead of a new domain.
+  bool is_as(const fi_domain_attr& attr) const noexcept;
 
   // Where results of memory registration go; nullptr: registration is synchronous.
   EventQueue* registration_events() const noexcept;

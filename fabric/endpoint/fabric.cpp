@@ -81,10 +81,12 @@ fid_fabric* Fabric::first_open() noexcept {
   return first;
 }
 
-fid_domain* Fabric::first_open_domain() noexcept {
+fid_domain* Fabric::first_open_domain(const fi_domain_attr& attr) noexcept {
   Guard guard(open_lock);
-  Domain* first = open_domains;
-  for (; first != nullptr && first->next_open != nullptr; first = first->next_open) continue;
+  Domain* first = nullptr;
+  for (Domain* one = open_domains; one != nullptr; one = one->next_open) {
+    if (one->is_as(attr)) first = one;
+  }
   return first;
 }
 

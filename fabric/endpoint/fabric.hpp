@@ -24,7 +24,8 @@ class Fabric final : public fid_fabric {
 
   // The fabrics and domains that are open, for fi_getinfo(). Thread-safe.
   static fid_fabric* first_open() noexcept;
-  static fid_domain* first_open_domain() noexcept;
+  // The domain that was opened first of those with such attributes; nullptr: none.
+  static fid_domain* first_open_domain(const fi_domain_attr& attr) noexcept;
   static bool is_open(const fid_fabric* fabric) noexcept;
   static bool is_open(const fid_domain* domain) noexcept;
   static void opened(Domain& domain) noexcept;

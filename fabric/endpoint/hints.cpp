@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "fabric/endpoint/domain.hpp"
 #include "fabric/endpoint/fabric.hpp"
 
 namespace haul::fabric {
@@ -83,6 +84,10 @@ const char* refusal(const fi_domain_attr& attr, std::uint32_t version) noexcept 
   if (attr.data_progress != FI_PROGRESS_UNSPEC && attr.data_progress != FI_PROGRESS_MANUAL &&
       attr.data_progress != FI_PROGRESS_AUTO) {
     return "an unknown data_progress is asked for";
+  }
+  if (attr.domain != nullptr && attr.data_progress == FI_PROGRESS_AUTO &&
+      !Domain::of(attr.domain).automatic) {
+    return "domain_attr->domain was not opened with FI_PROGRESS_AUTO";
   }
   if (attr.resource_mgmt != FI_RM_UNSPEC && attr.resource_mgmt != FI_RM_DISABLED &&
       attr.resource_mgmt != FI_RM_ENABLED) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "fabric/endpoint/domain.hpp"
 #include "fabric/endpoint/fabric.hpp"
 #include "fabric/endpoint/hints.hpp"
 #include "fabric/transport/libfabric.hpp"
@@ -76,7 +77,6 @@ fi_progress data_progress(std::uint64_t wanted_caps, fi_progress wanted) noexcep
 
 void fill(fi_domain_attr& attr, std::uint32_t version, std::uint64_t wanted_caps,
           const fi_domain_attr& hints) noexcept {
-  attr.domain = hints.domain != nullptr ? hints.domain : Fabric::first_open_domain();
   attr.name = strdup(domain_name);
   attr.threading = either(hints.threading, FI_THREAD_SAFE);
   attr.control_progress =
@@ -85,6 +85,16 @@ void fill(fi_domain_attr& attr, std::uint32_t version, std::uint64_t wanted_caps
   attr.resource_mgmt = FI_RM_ENABLED;
   attr.av_type = either(hints.av_type, FI_AV_TABLE);
   attr.mr_mode = mr_mode(version, hints.mr_mode);
+  attr.domain = hints.domain;
+  if (attr.domain == nullptr) {
+    attr.domain = Fabric::first_open_domain(attr);
+  } else if (Domain::of(attr.domain).automatic) {
+    attr.data_progress = FI_PROGRESS_AUTO;
+  } else if (attr.data_progress == FI_PROGRESS_AUTO) {
+    // What btl/ofi names is the domain of the messages, which makes no progress by itself, and is
+    // faster for it: a domain of its own is opened beside.
+    attr.domain = nullptr;
+  }
   attr.mr_key_size = key_bytes;
   attr.cq_data_size = remote_data_bytes;
   attr.cq_cnt = object_count;

@@ -1,6 +1,6 @@
 // When a caller that polls in vain gives its core away. Where nobody else wants the core, after
-// about 20 microseconds; where a yield shows that others do (more ranks than cores), after a few
-// polls, until yields return at once again.
+// about 20 microseconds; where a yield shows that others do (more ranks than cores), after one or
+// two, which an answer from a running peer takes less than, until yields return at once again.
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,13 @@ class Patience {
   bool exhausted() noexcept {
     const std::uint32_t polls = polls_.load(std::memory_order_relaxed) + 1;
     polls_.store(polls, std::memory_order_relaxed);
-    if (polls == 1) begin();
+    if (polls == uncounted_polls) begin();  // a clock costs as much as a poll
     return polls >= limit_.load(std::memory_order_relaxed);
   }
   void give_way() noexcept;
 
  private:
-  static constexpr std::uint32_t least_polls = 8, most_polls = 8192;
+  static constexpr std::uint32_t least_polls = 64, most_polls = 8192, uncounted_polls = 8;
   void begin() noexcept;
 
   std::atomic<std::uint32_t> polls_{0};

@@ -81,6 +81,7 @@ struct Engine::Impl {
   Unexpected* match_unexpected(Peer* source, bool tagged, std::uint64_t tag,
                                std::uint64_t ignore) noexcept;
   void on_message(Peer& peer, const Packet& packet) noexcept;
+  void deliver(Incoming& receive, Peer& peer, const Packet& packet) noexcept;
   void on_request(Peer& peer, const Packet& packet) noexcept;
   void keep(Peer& peer, const Packet& packet, bool whole) noexcept;
   void take(Incoming& receive, Unexpected& message) noexcept;

@@ -229,12 +229,41 @@ void Engine::Impl::on_message(Peer& peer, const Packet& packet) noexcept {
   const bool tagged = (header.flags & packet_tagged) != 0;
   Incoming* posted = match_posted(peer, tagged, tagged ? header.tag : 0);
   if (posted == nullptr) return keep(peer, packet, true);
+  if (!posted->multi && (header.flags & packet_reply) == 0) [[likely]] {
+    return deliver(*posted, peer, packet);
+  }
   Incoming* receive = assign(*posted, peer, header.tag, header.data, header.flags, header.payload);
   if (receive == nullptr) return keep(peer, packet, true);
   receive->pieces.scatter(0, packet.payload,
                           std::min<std::size_t>(header.payload, receive->pieces.bytes));
   if ((header.flags & packet_reply) != 0) send_finish(peer, header.far.token, 0);
   finish_receive(*receive, 0);
+}
+
+// A whole message into a plain receive: what most of them are.
+void Engine::Impl::deliver(Incoming& receive, Peer& peer, const Packet& packet) noexcept {
+  const Header& header = packet.header;
+  const std::size_t room = receive.pieces.bytes;
+  Completion completion;
+  completion.event = Event::receive;
+  completion.wanted = receive.ending.wanted;
+  completion.context = receive.ending.context;
+  completion.flags = receive_flags(receive.tagged, header.flags);
+  completion.length = std::min<std::size_t>(header.payload, room);
+  completion.buffer = receive.pieces.count != 0 ? receive.pieces.at[0].iov_base : nullptr;
+  completion.data = (header.flags & packet_data) != 0 ? header.data : 0;
+  completion.tag = header.tag;
+  completion.source = &peer;
+  if (header.payload > room) {
+    completion.error = FI_ETRUNC;
+    completion.overflow = header.payload - room;
+  } else {
+    Statistics::add(statistics.received_messages, 1);
+    Statistics::add(statistics.received_bytes, header.payload);
+  }
+  receive.pieces.scatter(0, packet.payload, completion.length);
+  incoming.give(&receive);
+  sink.complete(completion);
 }
 
 void Engine::Impl::on_request(Peer& peer, const Packet& packet) noexcept {

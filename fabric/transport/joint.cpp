@@ -1,6 +1,7 @@
 // Whose peer is it?
 #include "fabric/transport/joint.hpp"
 
+#include "base/clock.hpp"
 #include "fabric/protocol/engine.hpp"
 
 namespace haul::fabric {
@@ -64,6 +65,7 @@ void JointNetwork::arm() noexcept {
   {
     const control::Lock locked;
     armed_ = true;
+    rung_ns_ = now_ns();
     control::nudge();
   }
   eager_turns = true;  // few turns come while the program sleeps
@@ -78,8 +80,15 @@ void JointNetwork::disarm() noexcept {
 
 int JointNetwork::tick() noexcept {
   if (!armed_) return -1;
+  const int every_ms = core_->has_peers() ? peers_ms : no_peers_ms;
+  const std::uint64_t now = now_ns(), passed_ms = (now - rung_ns_) / 1'000'000;
+  // Whoever has armed it just now has made progress: rung at once, it would never sleep.
+  if (passed_ms < static_cast<std::uint64_t>(every_ms)) {
+    return every_ms - static_cast<int>(passed_ms);
+  }
+  rung_ns_ = now;
   local_->ring();
-  return core_->has_peers() ? peers_ms : no_peers_ms;
+  return every_ms;
 }
 
 Mover& JointNetwork::mover_of(const Peer& peer) const noexcept {

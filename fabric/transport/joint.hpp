@@ -56,7 +56,9 @@ class JointNetwork final : public EndpointNetwork, private control::Client, priv
 
   std::unique_ptr<CoreNetwork> core_;
   std::unique_ptr<LocalNetwork> local_;
-  bool armed_ = false;  // under the control thread's lock
+  // Under the control thread's lock:
+  bool armed_ = false;
+  std::uint64_t rung_ns_ = 0;  // or armed
 };
 
 }  // namespace haul::fabric

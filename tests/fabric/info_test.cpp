@@ -258,5 +258,51 @@ TEST(Info, every_threading_and_address_vector) {
     EXPECT_TRUE(ask(Wish{.av = type}) || !provider_is_haul());
 }
 
+// Automatic progress for who asks for it, and for who asks for one-sided operations alone.
+TEST(Info, progress_as_asked) {
+  if (!provider_is_haul()) GTEST_SKIP() << "this is haul's own list";
+  const struct {
+    std::uint64_t caps;
+    fi_progress wanted, answer;
+  } cases[] = {
+      {FI_MSG | FI_TAGGED, FI_PROGRESS_UNSPEC, FI_PROGRESS_MANUAL},
+      {FI_MSG | FI_TAGGED, FI_PROGRESS_MANUAL, FI_PROGRESS_MANUAL},
+      {FI_MSG | FI_TAGGED, FI_PROGRESS_AUTO, FI_PROGRESS_AUTO},
+      {FI_TAGGED | FI_RMA | FI_ATOMIC, FI_PROGRESS_UNSPEC, FI_PROGRESS_MANUAL},
+      {FI_RMA | FI_ATOMIC, FI_PROGRESS_UNSPEC, FI_PROGRESS_AUTO},
+      {FI_RMA, FI_PROGRESS_UNSPEC, FI_PROGRESS_AUTO},
+      {FI_ATOMIC, FI_PROGRESS_MANUAL, FI_PROGRESS_MANUAL},
+  };
+  for (const auto& [caps, wanted, answer] : cases) {
+    const Info hints = hints_of(Wish{.caps = caps});
+    hints->domain_attr->data_progress = wanted;
+    const Info info = ask_raw(FI_VERSION(1, 17), hints.get());
+    ASSERT_TRUE(info);
+    EXPECT_EQ(info->domain_attr->data_progress, answer) << fi_tostr(&caps, FI_TYPE_CAPS);
+  }
+}
+
+// An open domain is pointed out to who asks for what it is, and to nobody else.
+TEST(Info, an_open_domain_that_fits_is_named) {
+  if (!provider_is_haul()) GTEST_SKIP() << "this is haul's own list";
+  const Node node(Wish{});
+  ASSERT_TRUE(node.ready());
+  const Info alike = ask(Wish{});
+  ASSERT_TRUE(alike);
+  EXPECT_EQ(alike->domain_attr->domain, node.domain);
+  const Info automatic = ask(Wish{.caps = FI_RMA});
+  ASSERT_TRUE(automatic);
+  EXPECT_EQ(automatic->domain_attr->domain, nullptr);
+  // Open MPI's btl/ofi names the domain of the messages.
+  const Info hints = hints_of(Wish{.caps = FI_RMA | FI_ATOMIC});
+  hints->domain_attr->domain = node.domain;
+  const Info beside = ask_raw(FI_VERSION(1, 17), hints.get());
+  ASSERT_TRUE(beside);
+  EXPECT_EQ(beside->domain_attr->data_progress, FI_PROGRESS_AUTO);
+  EXPECT_EQ(beside->domain_attr->domain, nullptr);
+  hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+  EXPECT_FALSE(ask_raw(FI_VERSION(1, 17), hints.get())) << "this domain was opened without";
+}
+
 }  // namespace
 }  // namespace fabric_test

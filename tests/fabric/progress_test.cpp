@@ -1,8 +1,14 @@
-// What must not stand in the way of what: floods, large messages, threads, full queues.
+// What must not stand in the way of what: floods, large messages, threads, full queues. And who
+// makes progress (FI_PROGRESS_AUTO).
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <ctime>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "transfer.hpp"
@@ -195,6 +201,161 @@ TEST(Progress, many_threads_share_an_endpoint) {
   for (std::uint64_t id = 0; id < threads; ++id) running.emplace_back(run, id);
   for (std::thread& thread : running) thread.join();
   EXPECT_FALSE(failed);
+}
+
+// One-sided operations alone: progress is automatic, so the target (b) calls nothing after its
+// set-up.
+const Wish one_sided{.caps = FI_RMA | FI_ATOMIC, .wait = FI_WAIT_UNSPEC};
+
+struct Passive {
+  Passive() : pair(one_sided) {
+    pair.a.companions.clear();
+    if (pair.ready()) region.emplace(pair.b, 4 * mib, FI_REMOTE_READ | FI_REMOTE_WRITE);
+  }
+  Pair pair;
+  std::optional<Region> region;
+  fid_ep* ep = pair.a.ep.get();
+};
+
+TEST(AutomaticProgress, a_target_that_calls_nothing_is_reached) {
+  if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
+  Passive passive;
+  auto& [pair, region, ep] = passive;
+  ASSERT_TRUE(pair.ready());
+  ASSERT_EQ(pair.b.info->domain_attr->data_progress, FI_PROGRESS_AUTO);
+  for (const std::size_t size : {std::size_t{8}, 16 * kib, 200 * kib, 4 * mib}) {
+    SCOPED_TRACE(size);
+    const auto sent = pattern(size, size);
+    std::vector<std::uint8_t> got(size);
+    Op write, read;
+    ASSERT_EQ(pair.a.post([&] {
+      return fi_write(ep, sent.data(), size, nullptr, pair.to_b, region->address(), region->key(),
+                      &write);
+    }),
+              0);
+    ASSERT_EQ(pair.a.await(write).err, 0);
+    ASSERT_EQ(pair.a.post([&] {
+      return fi_read(ep, got.data(), size, nullptr, pair.to_b, region->address(), region->key(),
+                     &read);
+    }),
+              0);
+    ASSERT_EQ(pair.a.await(read).err, 0);
+    EXPECT_EQ(difference(got.data(), sent), "");
+  }
+  std::uint64_t one = 1, before = 0, last = 0;
+  for (int i = 0; i < 100; ++i) {
+    Op add;
+    ASSERT_EQ(pair.a.post([&] {
+      return fi_fetch_atomic(ep, &one, 1, nullptr, &before, nullptr, pair.to_b, region->address(),
+                             region->key(), FI_UINT64, FI_SUM, &add);
+    }),
+              0);
+    ASSERT_EQ(pair.a.await(add).err, 0);
+    if (i > 0) {
+      ASSERT_EQ(before, last + 1);
+    }
+    last = before;
+  }
+}
+
+TEST(AutomaticProgress, an_initiator_that_sleeps_is_woken) {
+  if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
+  Passive passive;
+  auto& [pair, region, ep] = passive;
+  ASSERT_TRUE(pair.ready());
+  std::vector<std::uint8_t> got(mib);
+  for (int i = 0; i < 20; ++i) {
+    Op op;
+    ASSERT_EQ(pair.a.post([&] {
+      return fi_read(ep, got.data(), got.size(), nullptr, pair.to_b, region->address(),
+                     region->key(), &op);
+    }),
+              0);
+    fi_cq_tagged_entry entry{};
+    ASSERT_EQ(fi_cq_sread(pair.a.cq.get(), &entry, 1, nullptr,
+                          static_cast<int>(patience().count()) * 1000),
+              1);
+    ASSERT_EQ(entry.op_context, &op);
+  }
+}
+
+TEST(AutomaticProgress, an_idle_process_computes_nothing) {
+  if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
+  Passive passive;
+  auto& [pair, region, ep] = passive;
+  ASSERT_TRUE(pair.ready());
+  // Peers know each other, and both have polled.
+  std::uint64_t word = 1;
+  Op op;
+  ASSERT_EQ(pair.a.post([&] {
+    return fi_write(ep, &word, 8, nullptr, pair.to_b, region->address(), region->key(), &op);
+  }),
+            0);
+  ASSERT_EQ(pair.a.await(op).err, 0);
+  const auto used = [] {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const auto before = used();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_LT(used() - before, std::chrono::milliseconds(250)) << "a thread spins";
+}
+
+TEST(AutomaticProgress, closing_while_traffic_arrives) {
+  if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
+  for (int round = 0; round < 10; ++round) {
+    Pair pair(one_sided);
+    ASSERT_TRUE(pair.ready());
+    pair.a.companions.clear();
+    auto region = std::make_unique<Region>(pair.b, mib, FI_REMOTE_READ | FI_REMOTE_WRITE);
+    const std::uint64_t address = region->address(), key = region->key();
+    const std::vector<std::uint8_t> sent(100 * kib, 1);
+    std::deque<Op> ops;
+    const auto write = [&] {
+      ops.emplace_back();
+      const std::size_t size = ops.size() % 2 == 0 ? sent.size() : 64;
+      const ssize_t status = fi_write(pair.a.ep.get(), sent.data(), size, nullptr, pair.to_b,
+                                      address, key, &ops.back());
+      if (status != 0) ops.pop_back();
+    };
+    for (int i = 0; i < 50; ++i) write();
+    region.reset();
+    for (int i = 0; i < 50; ++i) write();
+    pair.b_owner.reset();
+    for (Op& op : ops) ASSERT_NE(pair.a.await(op).err, ETIMEDOUT);
+  }
+}
+
+// The thread is not in the child, nor is a lock that it held.
+TEST(AutomaticProgress, a_forked_child_can_close) {
+  if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
+  Passive passive;
+  auto& [pair, region, ep] = passive;
+  ASSERT_TRUE(pair.ready());
+  std::uint64_t word = 1;
+  for (int round = 0; round < 30; ++round) {
+    Op ops[20];
+    for (Op& op : ops) {
+      ASSERT_EQ(pair.a.post([&] {
+        return fi_write(ep, &word, 8, nullptr, pair.to_b, region->address(), region->key(), &op);
+      }),
+                0);
+    }
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(static_cast<unsigned>(patience().count()));
+      const bool closed = fi_close(&pair.b.ep->fid) == 0 && fi_close(&pair.b.cq->fid) == 0 &&
+                          fi_close(&pair.a.ep->fid) == 0;
+      _exit(closed ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
+    ASSERT_EQ(WEXITSTATUS(status), 0);
+    for (Op& op : ops) ASSERT_EQ(pair.a.await(op).err, 0);
+  }
 }
 
 }  // namespace

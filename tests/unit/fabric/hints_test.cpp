@@ -81,7 +81,7 @@ TEST(Hints, what_is_not_offered_is_refused_with_a_reason) {
       [](Hints& h) { h.ep.auth_key_size = 8; },
       [](Hints& h) { h.ep.max_msg_size = max_message_bytes + 1; },
       [](Hints& h) { h.ep.max_order_waw_size = max_atomic_bytes + 1; },
-      [](Hints& h) { h.domain.data_progress = FI_PROGRESS_AUTO; },
+      [](Hints& h) { h.domain.data_progress = static_cast<fi_progress>(3); },
       [](Hints& h) { h.domain.threading = static_cast<fi_threading>(7); },
       [](Hints& h) { h.domain.mr_mode = FI_MR_BASIC | FI_MR_LOCAL; },
       [](Hints& h) { h.domain.mr_key_size = 9; },
