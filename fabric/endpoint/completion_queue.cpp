@@ -280,8 +280,11 @@ bool CompletionQueue::park() noexcept {
   ++parked_;
   group_.arm();
   group_.progress();
-  // A signal that came before quiet() is still counted.
-  if (ring_.empty() && !overrun_ && signals_.load(std::memory_order_relaxed) == 0) return true;
+  // A signal that came before quiet() is still counted. And nothing rings when a copy is done.
+  if (ring_.empty() && !overrun_ && group_.idle() &&
+      signals_.load(std::memory_order_relaxed) == 0) {
+    return true;
+  }
   --parked_;
   group_.disarm();
   return false;

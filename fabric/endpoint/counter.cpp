@@ -216,7 +216,8 @@ bool Counter::park() noexcept {
   ++parked_;
   group_.arm();
   progress();
-  if (!unseen()) return true;
+  // Nothing rings when a copy is done.
+  if (!unseen() && group_.idle()) return true;
   --parked_;
   group_.disarm();
   return false;

@@ -56,7 +56,8 @@ class Waitable {
   // Makes progress; true if there is something to read.
   virtual bool ready() noexcept = 0;
   // From now on the wait object wakes for new things; false, and nothing changed, if there is
-  // something to read already. Each true is taken back by one unpark().
+  // something to read already, or bytes are moving, which nothing wakes for. Each true is taken
+  // back by one unpark().
   virtual bool park() noexcept = 0;
   virtual void unpark() noexcept = 0;
 

@@ -1,5 +1,5 @@
-// The engine's inside. Its methods stand in send.cpp, receive.cpp, transfer.cpp, rma.cpp,
-// atomic.cpp, peers.cpp and progress.cpp.
+// The engine's inside. Its methods stand in send.cpp, receive.cpp, unexpected.cpp, transfer.cpp,
+// rma.cpp, atomic.cpp, peers.cpp and progress.cpp.
 #pragma once
 
 #include <unordered_map>
@@ -52,6 +52,7 @@ struct Engine::Impl {
 
   // ---- send.cpp ----
   ssize_t send(Peer& peer, const SendRequest& request) noexcept;
+  bool send_parts(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept;
   bool send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept;
   // An operation with its memory and ending; nullptr: -FI_EAGAIN.
   Outgoing* new_outgoing(Peer& peer, Kind kind, const Pieces& pieces, bool keep_bytes) noexcept;
@@ -82,7 +83,10 @@ struct Engine::Impl {
                                std::uint64_t ignore) noexcept;
   void on_message(Peer& peer, const Packet& packet) noexcept;
   void deliver(Incoming& receive, Peer& peer, const Packet& packet) noexcept;
+  void begin_parts(Peer& peer, const Packet& packet) noexcept;
+  void on_more(Peer& peer, const Packet& packet) noexcept;
   void on_request(Peer& peer, const Packet& packet) noexcept;
+  // ---- unexpected.cpp ----
   void keep(Peer& peer, const Packet& packet, bool whole) noexcept;
   void take(Incoming& receive, Unexpected& message) noexcept;
   void drop(Unexpected& message) noexcept;

@@ -139,8 +139,9 @@ struct OfPeer {};  // ... of one peer
 struct Unexpected : Link<OfAll>, Link<OfPeer> {
   Peer* source = nullptr;
   bool tagged = false;
-  bool whole = false;    // eager: the payload is here. Else the bytes are with the sender
-  std::size_t kept = 0;  // bytes of payload that are counted as kept
+  bool whole = false;       // eager: the payload is here. Else the bytes are with the sender
+  std::size_t arrived = 0;  // less than length while parts are to come
+  std::size_t kept = 0;     // bytes of payload that are counted as kept
   std::uint8_t flags = 0;
   std::uint16_t detail = 0;
   std::uint64_t tag = 0, data = 0;
@@ -162,11 +163,16 @@ struct Peer {
   int error = 0;  // FI_E*, why it is lost
   bool off_node = false;
   Outbox* outbox = nullptr;
-  bool throttled = false;              // it wants requests only
-  bool told_throttle = false;          // we want requests only
-  std::size_t kept_bytes = 0;          // of its unexpected messages
-  std::size_t awaited = 0;             // operations that it must answer
-  std::uint32_t claims_used = 0;       // bits
+  bool throttled = false;         // it wants requests only
+  bool told_throttle = false;     // we want requests only
+  std::size_t kept_bytes = 0;     // of its unexpected messages
+  std::size_t awaited = 0;        // operations that it must answer
+  std::uint32_t claims_used = 0;  // bits
+  // A message that is coming in parts: bytes to come, and the receive or the unexpected message
+  // that they are for (neither: they are dropped).
+  std::size_t parts_left = 0;
+  std::uint64_t parts_receive = 0;
+  Unexpected* parts_message = nullptr;
   List<Outgoing, InQueue> pending;     // first packets, in order
   List<Outgoing, InQueue> streaming;   // taking turns
   std::vector<Header> control;         // packets without payload that found no room

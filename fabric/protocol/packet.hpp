@@ -10,7 +10,8 @@ namespace haul::fabric {
 
 enum class Kind : std::uint8_t {
   none = 0,
-  message,        // a whole message (eager); payload inline or behind the header
+  message,        // a whole message (eager), or its begin; payload inline or behind the header
+  more,           // what follows of a message in parts
   request,        // rendezvous, sender to receiver: here is a message, its bytes are still with me
   write,          // RMA, whole; payload behind the header
   write_request,  // RMA rendezvous: as request, for a region instead of a receive
@@ -34,7 +35,7 @@ enum PacketFlag : std::uint8_t {
   packet_inlined = 1u << 3,  // the payload is in the header's last bytes
   packet_huge = 1u << 4,     // request and its like: the pages of its place are huge
   packet_split = 1u << 5,    // clear: copy chunks from the back, by claims
-  packet_self = 1u << 6,     // the transport's own
+  packet_parts = 1u << 6,    // message: of far.length bytes, the rest comes as `more`, at once
 };
 
 // Where bytes lie in the sender's process.

@@ -81,6 +81,7 @@ Peer* Engine::Impl::drain(Source& source) noexcept {
 void Engine::Impl::handle(Peer& peer, const Packet& packet) noexcept {
   switch (packet.header.kind) {
     case Kind::message: return on_message(peer, packet);
+    case Kind::more: return on_more(peer, packet);
     case Kind::request: return on_request(peer, packet);
     case Kind::write: return on_write(peer, packet);
     case Kind::write_request: return on_write_request(peer, packet);

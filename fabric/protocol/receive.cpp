@@ -226,6 +226,7 @@ Incoming* Engine::Impl::assign(Incoming& posted, Peer& peer, std::uint64_t tag, 
 
 void Engine::Impl::on_message(Peer& peer, const Packet& packet) noexcept {
   const Header& header = packet.header;
+  if ((header.flags & packet_parts) != 0) return begin_parts(peer, packet);
   const bool tagged = (header.flags & packet_tagged) != 0;
   Incoming* posted = match_posted(peer, tagged, tagged ? header.tag : 0);
   if (posted == nullptr) return keep(peer, packet, true);
@@ -276,103 +277,6 @@ void Engine::Impl::on_request(Peer& peer, const Packet& packet) noexcept {
   if (receive == nullptr) return keep(peer, packet, false);
   receive->sender_token = header.far.token;
   begin(*receive, header.far.place, header.flags, header.detail);
-}
-
-void Engine::Impl::keep(Peer& peer, const Packet& packet, bool whole) noexcept {
-  const Header& header = packet.header;
-  if (free_unexpected == nullptr) {
-    constexpr std::size_t slab = 64;
-    unexpected_slabs.push_back(std::make_unique<Unexpected[]>(slab));
-    for (std::size_t i = 0; i < slab; ++i) {
-      unexpected_slabs.back()[i].next_free = free_unexpected;
-      free_unexpected = &unexpected_slabs.back()[i];
-    }
-  }
-  Unexpected& message = *free_unexpected;
-  free_unexpected = message.next_free;
-  message.source = &peer;
-  message.tagged = (header.flags & packet_tagged) != 0;
-  message.whole = whole;
-  message.flags = header.flags;
-  message.detail = header.detail;
-  message.tag = message.tagged ? header.tag : 0;
-  message.data = (header.flags & packet_data) != 0 ? header.data : 0;
-  message.length = whole ? header.payload : header.far.length;
-  message.sender_token = whole && (header.flags & packet_reply) == 0 ? 0 : header.far.token;
-  message.place = whole ? Place() : header.far.place;
-  if (whole) {
-    std::byte* to = message.small;
-    if (message.length > sizeof message.small) {
-      message.large.reset(new std::byte[message.length]);
-      to = message.large.get();
-    }
-    copy_bytes(to, packet.payload, message.length);
-  }
-  message.kept = whole ? message.length : 0;
-  kept_bytes += message.kept;
-  peer.kept_bytes += message.kept;
-  unexpected[message.tagged].push_back(message);
-  peer.unexpected[message.tagged].push_back(message);
-  Statistics::add(statistics.unexpected_messages, 1);
-  statistics.unexpected_bytes.store(kept_bytes, std::memory_order_relaxed);
-  if (kept_bytes > limits.unexpected_bytes / 2) throttle();
-  if (kept_bytes > 2 * limits.unexpected_bytes)
-    garbage(peer, "sends on although it was told to wait");
-}
-
-// Asks who has filled the memory for unexpected messages to send requests only; and, once half of
-// that is free again, lets all go on.
-void Engine::Impl::throttle() noexcept {
-  const bool full = kept_bytes > limits.unexpected_bytes / 2;
-  for (auto& [address, peer] : peers) {
-    if (full ? peer->told_throttle || peer->kept_bytes == 0 : !peer->told_throttle) continue;
-    if (peer->state == Peer::State::lost) continue;
-    peer->told_throttle = full;
-    Header header;
-    header.kind = Kind::throttle;
-    header.detail = full ? 1 : 0;
-    send_control(*peer, header);
-  }
-}
-
-void Engine::Impl::take(Incoming& posted, Unexpected& message) noexcept {
-  Peer& peer = *message.source;
-  Incoming* receive =
-      assign(posted, peer, message.tag, message.data, message.flags, message.length);
-  if (receive == nullptr) return;  // a multi-receive, and no operation left for its part
-  receive->sender_token = message.sender_token;
-  const bool whole = message.whole;
-  const Place place = message.place;
-  const std::uint8_t flags = message.flags;
-  const std::uint16_t detail = message.detail;
-  if (whole) {
-    receive->pieces.scatter(0, message.payload(),
-                            std::min<std::size_t>(message.length, receive->pieces.bytes));
-    if (message.sender_token != 0) send_finish(peer, message.sender_token, 0);
-  }
-  message.sender_token = 0;  // told already, or by the transfer
-  drop(message);
-  if (whole) {
-    finish_receive(*receive, 0);
-  } else {
-    begin(*receive, place, flags, detail);
-  }
-}
-
-// Forgets a message; a sender that waits is told that it was received.
-void Engine::Impl::drop(Unexpected& message) noexcept {
-  Peer& peer = *message.source;
-  if (message.sender_token != 0) send_finish(peer, message.sender_token, 0);
-  static_cast<Link<OfAll>&>(message).unlink();
-  static_cast<Link<OfPeer>&>(message).unlink();
-  kept_bytes -= message.kept;
-  peer.kept_bytes -= message.kept;
-  message.large.reset();
-  message.next_free = free_unexpected;
-  free_unexpected = &message;
-  Statistics::add(statistics.unexpected_messages, ~std::uint64_t{0});
-  statistics.unexpected_bytes.store(kept_bytes, std::memory_order_relaxed);
-  if (kept_bytes < limits.unexpected_bytes / 4) throttle();
 }
 
 void Engine::Impl::tell_received(const Incoming& receive, int error) noexcept {

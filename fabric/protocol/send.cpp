@@ -67,6 +67,9 @@ ssize_t Engine::Impl::send(Peer& peer, const SendRequest& request) noexcept {
 
 bool Engine::Impl::send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept {
   if (peer.outbox == nullptr || peer.throttled || bytes > peer.outbox->eager_bytes) return false;
+  if (peer.outbox->part_bytes != 0 && bytes > peer.outbox->part_bytes) {
+    return send_parts(peer, request, bytes);
+  }
   const bool inlined = bytes <= inline_capacity;
   const Outbox::Slot slot = peer.outbox->reserve(inlined ? 0 : bytes, Outbox::Lane::eager);
   if (slot.header == nullptr) return false;
@@ -89,6 +92,30 @@ bool Engine::Impl::send_now(Peer& peer, const SendRequest& request, std::size_t 
   }
   peer.outbox->commit();
   statistics.count_sent(peer.off_node ? Path::core : inlined ? Path::inlined : Path::eager, bytes);
+  return true;
+}
+
+bool Engine::Impl::send_parts(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept {
+  Outbox& outbox = *peer.outbox;
+  if (!outbox.holds(bytes)) return false;
+  const Pieces pieces(request.pieces, request.count);
+  for (std::size_t offset = 0; offset < bytes;) {
+    const std::size_t part = std::min(outbox.part_bytes, bytes - offset);
+    const Outbox::Slot slot = outbox.reserve(part, Outbox::Lane::eager);
+    Header& header = *slot.header;
+    header.kind = offset == 0 ? Kind::message : Kind::more;
+    header.flags =
+        static_cast<std::uint8_t>(packet_flags(request.tagged, request.flags) | packet_parts);
+    header.detail = 0;
+    header.payload = static_cast<std::uint32_t>(part);
+    header.tag = request.tag;
+    header.data = request.data;
+    header.far.length = bytes;
+    pieces.gather(offset, slot.payload, part);
+    outbox.commit();
+    offset += part;
+  }
+  statistics.count_sent(Path::eager, bytes);
   return true;
 }
 

@@ -55,6 +55,13 @@ std::uint64_t bulk_start(std::uint64_t position, std::uint64_t bytes) noexcept {
 RingOutbox::RingOutbox(Segment& segment, Doorbell doorbell, void* argument) noexcept
     : segment_(segment), salt_(segment.salt), doorbell_(doorbell), argument_(argument) {
   eager_bytes = ring_eager_bytes;
+  part_bytes = ring_part_bytes;
+}
+
+bool RingOutbox::holds(std::size_t bytes) noexcept {
+  const std::uint64_t parts = (bytes + ring_part_bytes - 1) / ring_part_bytes;
+  // One more: what is left empty at the ring's end.
+  return has_room((parts + 1) * packet_bytes(ring_part_bytes), control_reserve);
 }
 
 std::size_t RingOutbox::piece_bytes(std::size_t whole) const noexcept {

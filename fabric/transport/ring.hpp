@@ -22,6 +22,7 @@ namespace haul::fabric {
 inline constexpr std::size_t ring_bytes = std::size_t{128} << 10;
 inline constexpr std::size_t bulk_bytes = std::size_t{512} << 10;
 inline constexpr std::size_t ring_eager_bytes = std::size_t{16} << 10;
+inline constexpr std::size_t ring_part_bytes = std::size_t{2} << 10;
 inline constexpr std::size_t ring_piece_bytes = std::size_t{64} << 10;
 
 // The shared memory, zeroed and sealed when it is made. `salt` is set by the writer before it hands
@@ -52,6 +53,7 @@ class RingOutbox final : public Outbox {
   Slot reserve(std::size_t payload_bytes, Lane lane) noexcept override;
   void commit() noexcept override;
   std::size_t piece_bytes(std::size_t whole) const noexcept override;
+  bool holds(std::size_t bytes) noexcept override;
 
  private:
   bool has_room(std::uint64_t bytes, std::uint64_t keep_free) noexcept;

@@ -320,8 +320,9 @@ TEST(AutomaticProgress, closing_while_traffic_arrives) {
       if (status != 0) ops.pop_back();
     };
     for (int i = 0; i < 50; ++i) write();
-    region.reset();
+    pair.b.ep.reset();
     for (int i = 0; i < 50; ++i) write();
+    region.reset();
     pair.b_owner.reset();
     for (Op& op : ops) ASSERT_NE(pair.a.await(op).err, ETIMEDOUT);
   }

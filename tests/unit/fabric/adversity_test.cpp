@@ -1,4 +1,5 @@
 // Peers that die, flood, write garbage; full queues.
+#include <algorithm>
 #include <random>
 
 #include "fabric/protocol/packet.hpp"
@@ -91,6 +92,99 @@ TEST(Death, AtEveryStepOfATransfer) {
       }
     }
   }
+}
+
+// ---- messages in parts, whose reader comes in between ----
+
+class Parts : public testing::Test {
+ protected:
+  Parts() : world_(2), data_(pattern(5000, 9)), got_(6000) {
+    EXPECT_EQ(world_[0].send(world_[1], "", 0, 99, nullptr, 0), 0);  // makes the ring
+    outbox_ = world_[0].network.outbound[2].outbox.get();
+  }
+  void send_part(std::size_t offset, std::size_t bytes, std::size_t said = 5000) {
+    const Outbox::Slot slot = outbox_->reserve(bytes, Outbox::Lane::eager);
+    ASSERT_NE(slot.header, nullptr);
+    Header header;
+    header.kind = offset == 0 ? Kind::message : Kind::more;
+    header.flags = packet_tagged | packet_parts;
+    header.payload = static_cast<std::uint32_t>(bytes);
+    header.tag = 4;
+    header.far.length = said;
+    std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
+    std::memcpy(slot.payload, data_.data() + offset, bytes);
+    outbox_->commit();
+    world_[1].engine.progress();
+  }
+  void post(std::size_t room) {
+    ASSERT_EQ(world_[1].receive(nullptr, got_.data(), room, 4, this), 0);
+  }
+
+  World world_;
+  std::vector<std::byte> data_, got_;
+  RingOutbox* outbox_ = nullptr;
+};
+
+TEST_F(Parts, AreOneMessageWheneverItsReceiveComes) {
+  for (int before = 0; before <= 3; ++before) {
+    const std::size_t ends[] = {2000, 4000, 5000};
+    std::size_t offset = 0;
+    for (int part = 0; part < 3; ++part) {
+      if (part == before) post(6000);
+      send_part(offset, ends[part] - offset);
+      offset = ends[part];
+    }
+    if (before == 3) post(6000);
+    const Completion completion = world_[1].take(this);
+    ASSERT_EQ(completion.error, 0) << before;
+    EXPECT_EQ(completion.length, 5000u);
+    EXPECT_TRUE(std::equal(data_.begin(), data_.end(), got_.begin()));
+    EXPECT_EQ(world_[1].engine.statistics().unexpected_bytes.load(), 0u);
+  }
+}
+
+TEST_F(Parts, AreCutAndDiscardedInTheMiddle) {
+  send_part(0, 2000);
+  post(3000);
+  send_part(2000, 3000);
+  const Completion cut = world_[1].take(this);
+  EXPECT_EQ(cut.error, FI_ETRUNC);
+  EXPECT_EQ(cut.overflow, 2000u);
+  send_part(0, 2000);
+  ASSERT_EQ(
+      world_[1].receive(nullptr, nullptr, 0, 4, this, 0, FI_COMPLETION | FI_PEEK | FI_DISCARD), 0);
+  EXPECT_EQ(world_[1].take(this).length, 5000u);
+  send_part(2000, 3000);
+  post(6000);
+  EXPECT_EQ(world_[1].take(this).error, -1);
+  send_part(0, 4999);
+  send_part(4999, 1);
+  EXPECT_EQ(world_[1].take(this).error, 0);
+}
+
+TEST_F(Parts, DieWithTheirSender) {
+  post(6000);
+  send_part(0, 2000);
+  world_.kill(0);
+  world_[1].engine.progress();
+  EXPECT_EQ(world_[1].take(this).error, FI_ECONNRESET);
+}
+
+TEST_F(Parts, OfADeadSenderAreNotWaitedFor) {
+  send_part(0, 2000);
+  world_.kill(0);
+  world_[1].engine.progress();
+  post(6000);
+  EXPECT_EQ(world_[1].take(this).error, FI_ECONNRESET);
+}
+
+TEST_F(Parts, ThatDoNotFitTogetherEndTheExchange) {
+  post(6000);
+  send_part(0, 2000);
+  send_part(2000, 3000, 5000);
+  EXPECT_EQ(world_[1].take(this).error, 0);
+  send_part(1, 10);  // more, of nothing
+  EXPECT_LT(world_[1].send(world_[0], "x", 1, 1, nullptr), 0);
 }
 
 TEST(Flood, UnexpectedMessagesStayWithinTheirMemory) {
