@@ -111,6 +111,7 @@ ssize_t Engine::Impl::atomic(Peer& peer, const AtomicRequest& request) noexcept 
 
 void Engine::Impl::on_atomic(Peer& peer, const Packet& packet) noexcept {
   const Header& header = packet.header;
+  if (exhausts(peer)) return;
   const auto form = static_cast<Form>(header.detail >> 14);
   const auto operation = static_cast<fi_op>((header.detail >> 8) & 0x3f);
   const auto datatype = static_cast<fi_datatype>(header.detail & 0xff);

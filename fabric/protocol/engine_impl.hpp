@@ -113,6 +113,8 @@ struct Engine::Impl {
   void finish_transfer(Incoming& receive, int error) noexcept;
   void free_claim(Outgoing& operation) noexcept;
 
+  // Whether a peer makes this side keep more than any honest one would; then it is dropped.
+  bool exhausts(Peer& peer) noexcept;
   // ---- rma.cpp ----
   ssize_t rma(Peer& peer, const RmaRequest& request) noexcept;
   Incoming* new_awaited(Peer& peer, const Pieces& pieces, std::size_t length) noexcept;

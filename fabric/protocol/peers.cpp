@@ -128,6 +128,14 @@ void Engine::Impl::garbage(Peer& peer, const char* what) noexcept {
   if (peer.fault == nullptr) peer.fault = what;
 }
 
+bool Engine::Impl::exhausts(Peer& peer) noexcept {
+  const std::size_t most = 16 * limits.operations;
+  const std::size_t kept = statistics.unexpected_messages.load(std::memory_order_relaxed);
+  if (outgoing.used() + incoming.used() + kept < most) return false;
+  garbage(peer, "asks for more than it takes");
+  return true;
+}
+
 void Engine::Impl::drop_faulty(Peer& peer) noexcept {
   log(LogLevel::warning, "a peer %s; nothing more is exchanged with it", peer.fault);
   lose(peer, FI_EIO);

@@ -117,6 +117,7 @@ void Engine::Impl::on_write(Peer& peer, const Packet& packet) noexcept {
 
 void Engine::Impl::on_write_request(Peer& peer, const Packet& packet) noexcept {
   const Header& header = packet.header;
+  if (exhausts(peer)) return;
   if (header.payload != sizeof(Place)) return garbage(peer, "asks to write from nowhere");
   Place place;
   std::memcpy(&place, packet.payload, sizeof place);
@@ -151,6 +152,7 @@ void Engine::Impl::on_write_request(Peer& peer, const Packet& packet) noexcept {
 
 void Engine::Impl::on_read(Peer& peer, const Packet& packet) noexcept {
   const Header& header = packet.header;
+  if (exhausts(peer)) return;
   const std::size_t bytes = header.far.length;
   int error = 0;
   void* from = bytes == 0 ? nullptr

@@ -9,6 +9,7 @@ namespace haul::fabric {
 
 void Engine::Impl::keep(Peer& peer, const Packet& packet, bool whole) noexcept {
   const Header& header = packet.header;
+  if (exhausts(peer)) return;
   if (free_unexpected == nullptr) {
     constexpr std::size_t slab = 64;
     unexpected_slabs.push_back(std::make_unique<Unexpected[]>(slab));

@@ -69,7 +69,8 @@ class Launcher:
         shared_before = shared_files()
         # A file, not a pipe: a process that is left behind must not keep this one waiting for its end.
         with tempfile.TemporaryFile(dir=self.scratch) as output:
-            job = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+            # Where MPIs may drop what they write when they crash.
+            job = subprocess.Popen(command, env=environment, cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True)
             try:
                 job.wait(limit_s)

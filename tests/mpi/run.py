@@ -255,7 +255,7 @@ def main():
     # Short, as MPIs put sockets below it, whose paths may have 107 characters.
     with tempfile.TemporaryDirectory(prefix="haul-mpi-") as scratch:
         run = Run(options, launch.Launcher(pathlib.Path(scratch)))
-        work = options.work or pathlib.Path(scratch) / "programs"
+        work = options.work.resolve() if options.work else pathlib.Path(scratch) / "programs"
         for name in names:
             peer = Peer(name, options.provider_dir, work)
             peer.build(cases)

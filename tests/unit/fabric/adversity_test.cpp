@@ -285,6 +285,30 @@ TEST(Full, MoreOperationsThanThereAreWaitForRoom) {
   EXPECT_EQ(world[0].send(world[1], data.data(), data.size(), 1, nullptr), 0);
 }
 
+// Requests without end, which an honest peer's own limit forbids.
+TEST(Garbage, EndlessRequestsEndTheExchange) {
+  EngineLimits limits;
+  limits.operations = 64;
+  World world(2, limits);
+  ASSERT_EQ(world[0].send(world[1], "", 0, 1, nullptr, 0), 0);
+  RingOutbox& outbox = *world[0].network.outbound[2].outbox;
+  for (int i = 0; i < 5000; ++i) {
+    const Outbox::Slot slot = outbox.reserve(0, Outbox::Lane::eager);
+    if (slot.header == nullptr) break;
+    Header header;
+    header.kind = Kind::request;
+    header.flags = packet_tagged;
+    header.far.length = 1000;
+    header.far.token = 5;
+    std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
+    outbox.commit();
+    world[1].engine.progress();
+    if (world[1].network.dropped) break;
+  }
+  EXPECT_TRUE(world[1].network.dropped);
+  EXPECT_LE(world[1].engine.statistics().unexpected_messages.load(), 16 * 64u);
+}
+
 // A peer that writes whatever it likes into its segment: no crash, no byte outside (the sanitizers
 // watch), and it is dropped.
 TEST(Garbage, RandomPacketsAndSegments) {
