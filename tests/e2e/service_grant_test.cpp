@@ -258,8 +258,11 @@ TEST(ServiceGrant, UnmappedOrFreedByItsOwner) {
     // The arena itself cannot be shrunk by anybody.
     for (int fd = 3; fd < 64; ++fd) {
       struct stat status {};
-      if (fstat(fd, &status) == 0 && status.st_size > static_cast<off_t>(mib))
+      // Files with a name are others', such as the log of who runs this test.
+      if (fstat(fd, &status) == 0 && status.st_nlink == 0 &&
+          status.st_size > static_cast<off_t>(mib)) {
         CHILD_EQUAL(ftruncate(fd, 0), -1);
+      }
     }
     CHILD_EQUAL(haul_free(born), 0);
     shared.step = 2;

@@ -220,7 +220,9 @@ struct Passive {
 TEST(AutomaticProgress, a_target_that_calls_nothing_is_reached) {
   if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
   Passive passive;
-  auto& [pair, region, ep] = passive;
+  Pair& pair = passive.pair;
+  std::optional<Region>& region = passive.region;
+  fid_ep* const ep = passive.ep;
   ASSERT_TRUE(pair.ready());
   ASSERT_EQ(pair.b.info->domain_attr->data_progress, FI_PROGRESS_AUTO);
   for (const std::size_t size : {std::size_t{8}, 16 * kib, 200 * kib, 4 * mib}) {
@@ -261,7 +263,9 @@ TEST(AutomaticProgress, a_target_that_calls_nothing_is_reached) {
 TEST(AutomaticProgress, an_initiator_that_sleeps_is_woken) {
   if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
   Passive passive;
-  auto& [pair, region, ep] = passive;
+  Pair& pair = passive.pair;
+  std::optional<Region>& region = passive.region;
+  fid_ep* const ep = passive.ep;
   ASSERT_TRUE(pair.ready());
   std::vector<std::uint8_t> got(mib);
   for (int i = 0; i < 20; ++i) {
@@ -282,7 +286,9 @@ TEST(AutomaticProgress, an_initiator_that_sleeps_is_woken) {
 TEST(AutomaticProgress, an_idle_process_computes_nothing) {
   if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
   Passive passive;
-  auto& [pair, region, ep] = passive;
+  Pair& pair = passive.pair;
+  std::optional<Region>& region = passive.region;
+  fid_ep* const ep = passive.ep;
   ASSERT_TRUE(pair.ready());
   // Peers know each other, and both have polled.
   std::uint64_t word = 1;
@@ -332,7 +338,9 @@ TEST(AutomaticProgress, closing_while_traffic_arrives) {
 TEST(AutomaticProgress, a_forked_child_can_close) {
   if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
   Passive passive;
-  auto& [pair, region, ep] = passive;
+  Pair& pair = passive.pair;
+  std::optional<Region>& region = passive.region;
+  fid_ep* const ep = passive.ep;
   ASSERT_TRUE(pair.ready());
   std::uint64_t word = 1;
   for (int round = 0; round < 30; ++round) {

@@ -68,9 +68,9 @@ TEST(Inet, BytesGoBothWaysUntilOneSideCloses) {
 
   char buffer[16];
   EXPECT_EQ(os::receive_stream(server, buffer, sizeof buffer), -EAGAIN);
-  for (const auto& [from, to] : {std::pair{client, server}, std::pair{server, client}}) {
-    EXPECT_EQ(os::send_stream(from, "hello", 5), 5);
-    EXPECT_EQ(insist([&] { return os::receive_stream(to, buffer, sizeof buffer); }), 5);
+  for (const auto& way : {std::pair{client, server}, std::pair{server, client}}) {
+    EXPECT_EQ(os::send_stream(way.first, "hello", 5), 5);
+    EXPECT_EQ(insist([&] { return os::receive_stream(way.second, buffer, sizeof buffer); }), 5);
     EXPECT_EQ(std::string(buffer, 5), "hello");
   }
   // Nobody reads: in the end nothing goes.
