@@ -318,7 +318,9 @@ void Engine::Impl::finish_receive(Incoming& receive, int error) noexcept {
     incoming.give(&receive);
     return leave(std::move(group), error);
   }
-  if (receive.ending.told) tell_received(receive, error);
+  // A write that a peer did not finish is nothing that this side has asked for.
+  const bool unasked = error != 0 && receive.ending.event == Event::remote_write;
+  if (receive.ending.told && !unasked) tell_received(receive, error);
   incoming.give(&receive);
 }
 

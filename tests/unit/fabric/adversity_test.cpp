@@ -70,6 +70,25 @@ TEST(Death, WhileItsLastPacketsAreHeard) {
   world.settle();
 }
 
+// What a peer wanted to write is nothing that the target has asked for.
+TEST(Death, OfAWriterIsNoFailureOfItsTarget) {
+  World world(2);
+  std::vector<std::byte> data(300 * kib);
+  const iovec piece{data.data(), data.size()};
+  const fi_rma_iov target{0, data.size(), 7};
+  RmaRequest request;
+  request.is_write = true;
+  request.pieces = &piece;
+  request.count = 1;
+  request.targets = &target;
+  request.target_count = 1;
+  ASSERT_EQ(world[0].engine.rma(world[0].peer(world[1]), request), 0);
+  world[1].engine.progress();
+  world.kill(0);
+  world[1].engine.progress();
+  EXPECT_TRUE(world[1].completions.empty());
+}
+
 // At every step of a large message.
 TEST(Death, AtEveryStepOfATransfer) {
   for (const bool direct : {false, true}) {
