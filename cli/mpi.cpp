@@ -44,7 +44,7 @@ std::string directory_of(const std::string& file) {
 std::string absolute(const std::string& file) {
   if (file.starts_with('/')) return file;
   char* here = getcwd(nullptr, 0);
-  const std::string result = here == nullptr ? file : std::string(here) + "/" + file;
+  std::string result = here == nullptr ? file : std::string(here) + "/" + file;
   std::free(here);
   return result;
 }

@@ -83,7 +83,7 @@ std::string compile(const Mpi& mpi, const std::string& directory) {
     fs::create_directories(path.parent_path(), failed);
     std::ofstream(path, std::ios::binary) << source.text;
   }
-  const std::string program = directory + "/messages";
+  std::string program = directory + "/messages";
   for (const std::string& compiler : compilers_beside(mpi)) {
     std::vector<std::string> command = {compiler, "-std=gnu11", "-O3", "-march=native",
                                         "-I",     directory,    "-o",  program};

@@ -36,7 +36,9 @@ class Image {
       for (const auto& change : changes) changed = changed || change.first == name;
       if (!changed) environment_.push_back(text);
     }
-    for (const auto& [name, value] : changes) environment_.push_back(name + "=" + value);
+    for (const auto& [name, value] : changes) {
+      environment_.push_back(fmt::format("{}={}", name, value));
+    }
     for (std::string& one : command_) arguments_.push_back(one.data());
     for (std::string& one : environment_) variables_.push_back(one.data());
     arguments_.push_back(nullptr);
@@ -117,7 +119,8 @@ std::string find_program(const std::string& name, const std::string& path) {
   while (!name.empty() && at <= path.size()) {
     const std::size_t end = std::min(path.find(':', at), path.size());
     const std::string directory = end == at ? "." : path.substr(at, end - at);
-    if (is_program(directory + "/" + name)) return directory + "/" + name;
+    std::string file = fmt::format("{}/{}", directory, name);
+    if (is_program(file)) return file;
     at = end + 1;
   }
   return "";

@@ -28,6 +28,7 @@ constexpr bool is_whole =
 template <class Visit>
 bool with_type(fi_datatype datatype, Visit&& visit) noexcept {
   switch (static_cast<int>(datatype)) {
+    // NOLINTNEXTLINE(bugprone-branch-clone): each calls another instance
     case FI_INT8: visit(std::int8_t()); return true;
     case FI_UINT8: visit(std::uint8_t()); return true;
     case FI_INT16: visit(std::int16_t()); return true;
@@ -69,7 +70,8 @@ bool combine(fi_op operation, const T& old, const T& operand, const T& comparand
       const bool sum = operation == FI_SUM;
       if constexpr (is_whole<T>) {
         // In unsigned arithmetic of at least the promoted width: wraps, and is defined.
-        const auto a = static_cast<uint128>(old), b = static_cast<uint128>(operand);
+        const auto a = static_cast<uint128>(static_cast<int128>(old));
+        const auto b = static_cast<uint128>(static_cast<int128>(operand));
         *out = static_cast<T>(sum ? a + b : a * b);
       } else {
         *out = sum ? old + operand : old * operand;

@@ -35,7 +35,7 @@ void Engine::Impl::keep(Peer& peer, const Packet& packet, bool whole) noexcept {
   if (whole) {
     std::byte* to = message.small;
     if (message.length > sizeof message.small) {
-      message.large.reset(new std::byte[message.length]);
+      message.large = std::make_unique_for_overwrite<std::byte[]>(message.length);
       to = message.large.get();
     }
     copy_bytes(to, packet.payload, message.arrived);
