@@ -54,7 +54,7 @@ class Sink {
 
 // Memory that peers may name. resolve(): where [address, address + bytes) of key lies here, or
 // nullptr (*error: FI_EKEYREJECTED for an unknown key, FI_EACCES for missing rights,
-// FI_EINVAL out of bounds). `access`: FI_REMOTE_READ, FI_REMOTE_WRITE or both.
+// also out of bounds). `access`: FI_REMOTE_READ, FI_REMOTE_WRITE or both.
 class Regions {
  public:
   virtual void* resolve(std::uint64_t key, std::uint64_t address, std::uint64_t bytes,

@@ -91,7 +91,7 @@ struct Engine::Impl {
   void take(Incoming& receive, Unexpected& message) noexcept;
   void drop(Unexpected& message) noexcept;
   // The receive that a message of `length` bytes goes to: the posted one, or its part of a
-  // multi-receive. Its `error` is set (FI_ENOMEM) if there are no operations left.
+  // multi-receive; nullptr if there is no operation left for that.
   Incoming* assign(Incoming& posted, Peer& peer, std::uint64_t tag, std::uint64_t data,
                    std::uint8_t flags, std::size_t length) noexcept;
   void finish_receive(Incoming& receive, int error) noexcept;

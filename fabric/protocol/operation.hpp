@@ -114,15 +114,23 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
   std::uint64_t parent = 0;  // token of the multi-receive this one belongs to
   std::size_t length = 0;    // of the message
   std::size_t received = 0;
-  std::size_t replies = 0;   // atomics: results awaited
   bool awaited = false;      // counted in its peer's `awaited`
   bool shared_done = false;  // the sender has said what its share is
   std::uint64_t sender_token = 0;
-  int error = 0;
   Transfer transfer;
   std::shared_ptr<Group> group;
   Ending ending;
 
+  // As new, but for its name, its lists and its pieces, which its user sets.
+  void renew() noexcept {
+    stage = Stage::posted;
+    tagged = multi = reply_due = awaited = shared_done = used_up = false;
+    source = nullptr;
+    order = tag = ignore = parent = sender_token = 0;
+    consumed = users = length = received = 0;
+    transfer = Transfer();
+    ending = Ending();
+  }
   void unlink_posted() noexcept { Link<InPosted>::unlink(); }
   void unlink_motion() noexcept { Link<InMotion>::unlink(); }
   void reset() noexcept {

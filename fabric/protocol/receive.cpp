@@ -41,20 +41,14 @@ ssize_t Engine::Impl::receive(Peer* source, const ReceiveRequest& request) noexc
 
   Incoming* posted = incoming.take();
   if (posted == nullptr) return -FI_EAGAIN;
-  posted->stage = Incoming::Stage::posted;
+  posted->renew();
   posted->tagged = request.tagged;
   posted->multi = (request.flags & FI_MULTI_RECV) != 0;
-  posted->reply_due = posted->awaited = posted->shared_done = posted->used_up = false;
   posted->source = source;
   posted->order = ++next_order;
   posted->tag = request.tag;
   posted->ignore = request.tagged ? request.ignore : ~std::uint64_t{0};
   posted->pieces = Pieces(request.pieces, request.count);
-  posted->consumed = posted->users = posted->received = posted->replies = 0;
-  posted->parent = posted->sender_token = 0;
-  posted->error = 0;
-  posted->transfer = Transfer();
-  posted->ending = Ending();
   posted->ending.told = true;
   posted->ending.wanted = (request.flags & FI_COMPLETION) != 0;
   posted->ending.event = Event::receive;
@@ -185,17 +179,13 @@ Incoming* Engine::Impl::assign(Incoming& posted, Peer& peer, std::uint64_t tag, 
     if (receive == nullptr) return nullptr;
     const std::size_t room = posted.pieces.bytes - posted.consumed;
     const std::size_t bytes = std::min(length, room);
+    receive->renew();
     receive->tagged = posted.tagged;
-    receive->multi = false;
-    receive->reply_due = receive->awaited = receive->shared_done = false;
     receive->pieces = posted.pieces.slice(posted.consumed, bytes);
     if (receive->pieces.count == 0) {
       auto* begin = static_cast<std::byte*>(posted.pieces.at[0].iov_base);
       receive->pieces = Pieces(begin + posted.consumed, 0);
     }
-    receive->consumed = receive->users = receive->replies = 0;
-    receive->error = 0;
-    receive->transfer = Transfer();
     receive->ending = posted.ending;
     receive->parent = posted.token;
     ++posted.users;

@@ -70,16 +70,11 @@ ssize_t Engine::Impl::rma(Peer& peer, const RmaRequest& request) noexcept {
 Incoming* Engine::Impl::new_awaited(Peer& peer, const Pieces& pieces, std::size_t length) noexcept {
   Incoming* awaited = incoming.take();
   if (awaited == nullptr) return nullptr;
+  awaited->renew();
   awaited->stage = Incoming::Stage::matched;
-  awaited->tagged = awaited->multi = awaited->reply_due = awaited->shared_done = false;
   awaited->source = &peer;
   awaited->pieces = pieces;
-  awaited->consumed = awaited->users = awaited->received = awaited->replies = 0;
-  awaited->parent = awaited->sender_token = 0;
   awaited->length = length;
-  awaited->error = 0;
-  awaited->transfer = Transfer();
-  awaited->ending = Ending();
   awaited->awaited = true;
   ++peer.awaited;
   return awaited;
@@ -126,17 +121,12 @@ void Engine::Impl::on_write_request(Peer& peer, const Packet& packet) noexcept {
                              FI_REMOTE_WRITE, &error);
   if (to == nullptr) return send_finish(peer, header.far.token, error);
   Incoming* receive = incoming.take_beyond_limit();
+  receive->renew();
   receive->stage = Incoming::Stage::matched;
-  receive->tagged = receive->multi = receive->shared_done = receive->awaited = false;
   receive->source = &peer;
   receive->pieces = Pieces(to, header.far.length);
-  receive->consumed = receive->users = receive->received = receive->replies = 0;
-  receive->parent = 0;
   receive->length = header.far.length;
   receive->sender_token = header.far.token;
-  receive->error = 0;
-  receive->transfer = Transfer();
-  receive->ending = Ending();
   receive->ending.told = true;
   receive->ending.event = Event::remote_write;
   receive->ending.flags = FI_RMA | FI_REMOTE_WRITE;
