@@ -47,7 +47,7 @@ Expected<bool> Connections::listen(const Address& address) noexcept {
   own_ = address;
   opened_ns_ = now_ns();
   char name[name_bytes];
-  socket_name(address, os::user_id(), name);
+  socket_name(address, name);
   listener_ = os::listen_abstract(name, backlog);
   spare_ = os::event_fd();
   if (listener_ >= 0 && spare_ >= 0) listener_watch_ = control::watch(*this, listener_);
@@ -122,7 +122,7 @@ Connections::Connection* Connections::connected_to(const Address& peer) noexcept
 // 0, or -errno.
 int Connections::open_socket(const Address& peer, Connection** made) noexcept {
   char socket_of_peer[name_bytes];
-  socket_name(peer, os::user_id(), socket_of_peer);
+  socket_name(peer, socket_of_peer);
   const int socket = os::connect_abstract(socket_of_peer);
   if (socket < 0) return socket;
   os::Peer process;

@@ -71,8 +71,8 @@ bool make_address(Address* address) noexcept {
   return os::random_bytes(address->id, sizeof address->id);
 }
 
-void socket_name(const Address& address, unsigned uid, char (&name)[name_bytes]) noexcept {
-  std::snprintf(name, sizeof name, "%s%u.%016llx%016llx", socket_prefix, uid,
+void socket_name(const Address& address, char (&name)[name_bytes]) noexcept {
+  std::snprintf(name, sizeof name, "%s%016llx%016llx", socket_prefix,
                 static_cast<unsigned long long>(address.id[0]),
                 static_cast<unsigned long long>(address.id[1]));
 }

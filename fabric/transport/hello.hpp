@@ -52,9 +52,9 @@ std::uint64_t host_identity() noexcept;
 // A new endpoint's: random id, this host. False if the kernel has no random numbers.
 bool make_address(Address* address) noexcept;
 
-// The name of an endpoint's socket, as user `uid` binds it.
+// The name of an endpoint's socket.
 inline constexpr std::size_t name_bytes = 80;
-void socket_name(const Address& address, unsigned uid, char (&name)[name_bytes]) noexcept;
+void socket_name(const Address& address, char (&name)[name_bytes]) noexcept;
 
 // The probe words of this process.
 std::uint64_t probe_word_address() noexcept;

@@ -1,6 +1,7 @@
 // How `haul top` and `haul run --report` ask a running process for its counters: a packet to the
 // abstract SEQPACKET socket of any of its endpoints, which the control thread answers. The names of
-// those sockets begin with socket_prefix and the user's number, and stand in /proc/net/unix.
+// those sockets begin with socket_prefix and stand in /proc/net/unix. No user is named there: the
+// same one has another number in another user namespace.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace haul::fabric {
 
-// "haul-fabric.<uid>.<32 hex digits>", without the leading NUL.
+// "haul-fabric.<32 hex digits>", without the leading NUL.
 inline constexpr char socket_prefix[] = "haul-fabric.";
 
 // First bytes of whatever is sent to such a socket.

@@ -266,7 +266,7 @@ TEST(LocalNetwork, AnswersWhoAsksForCounters) {
   await(*a, What::opened);
 
   char name[name_bytes];
-  socket_name(a->address(), os::user_id(), name);
+  socket_name(a->address(), name);
   const int socket = os::connect_abstract(name);
   ASSERT_GE(socket, 0);
   for (int round = 0; round < 2; ++round) {
@@ -323,7 +323,7 @@ class Liar {
  public:
   explicit Liar(const Address& victim) {
     char name[name_bytes];
-    socket_name(victim, os::user_id(), name);
+    socket_name(victim, name);
     socket_ = os::connect_abstract(name);
     make_address(&hello.from);
     hello.segment_bytes = segment_bytes;
