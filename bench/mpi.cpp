@@ -2,6 +2,7 @@
 // memory and libfabric's shm take turns, a launch each; ratios are of launches of the same round.
 #include <fmt/format.h>
 
+#include "bench/directory.hpp"
 #include "bench/mpi_messages.hpp"
 
 namespace haul::bench {

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <sstream>
 
 #include "base/clock.hpp"
@@ -173,23 +172,6 @@ std::string reason_of(const Outcome& outcome) {
   if (!own.empty()) return own;
   if (!first.empty()) return first;
   return fmt::format("it ended with status {} and no message", outcome.status);
-}
-
-TemporaryDirectory::TemporaryDirectory() {
-  const char* base = std::getenv("TMPDIR");
-  std::string name =
-      fmt::format("{}/haul-bench-XXXXXX", base != nullptr && *base != 0 ? base : "/tmp");
-  if (mkdtemp(name.data()) == nullptr)
-    throw Failure(
-        fmt::format("no directory {} can be made; set TMPDIR to one that is writable and "
-                    "has room",
-                    name));
-  path_ = name;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace haul::bench

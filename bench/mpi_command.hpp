@@ -26,17 +26,4 @@ Outcome run_command(const std::vector<std::string>& words, const Environment& en
 // line.
 std::string reason_of(const Outcome& outcome);
 
-// A directory for the length of a measurement; all in it goes with it.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 }  // namespace haul::bench

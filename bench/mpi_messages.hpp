@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/directory.hpp"
 #include "bench/mpi_race.hpp"
 
 namespace haul::bench {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "bench/directory.hpp"
 #include "bench/failure.hpp"
 #include "bench/mpi_race.hpp"
 

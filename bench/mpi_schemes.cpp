@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "bench/directory.hpp"
 #include "bench/failure.hpp"
 #include "bench/mpi_messages.hpp"
 #include "bench/processes.hpp"

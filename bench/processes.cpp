@@ -143,13 +143,7 @@ Child start_worker(const std::string& role, unsigned index, const SharedBlock& b
 }
 
 ServiceProcess::ServiceProcess(std::uint64_t map_bytes) {
-  const char* base = std::getenv("TMPDIR");
-  std::string name =
-      fmt::format("{}/haul-bench-XXXXXX", base != nullptr && *base != 0 ? base : "/tmp");
-  if (mkdtemp(name.data()) == nullptr)
-    throw Failure(fmt::format("no directory for a socket can be made ({}); set TMPDIR", name));
-  directory_ = name;
-  const std::string socket = directory_ + "/service.sock";
+  const std::string socket = directory_.path() + "/service.sock";
   child_ = Child({"serve", "--socket", socket, "--map-bytes", std::to_string(map_bytes)},
                  {{"HAUL_MOVER_LEASE", "off"}}, true);
   std::vector<Child> none;
@@ -163,12 +157,10 @@ ServiceProcess::ServiceProcess(std::uint64_t map_bytes) {
 
 ServiceProcess::~ServiceProcess() {
   child_.kill_and_reap();
-  unlink((directory_ + "/service.sock").c_str());
-  rmdir(directory_.c_str());
 }
 
 Environment ServiceProcess::environment(const char* mover) const {
-  return {{"HAUL_SERVICE_SOCKET", directory_ + "/service.sock"}, {"HAUL_PLAN_MOVER", mover}};
+  return {{"HAUL_SERVICE_SOCKET", directory_.path() + "/service.sock"}, {"HAUL_PLAN_MOVER", mover}};
 }
 
 void await(const char* what, std::vector<Child>& children, const std::function<bool()>& done) {

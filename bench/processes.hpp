@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/directory.hpp"
+
 namespace haul::bench {
 
 // Memory that this process and the workers it starts see, zeroed. Workers find it by descriptor.
@@ -77,7 +79,7 @@ class ServiceProcess {
   Environment environment(const char* mover = "service") const;
 
  private:
-  std::string directory_;
+  TemporaryDirectory directory_;
   Child child_;
 };
 

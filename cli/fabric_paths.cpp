@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/private.hpp"
 #include "bench/units.hpp"
 #include "fabric/protocol/packet.hpp"
 #include "fabric/transport/huge_pages.hpp"
@@ -22,10 +23,11 @@ std::vector<PathRow> paths_with(const Abilities& abilities) {
              "the peer is on another node: a libfabric core provider carries it"}};
   }
   const std::string inlined = show_bytes(fabric::inline_capacity);
-  const std::string eager = show_bytes(fabric::ring_eager_bytes);
+  const std::string eager = show_bytes(haul_private_eager_bytes());
   std::vector<PathRow> rows = {
       {"to " + inlined, "any", "inline", "the bytes fit in the packet's own cache line"},
-      {"to " + eager, "any", "eager", "one packet in the ring, sent before it is asked for"}};
+      {"to " + eager, "any", "eager",
+       "sent before it is asked for: asking takes longer than copying it once more"}};
   const std::string above = "above " + eager;
   if (abilities.mapped) {
     rows.push_back({above, "haul_alloc()", "mapped",

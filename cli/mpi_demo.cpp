@@ -10,6 +10,7 @@
 #include <optional>
 #include <sstream>
 
+#include "bench/directory.hpp"
 #include "bench/failure.hpp"
 #include "bench/mpi_command.hpp"
 #include "bench/mpi_sources.hpp"

@@ -48,3 +48,13 @@ if(HAUL_COVERAGE)
   target_compile_options(haul_options INTERFACE --coverage -fprofile-update=atomic)
   target_link_options(haul_options INTERFACE --coverage)
 endif()
+
+# haul_precompile(TARGET HEADER...): libraries' headers that many files of a target include, read once.
+# Only to save time, and only by GCC: what Clang compiles shows that each file includes what it needs.
+function(haul_precompile target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    # ccache must see through it.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  endif()
+endfunction()

@@ -8,6 +8,7 @@
 
 #include "base/log.hpp"
 #include "base/os.hpp"
+#include "base/private.hpp"
 #include "base/socket.hpp"
 #include "fabric/transport/direct.hpp"
 
@@ -132,7 +133,8 @@ bool LocalNetwork::take(Arrival& arrival, NetworkEvent& event) noexcept {
       peer.out = std::move(arrival.segment);
       peer.out_connection = arrival.connection;
       peer.bell = LocalPeer::Bell{&peer.out->segment(), arrival.socket};
-      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell);
+      static const std::size_t eager = haul_private_eager_bytes();
+      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell, eager);
       event.outbox = &*peer.outbox;
       return true;
     }

@@ -1,6 +1,7 @@
 // The ring: packets through memory that two processes share.
 #include "fabric/transport/ring.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace haul::fabric {
@@ -52,9 +53,10 @@ std::uint64_t bulk_start(std::uint64_t position, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-RingOutbox::RingOutbox(Segment& segment, Doorbell doorbell, void* argument) noexcept
+RingOutbox::RingOutbox(Segment& segment, Doorbell doorbell, void* argument,
+                       std::size_t eager) noexcept
     : segment_(segment), salt_(segment.salt), doorbell_(doorbell), argument_(argument) {
-  eager_bytes = ring_eager_bytes;
+  eager_bytes = std::min(eager, ring_eager_bytes);
   part_bytes = ring_part_bytes;
 }
 

@@ -2,6 +2,9 @@
 #include "base/private.hpp"
 
 #include "memory/arena.hpp"
+#include "mover/gate.hpp"
+#include "plan/eager.hpp"
+#include "tune/background.hpp"
 
 extern "C" void haul_private_arena(HaulPrivateArena* arena) {
   const haul::ArenaView view = haul::arena_view();
@@ -14,4 +17,11 @@ extern "C" bool haul_private_in_arena(const void* address, std::size_t bytes,
   if (!haul::arena_bounds.contains(number, bytes)) return false;
   *offset = number - haul::arena_bounds.base.load(std::memory_order_relaxed);
   return true;
+}
+
+extern "C" std::size_t haul_private_eager_bytes() {
+  haul::tune::load_stored();
+  haul::plan::Inputs inputs;
+  haul::fill_inputs(&inputs);
+  return haul::plan::eager_bytes(inputs.calibration);
 }

@@ -21,3 +21,7 @@ extern "C" [[gnu::visibility("default")]] void haul_private_arena(HaulPrivateAre
 extern "C" [[gnu::visibility("default")]] bool haul_private_in_arena(const void* address,
                                                                      std::size_t bytes,
                                                                      std::uint64_t* offset);
+
+// Up to which length the planner has a message sent unasked (plan/eager.hpp), by this machine's
+// stored figures: those are read from their file by each call. Thread-safe; takes a lock.
+extern "C" [[gnu::visibility("default")]] std::size_t haul_private_eager_bytes();

@@ -129,7 +129,7 @@ TEST(BadArguments, FieldsThatMakeNoSenseAreRefused) {
 
 TEST(BadArguments, ExtentsOfOneSideLieInOneSpace) {
   EXPECT_EQ(in_both_states([] {
-              char to[16], from[16];
+              char to[16], from[16] = {};
               const haul_extent mixed[2] = {{0, 0, from, 8}, {77, 0, from + 8, 8}};
               haul_request request = haul_request_copy(to, from, 16);
               request.src_vector = mixed;

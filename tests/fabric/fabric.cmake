@@ -18,6 +18,7 @@ add_executable(haul_fabric_tests ${fabric_sources}
   "${fabric_dir}/node.cpp" "${fabric_dir}/sides.cpp" "${fabric_dir}/transfer.cpp")
 target_link_libraries(haul_fabric_tests PRIVATE
   haul_options PkgConfig::HAUL_LIBFABRIC GTest::gtest GTest::gtest_main Threads::Threads)
+haul_precompile(haul_fabric_tests <gtest/gtest.h>)
 set_target_properties(haul_fabric_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${programs_dir}")
 foreach(program kill soak refuse)
   add_executable(fabric_${program} "${fabric_dir}/${program}.cpp")

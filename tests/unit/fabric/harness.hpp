@@ -19,6 +19,9 @@
 
 namespace haul::fabric::test {
 
+// The tests' sizes lie around it.
+inline constexpr std::size_t eager_limit = std::size_t{16} << 10;
+
 // What the direct paths do in a test.
 struct Reachability {
   bool pull = false, push = false;
@@ -219,7 +222,7 @@ inline void TestNetwork::connect(const Address& to) noexcept {
   Channel& channel = outbound[to.id[0]];
   channel.segment->salt = 0x5a17 * address.id[0];
   channel.outbox = std::make_unique<RingOutbox>(
-      *channel.segment, [](void*) noexcept {}, nullptr);
+      *channel.segment, [](void*) noexcept {}, nullptr, eager_limit);
   channel.inbox = std::make_unique<RingInbox>(*channel.segment);
   NetworkEvent connected;
   connected.what = NetworkEvent::What::connected;
