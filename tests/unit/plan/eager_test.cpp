@@ -9,18 +9,19 @@
 namespace haul::plan {
 namespace {
 
-Calibration machine(double round_trip_ns, double l3_line_ns) {
+Calibration machine(double round_trip_ns, double line_ns) {
   Calibration figures;
   figures.round_trip_ns = round_trip_ns;
-  figures.l3_line_ns = l3_line_ns;
+  figures.hot_line_ns = line_ns / 2;
+  figures.l3_line_ns = line_ns * 1.5;
   return figures;
 }
 
 TEST(EagerBytes, AreWhereAskingCostsAsMuchAsCopyingOnceMore) {
-  // 400 ns for two packets; 8192 bytes are 128 lines, 400 ns at 3.1 each.
-  EXPECT_EQ(eager_bytes(machine(100, 3.1)), 8192u);
-  EXPECT_EQ(eager_bytes(machine(100, 3.2)), 4096u);
-  EXPECT_EQ(eager_bytes(machine(500, 3.1)), 16384u);
+  // 800 ns for two packets; 8192 bytes are 128 lines, 800 ns at 6.25 each.
+  EXPECT_EQ(eager_bytes(machine(100, 6.2)), 8192u);
+  EXPECT_EQ(eager_bytes(machine(100, 6.3)), 4096u);
+  EXPECT_EQ(eager_bytes(machine(1000, 6.2)), 16384u);
 }
 
 TEST(EagerBytes, GrowWithTheDistanceAndWithTheSpeedOfCopying) {
