@@ -51,6 +51,7 @@ void restore_signals(const SignalMask& saved) noexcept;
 // ---- threads and processes ----
 int current_cpu() noexcept;  // sched_getcpu(): about 2 ns with rseq; -1 if unknown
 pid_t thread_id() noexcept;
+pid_t process_id() noexcept;
 // How many CPUs the calling thread's mask has, or the process's main thread's if that is more: a
 // thread may be pinned where others are not. 1 if unknown.
 unsigned allowed_cpus() noexcept;

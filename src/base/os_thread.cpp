@@ -89,6 +89,10 @@ int current_cpu() noexcept {
   return sched_getcpu();
 }
 
+pid_t process_id() noexcept {
+  return getpid();
+}
+
 pid_t thread_id() noexcept {
   return gettid();
 }

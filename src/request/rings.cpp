@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/os.hpp"
+#include "base/process_lock.hpp"
 #include "request/sharing.hpp"
 
 namespace haul {
@@ -22,7 +23,7 @@ constinit thread_local ThreadSlot thread_slot;
 
 namespace {
 
-constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit ProcessLock table_lock;
 constinit std::atomic<std::uint32_t>* cookie_page = nullptr;
 constinit std::uint32_t cookie = 0;
 constinit std::uint32_t room = 0;
@@ -92,17 +93,11 @@ Ring* take_ring() noexcept {
 Ring* attach_ring(Error* error) noexcept {
   if (Ring* ring = own_ring(); ring != nullptr) return ring;
   thread_slot.ring = nullptr;
-  // A child by a bare clone, with one thread: whoever held the lock is not here. (While the first
-  // table is being made, the word is still no_cookie's.)
-  if (ring_table.cookie_word.load(std::memory_order_acquire) != &no_cookie &&
-      ring_table.cookie() == 0) {
-    mutex = PTHREAD_MUTEX_INITIALIZER;
-  }
-  pthread_mutex_lock(&mutex);
+  table_lock.lock();
   const bool made = make_table();
   if (!key_made) key_made = pthread_key_create(&exit_key, thread_exits) == 0;
   Ring* ring = ring_table.cookie() != 0 && key_made ? take_ring() : nullptr;
-  pthread_mutex_unlock(&mutex);
+  table_lock.unlock();
   const TableHook hook = new_table_hook.load(std::memory_order_relaxed);
   if (made && hook != nullptr) hook();
   if (ring == nullptr) {
@@ -122,9 +117,9 @@ void detach_ring() noexcept {
   Ring* ring = own_ring();
   thread_slot.ring = nullptr;
   if (ring == nullptr) return;
-  pthread_mutex_lock(&mutex);
+  table_lock.lock();
   ring->owned.store(false, std::memory_order_relaxed);
-  pthread_mutex_unlock(&mutex);
+  table_lock.unlock();
 }
 
 void on_new_table(TableHook hook) noexcept {
@@ -132,20 +127,20 @@ void on_new_table(TableHook hook) noexcept {
 }
 
 void lock_rings() noexcept {
-  pthread_mutex_lock(&mutex);
+  table_lock.lock();
 }
 
 void unlock_rings() noexcept {
-  pthread_mutex_unlock(&mutex);
+  table_lock.unlock();
 }
 
 void rings_before_fork() noexcept {
-  pthread_mutex_lock(&mutex);
+  table_lock.lock();
   sharing_before_fork();
 }
 
 void rings_after_fork_parent() noexcept {
-  pthread_mutex_unlock(&mutex);
+  table_lock.unlock();
 }
 
 void rings_after_fork_child() noexcept {
@@ -153,7 +148,7 @@ void rings_after_fork_child() noexcept {
   if (!sharing_after_fork_child()) {
     // Without a cookie the rings are nobody's, as in a child by a bare clone.
     cookie_page->store(0, std::memory_order_relaxed);
-    pthread_mutex_unlock(&mutex);
+    table_lock.unlock();
     return;
   }
   const std::uint32_t count = ring_table.count.load(std::memory_order_relaxed);
@@ -166,7 +161,7 @@ void rings_after_fork_child() noexcept {
     ring.owned.store(false, std::memory_order_relaxed);
     if (!ring.quiet()) ring.abandoned.store(true, std::memory_order_relaxed);
   }
-  pthread_mutex_unlock(&mutex);
+  table_lock.unlock();
 }
 
 }  // namespace haul

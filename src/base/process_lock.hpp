@@ -1,0 +1,41 @@
+// A lock that a child of fork finds free, whoever held it in the parent: the threads that are not
+// in the child never come back to let it go. For short sections that are rarely entered.
+//
+// Its word is the holder's process. A process that finds another's there was forked while that one
+// held it, and takes it over; what it guarded may be half-made then, and is the taker's to begin
+// anew.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/os.hpp"
+
+namespace haul {
+
+class ProcessLock {
+ public:
+  constexpr ProcessLock() noexcept = default;
+
+  // Not recursive, and not for signal handlers.
+  void lock() noexcept {
+    constexpr unsigned yields = 100;
+    constexpr std::uint64_t nap_ns = 50'000;
+    const auto self = static_cast<std::uint32_t>(os::process_id());
+    for (unsigned tries = 0;; ++tries) {
+      std::uint32_t holder = 0;
+      if (holder_.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;
+      if (holder != self &&
+          holder_.compare_exchange_strong(holder, self, std::memory_order_acquire)) {
+        return;
+      }
+      tries < yields ? os::yield() : os::sleep_ns(nap_ns);
+    }
+  }
+  void unlock() noexcept { holder_.store(0, std::memory_order_release); }
+
+ private:
+  std::atomic<std::uint32_t> holder_{0};
+};
+
+}  // namespace haul
