@@ -2,9 +2,8 @@
 #include "base/private.hpp"
 
 #include "memory/arena.hpp"
-#include "mover/gate.hpp"
 #include "plan/eager.hpp"
-#include "tune/background.hpp"
+#include "tune/calibration_file.hpp"
 
 extern "C" void haul_private_arena(HaulPrivateArena* arena) {
   const haul::ArenaView view = haul::arena_view();
@@ -20,8 +19,10 @@ extern "C" bool haul_private_in_arena(const void* address, std::size_t bytes,
 }
 
 extern "C" std::size_t haul_private_eager_bytes() {
-  haul::tune::load_stored();
-  haul::plan::Inputs inputs;
-  haul::fill_inputs(&inputs);
-  return haul::plan::eager_bytes(inputs.calibration);
+  haul::plan::Calibration figures;
+  char path[haul::tune::path_bytes];
+  if (haul::tune::default_calibration_path(path, sizeof path).code == haul::Code::ok) {
+    if (const auto stored = haul::tune::load_calibration(path); stored) figures = *stored;
+  }
+  return haul::plan::eager_bytes(figures);
 }

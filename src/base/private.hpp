@@ -23,5 +23,5 @@ extern "C" [[gnu::visibility("default")]] bool haul_private_in_arena(const void*
                                                                      std::uint64_t* offset);
 
 // Up to which length the planner has a message sent unasked (plan/eager.hpp), by this machine's
-// stored figures: those are read from their file by each call. Thread-safe; takes a lock.
+// stored figures, which each call reads from their file, else by defaults. Thread-safe; no lock.
 extern "C" [[gnu::visibility("default")]] std::size_t haul_private_eager_bytes();
