@@ -17,7 +17,7 @@ class ProcessLock {
  public:
   constexpr ProcessLock() noexcept = default;
 
-  // Not recursive, and not for signal handlers.
+  // Not recursive: a signal handler that interrupts its holder must not ask for it.
   void lock() noexcept {
     constexpr unsigned yields = 100;
     constexpr std::uint64_t nap_ns = 50'000;
