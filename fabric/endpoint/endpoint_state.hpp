@@ -54,11 +54,13 @@ class EndpointState final : public Sink, public Regions {
   }
   // nullptr: the name is none of the address vector's.
   Peer* peer(fi_addr_t name) noexcept {
-    if (seen_generation_ != generation()) look_up();
+    keep_up();
     return name < known_.size() ? known_[name].peer : nullptr;
   }
-  // *source: nullptr for any. False: no such name.
+  // *source: nullptr for any. False: no such name. A message that is there already may complete the
+  // receive at once, and names its sender as the address vector does now.
   bool source(fi_addr_t name, Peer** source) noexcept {
+    keep_up();
     *source = nullptr;
     if ((caps_ & FI_DIRECTED_RECV) == 0 || name == FI_ADDR_UNSPEC) return true;
     *source = peer(name);
@@ -66,7 +68,7 @@ class EndpointState final : public Sink, public Regions {
   }
   bool progress() noexcept {
     ++turns_;
-    if (seen_generation_ != generation()) look_up();
+    keep_up();
     return engine_->progress();
   }
   bool idle() const noexcept { return engine_->idle(); }
@@ -99,6 +101,9 @@ class EndpointState final : public Sink, public Regions {
                 std::unique_ptr<EndpointNetwork> network) noexcept;
   int refusal() const noexcept;
   std::uint32_t generation() const noexcept;
+  void keep_up() noexcept {
+    if (seen_generation_ != generation()) look_up();
+  }
   void look_up() noexcept;
   void flush() noexcept;
   void tell_progress_thread() noexcept;

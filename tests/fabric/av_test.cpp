@@ -188,6 +188,26 @@ TEST(Av, a_source_that_was_not_inserted) {
   }
 }
 
+// The message has come before its sender was inserted, the receive is posted afterwards.
+TEST(Av, a_source_inserted_behind_its_message) {
+  const Wish wish{.caps = FI_MSG | FI_TAGGED | FI_SOURCE};
+  Node a(wish), b(wish);
+  if (!a.ready()) GTEST_SKIP() << a.why();
+  a.companions = {&b};
+  const fi_addr_t to_b = a.insert(b.name());
+  const auto sent = pattern(64, 3);
+  std::vector<std::uint8_t> got(sent.size());
+  Op send_op, receive_op;
+  ASSERT_EQ(send(a, {.to = to_b, .tag = 1}, sent.data(), sent.size(), send_op), 0);
+  ASSERT_TRUE(a.stays_quiet() || a.take(send_op));  // progress of both: it lies there, unexpected
+  const fi_addr_t to_a = b.insert(a.name());
+  ASSERT_EQ(receive(b, {.tag = 1}, got.data(), got.size(), receive_op), 0);
+  const Completion received = b.await(receive_op);
+  ASSERT_EQ(received.err, 0);
+  EXPECT_EQ(received.source, to_a);
+  EXPECT_EQ(difference(got.data(), sent), "");
+}
+
 // As a large job does: most of these never speak.
 TEST(Av, the_addresses_of_256_endpoints) {
   Pair pair(with(FI_AV_TABLE));
