@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/private.hpp"
 #include "bench/units.hpp"
 #include "fabric/protocol/packet.hpp"
@@ -23,7 +26,9 @@ std::vector<PathRow> paths_with(const Abilities& abilities) {
              "the peer is on another node: a libfabric core provider carries it"}};
   }
   const std::string inlined = show_bytes(fabric::inline_capacity);
-  const std::string eager = show_bytes(haul_private_eager_bytes());
+  HaulPrivateMessageLimits limits;
+  haul_private_message_limits(&limits);
+  const std::string eager = show_bytes(limits.eager_bytes);
   std::vector<PathRow> rows = {
       {"to " + inlined, "any", "inline", "the bytes fit in the packet's own cache line"},
       {"to " + eager, "any", "eager",
@@ -42,10 +47,21 @@ std::vector<PathRow> paths_with(const Abilities& abilities) {
                      show_bytes(fabric::HugePages::collapse_bytes),
                      fabric::HugePages::uses_before_collapse)});
   }
-  rows.push_back({above, "other", "ring",
-                  abilities.cma ? "through shared cells: the kernel copies pages of 4 KiB more "
-                                  "slowly than two copies there take"
-                                : "through shared cells, piece by piece"});
+  if (!abilities.cma) {
+    rows.push_back({above, "other", "ring", "through shared cells, piece by piece"});
+    return rows;
+  }
+  if (limits.kernel_from_bytes > limits.eager_bytes) {
+    rows.push_back(
+        {above, "other", "ring",
+         "through shared cells: so much of 4 KiB pages the kernel copies more slowly, as "
+         "measured here"});
+  }
+  if (limits.kernel_from_bytes != SIZE_MAX) {
+    rows.push_back({"from " + show_bytes(std::max(limits.kernel_from_bytes, limits.eager_bytes)),
+                    "other", "cma",
+                    "the kernel copies it once, faster here than two copies through shared cells"});
+  }
   return rows;
 }
 

@@ -77,9 +77,9 @@ class Inbox {
 // plan decides who moves it.
 class Mover {
  public:
-  // What can be done with `place` of this peer: 0 nothing, else estimated bytes a microsecond.
-  virtual std::uint32_t speed(const Peer& peer, const Place& place, std::size_t bytes,
-                              bool huge_pages) const noexcept = 0;
+  // Whether `place` of this peer can be reached, and copying from or to it beats packets.
+  virtual bool pays(const Peer& peer, const Place& place, std::size_t bytes,
+                    bool huge_pages) const noexcept = 0;
   // How this process's memory is described to the peer.
   virtual Place describe(const Peer& peer, const iovec* local, std::size_t count,
                          bool* huge_pages) noexcept = 0;

@@ -10,10 +10,16 @@ namespace haul::fabric {
 namespace {
 
 // A share each is worth a packet more from here on, and chunks are claimed in these sizes: smaller
-// ones lose to the line that carries the claims (mapped), or to system calls (kernel).
+// ones lose to the line that carries the claims (mapped), or to system calls (kernel: 2 us a chunk,
+// so there are two of them until they are so large that other peers would wait for one).
 constexpr std::size_t share_from_bytes = std::size_t{128} << 10;
 constexpr unsigned mapped_chunk_log2 = 16;
-constexpr unsigned kernel_chunk_log2 = 17;
+constexpr unsigned most_kernel_chunk_log2 = 18;
+unsigned chunk_log2(bool mapped, std::size_t bytes) noexcept {
+  if (mapped) return mapped_chunk_log2;
+  const auto half = static_cast<unsigned>(std::bit_width((bytes - 1) / 2));
+  return std::min(half, most_kernel_chunk_log2);
+}
 constexpr unsigned smallest_chunk_log2 = 12, largest_chunk_log2 = 40;
 
 constexpr std::uint64_t back_one = std::uint64_t{1} << 32;
@@ -47,7 +53,7 @@ void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t fla
 
   Mover& mover = network.mover();
   const bool huge = (flags & packet_huge) != 0;
-  if (place.pieces != 1 || mover.speed(peer, place, wanted, huge) == 0) {
+  if (place.pieces != 1 || !mover.pays(peer, place, wanted, huge)) {
     return ask_for_pieces(receive);
   }
   Transfer& transfer = receive.transfer;
@@ -63,7 +69,7 @@ void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t fla
     bool own_huge = false;
     const Place own = mover.describe(peer, receive.pieces.at, receive.pieces.count, &own_huge);
     if (own.pieces == 1 && own.arena == place.arena) {
-      const unsigned log2 = place.arena != 0 ? mapped_chunk_log2 : kernel_chunk_log2;
+      const unsigned log2 = chunk_log2(place.arena != 0, wanted);
       transfer.claims = claims;
       transfer.chunk = std::size_t{1} << log2;
       transfer.chunks = chunks_of(wanted, transfer.chunk);
@@ -122,7 +128,7 @@ void Engine::Impl::on_clear(Peer& peer, const Header& header) noexcept {
   const bool huge = (header.flags & packet_huge) != 0;
   if (operation->transfer.claims == nullptr || place.pieces != 1 || operation->limit == 0 ||
       header.detail < smallest_chunk_log2 || header.detail > largest_chunk_log2 ||
-      network.mover().speed(peer, place, operation->limit, huge) == 0) {
+      !network.mover().pays(peer, place, operation->limit, huge)) {
     return;  // the receiver copies all of it
   }
   Transfer& transfer = operation->transfer;

@@ -20,9 +20,7 @@ namespace haul::fabric {
 // Off-node peers have no memory in common: nothing but packets.
 class NoMover final : public Mover {
  public:
-  std::uint32_t speed(const Peer&, const Place&, std::size_t, bool) const noexcept override {
-    return 0;
-  }
+  bool pays(const Peer&, const Place&, std::size_t, bool) const noexcept override { return false; }
   Place describe(const Peer&, const iovec*, std::size_t, bool* huge_pages) noexcept override {
     *huge_pages = false;
     return {};

@@ -8,7 +8,6 @@
 
 #include "base/log.hpp"
 #include "base/os.hpp"
-#include "base/private.hpp"
 #include "base/socket.hpp"
 #include "fabric/transport/direct.hpp"
 
@@ -40,14 +39,26 @@ void ring_peer(void* argument) noexcept {
 
 }  // namespace
 
-LocalNetwork::LocalNetwork(std::atomic<std::uint32_t>* outer_news) noexcept
-    : sockets_(*this, outer_news != nullptr ? *outer_news : news),
+const HaulPrivateMessageLimits& LocalNetwork::stored_limits() noexcept {
+  static const HaulPrivateMessageLimits stored = [] {
+    HaulPrivateMessageLimits limits;
+    haul_private_message_limits(&limits);
+    return limits;
+  }();
+  return stored;
+}
+
+LocalNetwork::LocalNetwork(std::atomic<std::uint32_t>* outer_news,
+                           const HaulPrivateMessageLimits& limits) noexcept
+    : limits_(limits),
+      sockets_(*this, outer_news != nullptr ? *outer_news : news),
       mover_(std::make_unique<DirectMover>(*this)),
       opener_(getpid()) {}
 
 Expected<std::unique_ptr<LocalNetwork>> LocalNetwork::open(
-    const Address& address, std::atomic<std::uint32_t>* news) noexcept {
-  std::unique_ptr<LocalNetwork> made(new LocalNetwork(news));
+    const Address& address, std::atomic<std::uint32_t>* news,
+    const HaulPrivateMessageLimits& limits) noexcept {
+  std::unique_ptr<LocalNetwork> made(new LocalNetwork(news, limits));
   made->address_ = address;
   // Registered before anybody can send to it, or it to anybody.
   fences_work();
@@ -133,8 +144,7 @@ bool LocalNetwork::take(Arrival& arrival, NetworkEvent& event) noexcept {
       peer.out = std::move(arrival.segment);
       peer.out_connection = arrival.connection;
       peer.bell = LocalPeer::Bell{&peer.out->segment(), arrival.socket};
-      static const std::size_t eager = haul_private_eager_bytes();
-      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell, eager);
+      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell, limits_.eager_bytes);
       event.outbox = &*peer.outbox;
       return true;
     }

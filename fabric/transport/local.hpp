@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/private.hpp"
 #include "fabric/transport/connections.hpp"
 #include "fabric/transport/huge_pages.hpp"
 #include "fabric/transport/network.hpp"
@@ -37,8 +38,11 @@ struct LocalPeer {
 class LocalNetwork final : public EndpointNetwork {
  public:
   // Listens under `address`. `news` (nullptr: its own) is set when there is any.
-  static Expected<std::unique_ptr<LocalNetwork>> open(const Address& address,
-                                                      std::atomic<std::uint32_t>* news) noexcept;
+  static Expected<std::unique_ptr<LocalNetwork>> open(
+      const Address& address, std::atomic<std::uint32_t>* news,
+      const HaulPrivateMessageLimits& limits = stored_limits()) noexcept;
+  // The planner's; read once a process.
+  static const HaulPrivateMessageLimits& stored_limits() noexcept;
   ~LocalNetwork() override;
 
   // Under the control thread's lock: rings the doorbell if it is armed.
@@ -52,6 +56,7 @@ class LocalNetwork final : public EndpointNetwork {
   // Has the peer been sent this process's arena? If not, it is done now.
   void share_arena(const Address& address, LocalPeer& peer) noexcept;
   HugePages& huge_pages() noexcept { return huge_pages_; }
+  const HaulPrivateMessageLimits& limits() const noexcept { return limits_; }
 
   const Address& address() const noexcept override { return address_; }
   int doorbell() noexcept override;
@@ -75,12 +80,13 @@ class LocalNetwork final : public EndpointNetwork {
     LocalNetwork& network_;
   };
 
-  explicit LocalNetwork(std::atomic<std::uint32_t>* news) noexcept;
+  LocalNetwork(std::atomic<std::uint32_t>* news, const HaulPrivateMessageLimits& limits) noexcept;
   bool take(Arrival& arrival, NetworkEvent& event) noexcept;
   bool opened(Arrival& arrival, NetworkEvent& event) noexcept;
   bool over(const Arrival& arrival) noexcept;
   void report_to_collector() noexcept;
 
+  const HaulPrivateMessageLimits limits_;
   Address address_;
   Sockets sockets_;
   // Changed under the control thread's lock; read by the endpoint's thread without.

@@ -1,8 +1,9 @@
 // The symbols for haul's other libraries.
 #include "base/private.hpp"
 
+#include "base/topology.hpp"
 #include "memory/arena.hpp"
-#include "plan/eager.hpp"
+#include "plan/messages.hpp"
 #include "tune/calibration_file.hpp"
 
 extern "C" void haul_private_arena(HaulPrivateArena* arena) {
@@ -18,11 +19,14 @@ extern "C" bool haul_private_in_arena(const void* address, std::size_t bytes,
   return true;
 }
 
-extern "C" std::size_t haul_private_eager_bytes() {
+extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
   haul::plan::Calibration figures;
   char path[haul::tune::path_bytes];
   if (haul::tune::default_calibration_path(path, sizeof path).code == haul::Code::ok) {
     if (const auto stored = haul::tune::load_calibration(path); stored) figures = *stored;
   }
-  return haul::plan::eager_bytes(figures);
+  const auto topology = haul::read_topology("");
+  const std::size_t l2_bytes = topology ? topology->l2_bytes : 0;
+  *limits = HaulPrivateMessageLimits{haul::plan::eager_bytes(figures),
+                                     haul::plan::kernel_from_bytes(figures, l2_bytes)};
 }

@@ -83,6 +83,11 @@ void unmap(void* address, std::size_t bytes) noexcept {
   if (address != nullptr) munmap(address, bytes);
 }
 
+bool keep_pages_small(void* at, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  return madvise(at, bytes, MADV_NOHUGEPAGE) == 0;
+}
+
 bool wipe_on_fork(void* page, std::size_t bytes) noexcept {
   const KeepErrno keep;
   return madvise(page, bytes, MADV_WIPEONFORK) == 0;

@@ -36,6 +36,7 @@ bool membarrier_global() noexcept;
 // ---- memory ----
 void* map_anonymous(std::size_t bytes) noexcept;  // private, no reserve; NULL on failure
 void unmap(void* address, std::size_t bytes) noexcept;
+bool keep_pages_small(void* at, std::size_t bytes) noexcept;    // MADV_NOHUGEPAGE
 bool wipe_on_fork(void* page, std::size_t bytes) noexcept;      // MADV_WIPEONFORK
 bool hide_from_children(void* at, std::size_t bytes) noexcept;  // MADV_DONTFORK: not mapped there
 

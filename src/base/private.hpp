@@ -22,6 +22,11 @@ extern "C" [[gnu::visibility("default")]] bool haul_private_in_arena(const void*
                                                                      std::size_t bytes,
                                                                      std::uint64_t* offset);
 
-// Up to which length the planner has a message sent unasked (plan/eager.hpp), by this machine's
-// stored figures, which each call reads from their file, else by defaults. Thread-safe; no lock.
-extern "C" [[gnu::visibility("default")]] std::size_t haul_private_eager_bytes();
+// What the planner says of messages (plan/messages.hpp) by this machine's stored figures, which
+// each call reads from their file, else by defaults. Thread-safe; no lock.
+struct HaulPrivateMessageLimits {
+  std::size_t eager_bytes = 0;        // up to here a message is sent unasked
+  std::size_t kernel_from_bytes = 0;  // from here on the kernel is best at copying small pages
+};
+extern "C" [[gnu::visibility("default")]] void haul_private_message_limits(
+    HaulPrivateMessageLimits* limits);

@@ -19,6 +19,10 @@ struct Calibration {
   double l3_line_ns = 0.9;      // ... in the shared cache
   double cold_line_ns = 2.5;    // ... in memory
   double remote_line_ns = 1.2;  // extra for the caller to read a line that the mover's core wrote
+  // process_vm_readv of small pages that the mover's core wrote: a call, and each line of it.
+  // (Where it was not measured, or is refused, nobody is to choose it for its speed.)
+  double kernel_call_ns = 2000;
+  double kernel_line_ns = 100;
 };
 
 }  // namespace haul::plan

@@ -41,6 +41,8 @@ constexpr Figure figures_in_order[] = {
     {"l3_line_ns", &plan::Calibration::l3_line_ns, 1},
     {"cold_line_ns", &plan::Calibration::cold_line_ns, 1},
     {"remote_line_ns", &plan::Calibration::remote_line_ns, 0},
+    {"kernel_call_ns", &plan::Calibration::kernel_call_ns, 1},
+    {"kernel_line_ns", &plan::Calibration::kernel_line_ns, 1},
 };
 // A figure that is measured but not kept would come back as its default.
 static_assert(sizeof(plan::Calibration) ==

@@ -1,6 +1,6 @@
 // Each figure is a median of short runs: caller's copies hot, from the shared cache and from
-// memory; and the price of reading what the mover wrote, which is the difference to reading what
-// one wrote oneself.
+// memory; the price of reading what the mover wrote, which is the difference to reading what one
+// wrote oneself; and the kernel's copies of what the mover wrote.
 #include "tune/measure.hpp"
 
 #include <algorithm>
@@ -22,6 +22,7 @@ constexpr std::size_t hot_bytes = 64u << 10;
 constexpr std::size_t l3_bytes = 2u << 20;
 constexpr std::size_t cold_bytes = 1u << 20;
 constexpr std::size_t remote_bytes = 256u << 10;
+constexpr std::size_t kernel_bytes = 64u << 10;
 
 // Two buffers, and what to measure with them.
 class Bench {
@@ -30,6 +31,7 @@ class Bench {
   ~Bench() {
     if (src_ != nullptr) os::unmap(src_, buffer_bytes);
     if (dst_ != nullptr) os::unmap(dst_, buffer_bytes);
+    if (small_pages_ != nullptr) os::unmap(small_pages_, kernel_bytes);
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -37,7 +39,9 @@ class Bench {
   bool prepare() noexcept {
     src_ = static_cast<std::byte*>(os::map_anonymous(buffer_bytes));
     dst_ = static_cast<std::byte*>(os::map_anonymous(buffer_bytes));
-    if (src_ == nullptr || dst_ == nullptr) return false;
+    small_pages_ = static_cast<std::byte*>(os::map_anonymous(kernel_bytes));
+    if (src_ == nullptr || dst_ == nullptr || small_pages_ == nullptr) return false;
+    os::keep_pages_small(small_pages_, kernel_bytes);
     copy::fill_bytes(src_, buffer_bytes, 0x5a, 1, Affinity::cacheable);
     copy::fill_bytes(dst_, buffer_bytes, 0, 1, Affinity::cacheable);
     return true;
@@ -69,7 +73,7 @@ class Bench {
     return median([&] {
       if (by_mover) {
         Ticket ticket;
-        if (!publish(remote_bytes, &ticket)) return 0.0;
+        if (!publish(dst_, remote_bytes, &ticket)) return 0.0;
         await(ticket);
       } else {
         copy::move_bytes(dst_, src_, remote_bytes, Affinity::cacheable, Affinity::cacheable);
@@ -84,16 +88,31 @@ class Bench {
     });
   }
 
+  // ns for the kernel to copy this much, at most kernel_bytes, of what the mover wrote into small
+  // pages; 0 if it refuses.
+  double kernel_read_ns(std::size_t bytes) noexcept {
+    return median([&] {
+      Ticket ticket;
+      if (!publish(small_pages_, bytes, &ticket)) return 0.0;
+      await(ticket);
+      const iovec local{dst_, bytes}, remote{small_pages_, bytes};
+      const std::uint64_t begin = fenced_ticks();
+      const ssize_t got = os::read_process(os::thread_id(), &local, 1, &remote, 1);
+      const std::uint64_t end = fenced_ticks();
+      return got == static_cast<ssize_t>(bytes) ? ns(end - begin) : 0.0;
+    });
+  }
+
   // ns to publish a request while the mover is awake.
   double submit_ns() noexcept {
     constexpr unsigned in_a_row = 16;
     return median([&] {
       Ticket tickets[in_a_row];
       const std::uint64_t begin = fenced_ticks();
-      for (Ticket& ticket : tickets) publish(64, &ticket);
+      for (Ticket& ticket : tickets) publish(dst_, 64, &ticket);
       const std::uint64_t end = fenced_ticks();
       for (const Ticket& ticket : tickets) await(ticket);
-      return static_cast<double>(end - begin) / ticks_per_ns() / in_a_row;
+      return ns(end - begin) / in_a_row;
     });
   }
 
@@ -112,8 +131,8 @@ class Bench {
       }
       Ticket ticket;
       const std::uint64_t begin = fenced_ticks();
-      publish(64, &ticket);
-      figure = static_cast<double>(fenced_ticks() - begin) / ticks_per_ns() - submit;
+      publish(dst_, 64, &ticket);
+      figure = ns(fenced_ticks() - begin) - submit;
       await(ticket);
     }
     std::nth_element(figures, figures + wakes / 2, figures + wakes);
@@ -121,9 +140,9 @@ class Bench {
   }
 
  private:
-  bool publish(std::size_t bytes, Ticket* ticket) noexcept {
+  bool publish(std::byte* dst, std::size_t bytes, Ticket* ticket) noexcept {
     const bool taken =
-        publish_plain(Operation::copy, address(dst_), address(src_), bytes, false, ticket);
+        publish_plain(Operation::copy, address(dst), address(src_), bytes, false, ticket);
     lost_ |= !taken;
     return taken;
   }
@@ -132,8 +151,11 @@ class Bench {
     return reinterpret_cast<std::uintptr_t>(buffer);
   }
 
+  static double ns(std::uint64_t elapsed_ticks) noexcept {
+    return static_cast<double>(elapsed_ticks) / ticks_per_ns();
+  }
   static double lines_ns(std::uint64_t elapsed_ticks, std::size_t bytes) noexcept {
-    return static_cast<double>(elapsed_ticks) / ticks_per_ns() / (static_cast<double>(bytes) / 64);
+    return ns(elapsed_ticks) / (static_cast<double>(bytes) / 64);
   }
 
   // Without helping: the mover is to write all of it.
@@ -172,6 +194,7 @@ class Bench {
   std::uint64_t cpu_began_ns_;
   std::byte* src_ = nullptr;
   std::byte* dst_ = nullptr;
+  std::byte* small_pages_ = nullptr;
   volatile std::uint64_t sink_ = 0;
   bool lost_ = false;
 };
@@ -223,6 +246,11 @@ Expected<plan::Calibration> measure(const Watch& watch) noexcept {
   const double remote = bench.read_line_ns(true);
   tell(watch, 85);
   figures.remote_line_ns = std::max(remote - own, 0.05);
+  if (const double call = bench.kernel_read_ns(64); call > 0) {
+    const double whole = bench.kernel_read_ns(kernel_bytes);
+    figures.kernel_call_ns = call;
+    figures.kernel_line_ns = std::max(whole - call, 1.0) / (kernel_bytes / 64);
+  }
   figures.submit_ns = bench.submit_ns();
   if (const double wake = bench.wake_ns(figures.submit_ns); wake > 0) figures.wake_ns = wake;
   figures.round_trip_ns = distance;

@@ -27,11 +27,7 @@ std::size_t smaller(std::size_t a, std::size_t b) noexcept {
 // One side of a piece, pinned in the table of spaces while the piece moves.
 class Side {
  public:
-  explicit Side(Space space) noexcept : space_(space), use_(acquire_space(space)) {
-    // Any thread's id stands for its process, and this thread's for this one, in a child of fork
-    // too.
-    if (space == self_space) use_.pid = os::thread_id();
-  }
+  explicit Side(Space space) noexcept : space_(space), use_(acquire_space(space)) {}
   ~Side() {
     if (use_.code == Code::ok) release_space(space_);
   }
@@ -40,7 +36,10 @@ class Side {
 
   Code code() const noexcept { return use_.code; }
   bool is_self() const noexcept { return space_ == self_space; }
-  Party party() const noexcept { return Party{use_.pid, use_.pidfd}; }
+  // Any thread's id stands for its process, and this thread's for this one, in a child of fork too.
+  Party party() const noexcept {
+    return is_self() ? Party{os::thread_id(), -1} : Party{use_.pid, use_.pidfd};
+  }
 
   // Do both name one memory? Two handles of one process do, and so does a handle of this process
   // and self.

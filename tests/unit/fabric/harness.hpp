@@ -81,8 +81,8 @@ class TestNetwork final : public Network, public Mover {
   void turn() noexcept override {}
   Mover& mover() noexcept override { return *this; }
 
-  std::uint32_t speed(const Peer&, const Place&, std::size_t, bool) const noexcept override {
-    return reach.pull || reach.push ? 1000 : 0;
+  bool pays(const Peer&, const Place&, std::size_t, bool) const noexcept override {
+    return reach.pull || reach.push;
   }
   Place describe(const Peer&, const iovec* local, std::size_t count, bool*) noexcept override {
     Place place;

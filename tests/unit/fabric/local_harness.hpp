@@ -37,10 +37,11 @@ bool eventually(Condition condition) {
   return true;
 }
 
-inline std::unique_ptr<LocalNetwork> open_local() {
+inline std::unique_ptr<LocalNetwork> open_local(const HaulPrivateMessageLimits& limits = {
+                                                    ring_eager_bytes, SIZE_MAX}) {
   Address address;
   if (!make_address(&address)) return nullptr;
-  Expected<std::unique_ptr<LocalNetwork>> opened = LocalNetwork::open(address, nullptr);
+  Expected<std::unique_ptr<LocalNetwork>> opened = LocalNetwork::open(address, nullptr, limits);
   return opened ? std::move(*opened) : nullptr;
 }
 

@@ -78,7 +78,7 @@ void pull_and_push(bool in_arena) {
   ASSERT_TRUE(child.hear(&offer));
   const auto peer = peer_at(other);
   Mover& mover = a->mover();
-  if (mover.speed(*peer, offer.place, bytes, true) == 0) {
+  if (!mover.pays(*peer, offer.place, bytes, true)) {
     child.kill_it();
     GTEST_SKIP() << "not reached: " << a->find(other)->reach->why();
   }
@@ -101,7 +101,7 @@ void pull_and_push(bool in_arena) {
   if (in_arena) {
     Place outside = offer.place;
     outside.address = ~std::uint64_t{0} - 100;
-    EXPECT_EQ(mover.speed(*peer, outside, bytes, true), 0u);
+    EXPECT_FALSE(mover.pays(*peer, outside, bytes, true));
     EXPECT_LT(mover.start(*peer, Mover::Way::pull, &whole, 1, outside, 200, half), 0);
   }
   child.tell(char{1});
@@ -143,7 +143,7 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
   ASSERT_TRUE(child.hear(&offer));
   ASSERT_EQ(offer.place.arena, 1u);
   const auto peer = peer_at(other);
-  EXPECT_TRUE(eventually([&] { return a->mover().speed(*peer, offer.place, mib, false) != 0; }));
+  EXPECT_TRUE(eventually([&] { return a->mover().pays(*peer, offer.place, mib, false); }));
   std::vector<unsigned char> pulled(mib);
   const iovec pieces{pulled.data(), mib};
   EXPECT_GE(finish(a->mover(),
@@ -154,16 +154,18 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
   EXPECT_TRUE(child.succeeded());
 }
 
-TEST(LocalMover, SmallPagesAreLeftToTheRing) {
-  const auto a = open_local();
+TEST(LocalMover, TheKernelCopiesSmallPagesFromWhereThePlannerSays) {
+  const auto a = open_local({ring_eager_bytes, 16 * mib + 1});
   Joined joined;
   ASSERT_TRUE(join(*a, a->address(), &joined));
   const auto peer = peer_at(a->address());
   Place place;
   place.pieces = 1;
   place.address = reinterpret_cast<std::uintptr_t>(&place);
-  EXPECT_EQ(a->mover().speed(*peer, place, 16 * mib, false), 0u);
-  EXPECT_EQ(a->mover().speed(*peer, place, 64 * 1024, true), 0u);
+  EXPECT_FALSE(a->mover().pays(*peer, place, 16 * mib, false));
+  EXPECT_EQ(a->mover().pays(*peer, place, 16 * mib + 1, false),
+            a->find(a->address())->reach->has_kernel());
+  EXPECT_FALSE(a->mover().pays(*peer, place, 64 * 1024, true));
 }
 
 TEST(LocalMover, ClaimsAreSharedByBothSides) {
@@ -214,7 +216,7 @@ TEST_F(LocalProcesses, RefusedKernelWayIsNotOffered) {
     Place place;
     place.pieces = 1;
     place.address = reinterpret_cast<std::uintptr_t>(&place);
-    return network->mover().speed(*peer, place, 16 * mib, true) == 0 &&
+    return !network->mover().pays(*peer, place, 16 * mib, true) &&
            std::strstr(network->find(a->address())->reach->why(), "refuses") != nullptr &&
            send_number(*joined.outbox, 9);
   });

@@ -40,6 +40,8 @@ Calibration measured_figures() {
   figures.l3_line_ns = 0.875;
   figures.cold_line_ns = 2.125;
   figures.remote_line_ns = 0;
+  figures.kernel_call_ns = 1234.5;
+  figures.kernel_line_ns = 4.25;
   return figures;
 }
 
@@ -111,13 +113,16 @@ TEST_F(CalibrationFile, ComesBackAsItWasStored) {
   EXPECT_EQ(loaded->l3_line_ns, expected.l3_line_ns);
   EXPECT_EQ(loaded->cold_line_ns, expected.cold_line_ns);
   EXPECT_EQ(loaded->remote_line_ns, expected.remote_line_ns);
+  EXPECT_EQ(loaded->kernel_call_ns, expected.kernel_call_ns);
+  EXPECT_EQ(loaded->kernel_line_ns, expected.kernel_line_ns);
 }
 
 TEST_F(CalibrationFile, IsTextForPeople) {
-  EXPECT_EQ(stored(), sealed("haul calibration\nversion=1\nmachine=" + hex(machine_key()) +
+  EXPECT_EQ(stored(), sealed("haul calibration\nversion=2\nmachine=" + hex(machine_key()) +
                              "\nround_trip_ns=151.250\nsubmit_ns=31.500\nwake_ns=4321.000\n"
                              "start_ns=54321.125\nhot_line_ns=0.375\nl3_line_ns=0.875\n"
-                             "cold_line_ns=2.125\nremote_line_ns=0.000\n"));
+                             "cold_line_ns=2.125\nremote_line_ns=0.000\n"
+                             "kernel_call_ns=1234.500\nkernel_line_ns=4.250\n"));
 }
 
 TEST_F(CalibrationFile, IsTheSameWhereDecimalsHaveAComma) {
@@ -181,7 +186,7 @@ TEST_F(CalibrationFile, CutShortAnywhereIsRefused) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const Error error = refused(whole.substr(0, size));
     EXPECT_EQ(error.code, Code::invalid);
-    // Cut within "version=1" nothing else can be said; "version=" of fewer digits is no number.
+    // Cut within "version=2" nothing else can be said; "version=" of fewer digits is no number.
     EXPECT_TRUE(mentions(error, "damaged")) << size << error.sentence;
     EXPECT_TRUE(mentions(error, "haul tune"));
   }
@@ -237,7 +242,7 @@ TEST_F(CalibrationFile, OtherVersionsAndMachinesAreNamed) {
   text.replace(text.find(hex(machine_key())), 16, hex(machine_key() ^ 1));
   EXPECT_TRUE(mentions(refused(sealed(text)), "another machine"));
   // Of another version only the first two lines are known.
-  EXPECT_TRUE(mentions(refused("haul calibration\nversion=2\nwhatever\n"), "another version"));
+  EXPECT_TRUE(mentions(refused("haul calibration\nversion=1\nwhatever\n"), "another version"));
   EXPECT_TRUE(mentions(refused("haul calibration\nversion=0\n"), "another version"));
   EXPECT_TRUE(mentions(refused("haul calibration\nversion=-1\n"), "damaged"));
 }

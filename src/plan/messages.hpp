@@ -1,4 +1,4 @@
-// Up to which length a message is sent before its receiver has asked for it.
+// From which length on a message takes which way between two processes of one machine.
 #pragma once
 
 #include <cstddef>
@@ -15,5 +15,10 @@ inline constexpr std::size_t most_eager_bytes = std::size_t{16} << 10;
 // limits above. (From 32 KiB on asking costs nothing: large pieces then move faster than packets.
 // A Xeon took 7.8 us for 32 KiB asked for, 8.4 unasked; for 16 KiB 6.1 and 4.3.)
 std::size_t eager_bytes(const Calibration& figures) noexcept;
+
+// From which length on, in whole pages, one copy of small pages by the kernel, half of it by each
+// side, takes less time than two copies through shared memory, which both sides make at once.
+// SIZE_MAX where it never does. `l2_bytes`: of a core; 0 if unknown.
+std::size_t kernel_from_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept;
 
 }  // namespace haul::plan

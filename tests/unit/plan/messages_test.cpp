@@ -1,0 +1,93 @@
+// The limits are pure arithmetic on the calibration's figures.
+#include "plan/messages.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+
+namespace haul::plan {
+namespace {
+
+Calibration machine(double round_trip_ns, double line_ns) {
+  Calibration figures;
+  figures.round_trip_ns = round_trip_ns;
+  figures.hot_line_ns = line_ns / 2;
+  figures.l3_line_ns = line_ns * 1.5;
+  return figures;
+}
+
+TEST(EagerBytes, AreWhereAskingCostsAsMuchAsCopyingOnceMore) {
+  // 800 ns for two packets; 8192 bytes are 128 lines, 800 ns at 6.25 each, half of what a copy
+  // takes.
+  EXPECT_EQ(eager_bytes(machine(100, 12.4)), 8192u);
+  EXPECT_EQ(eager_bytes(machine(100, 12.6)), 4096u);
+  EXPECT_EQ(eager_bytes(machine(1000, 12.4)), 16384u);
+}
+
+TEST(EagerBytes, GrowWithTheDistanceAndWithTheSpeedOfCopying) {
+  std::size_t last = 0;
+  for (double round_trip = 0; round_trip < 5000; round_trip += 50) {
+    const std::size_t bytes = eager_bytes(machine(round_trip, 2));
+    EXPECT_GE(bytes, last);
+    last = bytes;
+  }
+  for (double line = 0.1; line < 50; line *= 1.3) {
+    const std::size_t bytes = eager_bytes(machine(200, line));
+    EXPECT_LE(bytes, last);
+    last = bytes;
+  }
+}
+
+TEST(EagerBytes, StayWithinTheirLimitsWhateverTheFigures) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const double round_trip : {-1.0, 0.0, 1.0, 400.0, 1e9, 1e300, infinity}) {
+    for (const double line : {-1.0, 0.0, 1e-300, 1.0, 1e300, infinity}) {
+      const std::size_t bytes = eager_bytes(machine(round_trip, line));
+      EXPECT_GE(bytes, least_eager_bytes);
+      EXPECT_LE(bytes, most_eager_bytes);
+      EXPECT_TRUE(std::has_single_bit(bytes));
+    }
+  }
+}
+
+Calibration with_kernel(double ring_line_ns, double call_ns, double line_ns) {
+  Calibration figures;
+  figures.l3_line_ns = ring_line_ns / 2;
+  figures.remote_line_ns = ring_line_ns / 2;
+  figures.kernel_call_ns = call_ns;
+  figures.kernel_line_ns = line_ns;
+  return figures;
+}
+
+TEST(KernelFromBytes, IsWhereItsCallIsPaidByWhatItsLinesSave) {
+  const std::size_t little = 8192;
+  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1024, 16), little), 32768u);  // 512 lines, 2 ns each
+  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1026, 16), little), 32768u + 4096);
+  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 0, 16), little), 4096u);
+}
+
+TEST(KernelFromBytes, IsNotBelowHalfACoresCache) {
+  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1024, 16), std::size_t{2} << 20),
+            std::size_t{1} << 20);
+  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1024, 16), 0), std::size_t{512} << 10);
+}
+
+TEST(KernelFromBytes, IsNowhereIfItsLinesSaveNothing) {
+  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1000, 20), 0), SIZE_MAX);
+  EXPECT_EQ(kernel_from_bytes(with_kernel(1.25, 1000, 4.2), 0), SIZE_MAX);
+  EXPECT_EQ(kernel_from_bytes(Calibration(), 0), SIZE_MAX);  // nobody has measured
+}
+
+TEST(KernelFromBytes, IsANumberWhateverTheFigures) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
+  for (const double line : {-1.0, 0.0, 1e-300, 1.0, 1e300, infinity, no_number}) {
+    EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1e300, line), 0), SIZE_MAX);
+    EXPECT_EQ(kernel_from_bytes(with_kernel(10, infinity, line), 0), SIZE_MAX);
+    EXPECT_EQ(kernel_from_bytes(with_kernel(no_number, 10, line), 0), SIZE_MAX);
+  }
+}
+
+}  // namespace
+}  // namespace haul::plan
