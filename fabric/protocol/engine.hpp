@@ -23,7 +23,7 @@
 namespace haul::fabric {
 
 inline constexpr std::size_t max_pieces = 8;        // iov_limit, of every kind of request
-inline constexpr std::size_t inject_bytes = 16384;  // inject_size
+inline constexpr std::size_t inject_bytes = 32768;  // the most
 inline constexpr std::size_t max_atomic_bytes = 4096;
 
 // What kind of operation a completion is of; counters count by it.

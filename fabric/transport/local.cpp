@@ -39,15 +39,6 @@ void ring_peer(void* argument) noexcept {
 
 }  // namespace
 
-const HaulPrivateMessageLimits& LocalNetwork::stored_limits() noexcept {
-  static const HaulPrivateMessageLimits stored = [] {
-    HaulPrivateMessageLimits limits;
-    haul_private_message_limits(&limits);
-    return limits;
-  }();
-  return stored;
-}
-
 LocalNetwork::LocalNetwork(std::atomic<std::uint32_t>* outer_news,
                            const HaulPrivateMessageLimits& limits) noexcept
     : limits_(limits),

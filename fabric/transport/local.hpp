@@ -8,7 +8,6 @@
 #include <optional>
 #include <unordered_map>
 
-#include "base/private.hpp"
 #include "fabric/transport/connections.hpp"
 #include "fabric/transport/huge_pages.hpp"
 #include "fabric/transport/network.hpp"
@@ -40,9 +39,7 @@ class LocalNetwork final : public EndpointNetwork {
   // Listens under `address`. `news` (nullptr: its own) is set when there is any.
   static Expected<std::unique_ptr<LocalNetwork>> open(
       const Address& address, std::atomic<std::uint32_t>* news,
-      const HaulPrivateMessageLimits& limits = stored_limits()) noexcept;
-  // The planner's; read once a process.
-  static const HaulPrivateMessageLimits& stored_limits() noexcept;
+      const HaulPrivateMessageLimits& limits = message_limits()) noexcept;
   ~LocalNetwork() override;
 
   // Under the control thread's lock: rings the doorbell if it is armed.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/private.hpp"
 #include "fabric/protocol/channel.hpp"
 #include "fabric/protocol/statistics.hpp"
 
@@ -29,6 +30,9 @@ class EndpointNetwork : public Network {
   virtual void publish(const Statistics* statistics) noexcept = 0;
   // The destructor tells peers that this endpoint has ended, in good order.
 };
+
+// What the planner says of messages; read once a process.
+const HaulPrivateMessageLimits& message_limits() noexcept;
 
 // Opens it: a socket for peers to connect to, and (with knob HAUL_FABRIC_CORE) a core provider's
 // endpoint. Starts the process's control thread if it does not run yet. Every failure is an error

@@ -6,6 +6,15 @@
 
 namespace haul::fabric {
 
+const HaulPrivateMessageLimits& message_limits() noexcept {
+  static const HaulPrivateMessageLimits limits = [] {
+    HaulPrivateMessageLimits read;
+    haul_private_message_limits(&read);
+    return read;
+  }();
+  return limits;
+}
+
 Expected<std::unique_ptr<EndpointNetwork>> open_network() noexcept {
   Address address;
   if (!make_address(&address)) {

@@ -21,7 +21,7 @@ namespace haul::fabric {
 
 inline constexpr std::size_t ring_bytes = std::size_t{128} << 10;
 inline constexpr std::size_t bulk_bytes = std::size_t{512} << 10;
-inline constexpr std::size_t ring_eager_bytes = std::size_t{16} << 10;  // the most a packet carries
+inline constexpr std::size_t ring_eager_bytes = std::size_t{32} << 10;  // the most a packet carries
 inline constexpr std::size_t ring_part_bytes = std::size_t{2} << 10;
 inline constexpr std::size_t ring_piece_bytes = std::size_t{64} << 10;
 
@@ -59,6 +59,7 @@ class RingOutbox final : public Outbox {
  private:
   bool has_room(std::uint64_t bytes, std::uint64_t keep_free) noexcept;
   void publish(Header& header, std::uint64_t position) noexcept;
+  void own_ahead(std::uint64_t bytes) const noexcept;
   std::byte* reserve_bulk(std::size_t payload_bytes) noexcept;
 
   Segment& segment_;
@@ -66,6 +67,7 @@ class RingOutbox final : public Outbox {
   std::uint64_t head_ = 0;       // bytes written to the ring since it was made
   std::uint64_t next_head_ = 0;  // after commit()
   std::uint64_t consumed_ = 0;   // as last read
+  std::uint64_t parted_ = 0;     // bytes so far of the message that is written in parts
   std::uint64_t bulk_head_ = 0, next_bulk_head_ = 0, bulk_consumed_ = 0;
   Header* slot_ = nullptr;
   Doorbell doorbell_;

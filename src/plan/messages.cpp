@@ -14,14 +14,14 @@ constexpr std::size_t page_bytes = 4096;
 }  // namespace
 
 std::size_t eager_bytes(const Calibration& figures) noexcept {
-  // What the two packets of a round trip cost beside the lines' way: matching, writing, polling.
-  constexpr double handling_ns = 700;
+  // What asking costs beside the lines' way: two packets to write, to poll for and to match, and
+  // the first piece, which nobody copies out while it comes in.
+  constexpr double handling_ns = 1500;
   constexpr double least_line_ns = 0.01;
   const double round_trip_ns = std::max(figures.round_trip_ns, 0.0) + handling_ns;
   // The message was written a moment ago: some of it is still in a cache of the receiver's own. And
   // half of what the other copy takes is saved again: packets are copied out while the next come
-  // in, and a piece that was asked for is not. (16 KiB, a Xeon: 2.5 us more if asked for, where the
-  // round trip accounts for 1.1.)
+  // in, and a piece that was asked for is not.
   const double line_ns =
       std::max((figures.hot_line_ns + figures.l3_line_ns) / 2 / 2, least_line_ns);
   const double bytes = line_bytes * round_trip_ns / line_ns;

@@ -18,11 +18,10 @@ Calibration machine(double round_trip_ns, double line_ns) {
 }
 
 TEST(EagerBytes, AreWhereAskingCostsAsMuchAsCopyingOnceMore) {
-  // 800 ns for two packets; 8192 bytes are 128 lines, 800 ns at 6.25 each, half of what a copy
-  // takes.
-  EXPECT_EQ(eager_bytes(machine(100, 12.4)), 8192u);
-  EXPECT_EQ(eager_bytes(machine(100, 12.6)), 4096u);
-  EXPECT_EQ(eager_bytes(machine(1000, 12.4)), 16384u);
+  // 1600 ns for asking; 16384 bytes are 256 lines, 1600 ns at 6.25 each, half of what a copy takes.
+  EXPECT_EQ(eager_bytes(machine(100, 12.4)), 16384u);
+  EXPECT_EQ(eager_bytes(machine(100, 12.6)), 8192u);
+  EXPECT_EQ(eager_bytes(machine(1800, 12.4)), 32768u);
 }
 
 TEST(EagerBytes, GrowWithTheDistanceAndWithTheSpeedOfCopying) {
