@@ -51,17 +51,21 @@ std::vector<PathRow> paths_with(const Abilities& abilities) {
     rows.push_back({above, "other", "ring", "through shared cells, piece by piece"});
     return rows;
   }
-  if (limits.kernel_from_bytes > limits.eager_bytes) {
-    rows.push_back(
-        {above, "other", "ring",
-         "through shared cells: so much of 4 KiB pages the kernel copies more slowly, as "
-         "measured here"});
+  if (limits.kernel_try_from_bytes == SIZE_MAX) {
+    rows.push_back({above, "other", "ring",
+                    "through shared cells: as measured here, the kernel copies pages of 4 KiB more "
+                    "slowly than two copies there take"});
+    return rows;
   }
-  if (limits.kernel_from_bytes != SIZE_MAX) {
-    rows.push_back({"from " + show_bytes(std::max(limits.kernel_from_bytes, limits.eager_bytes)),
-                    "other", "cma",
-                    "the kernel copies it once, faster here than two copies through shared cells"});
-  }
+  rows.push_back(
+      {above, "other", "ring",
+       fmt::format("through shared cells; from {} on now and then by the kernel, and "
+                   "always while that is found to be sooner",
+                   show_bytes(std::max(limits.kernel_try_from_bytes, limits.eager_bytes)))});
+  rows.push_back(
+      {"from " + show_bytes(std::max(limits.kernel_from_bytes, limits.eager_bytes)), "other", "cma",
+       "the kernel copies it once, as measured here mostly sooner than two copies through "
+       "shared cells; up to 2 MiB these are tried now and then"});
   return rows;
 }
 

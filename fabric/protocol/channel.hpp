@@ -77,9 +77,15 @@ class Inbox {
 // plan decides who moves it.
 class Mover {
  public:
-  // Whether `place` of this peer can be reached, and copying from or to it beats packets.
-  virtual bool pays(const Peer& peer, const Place& place, std::size_t bytes,
-                    bool huge_pages) const noexcept = 0;
+  // What is known in advance of copying from or to `place` of this peer, beside packets.
+  enum class Worth : std::uint8_t {
+    never,   // it cannot be reached, or is slower whatever happens
+    rarely,  // slower, unless nobody writes the buffers meanwhile
+    mostly,  // faster, unless they are written and read a lot
+    always,
+  };
+  virtual Worth worth(const Peer& peer, const Place& place, std::size_t bytes,
+                      bool huge_pages) const noexcept = 0;
   // How this process's memory is described to the peer.
   virtual Place describe(const Peer& peer, const iovec* local, std::size_t count,
                          bool* huge_pages) noexcept = 0;

@@ -102,6 +102,8 @@ struct Engine::Impl {
   // The message's bytes are with the sender: choose how they come.
   void begin(Incoming& receive, const Place& place, std::uint8_t flags,
              std::uint16_t detail) noexcept;
+  bool copies_directly(Incoming& receive, const Place& place, std::size_t bytes,
+                       bool huge) noexcept;
   void ask_for_pieces(Incoming& receive) noexcept;
   void on_clear(Peer& peer, const Header& header) noexcept;
   void on_data(Peer& peer, const Packet& packet) noexcept;

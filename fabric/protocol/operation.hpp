@@ -10,6 +10,7 @@
 #include "fabric/protocol/list.hpp"
 #include "fabric/protocol/packet.hpp"
 #include "fabric/protocol/pieces.hpp"
+#include "fabric/protocol/trial.hpp"
 
 namespace haul::fabric {
 
@@ -118,6 +119,7 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
   bool shared_done = false;  // the sender has said what its share is
   std::uint64_t sender_token = 0;
   Transfer transfer;
+  Trial* trial = nullptr;  // its peer's, which is told of its end
   std::shared_ptr<Group> group;
   Ending ending;
 
@@ -129,6 +131,7 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
     order = tag = ignore = parent = sender_token = 0;
     consumed = users = length = received = 0;
     transfer = Transfer();
+    trial = nullptr;
     ending = Ending();
   }
   void unlink_posted() noexcept { Link<InPosted>::unlink(); }
@@ -176,6 +179,11 @@ struct Peer {
   std::size_t kept_bytes = 0;     // of its unexpected messages
   std::size_t awaited = 0;        // operations that it must answer
   std::uint32_t claims_used = 0;  // bits
+  // Of receives whose way is open to choice: what was learned from them, how many are under way,
+  // and whether two were at once since there was none.
+  std::unique_ptr<Trials> trials;
+  unsigned tried = 0;
+  bool crowded = false;
   // A message that is coming in parts: bytes to come, and the receive or the unexpected message
   // that they are for (neither: they are dropped).
   std::size_t parts_left = 0;

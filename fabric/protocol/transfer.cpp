@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/clock.hpp"
 #include "fabric/protocol/engine_impl.hpp"
 
 namespace haul::fabric {
@@ -52,8 +53,7 @@ void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t fla
   if (wanted == 0) return finish_transfer(receive, 0);
 
   Mover& mover = network.mover();
-  const bool huge = (flags & packet_huge) != 0;
-  if (place.pieces != 1 || !mover.pays(peer, place, wanted, huge)) {
+  if (!copies_directly(receive, place, wanted, (flags & packet_huge) != 0)) {
     return ask_for_pieces(receive);
   }
   Transfer& transfer = receive.transfer;
@@ -88,6 +88,22 @@ void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t fla
   transfer.chunk =
       std::max<std::size_t>(mover.grain(wanted), std::size_t{1} << smallest_chunk_log2);
   transfer.chunks = transfer.end = chunks_of(wanted, transfer.chunk);
+}
+
+bool Engine::Impl::copies_directly(Incoming& receive, const Place& place, std::size_t bytes,
+                                   bool huge) noexcept {
+  if (place.pieces != 1) return false;
+  Peer& peer = *receive.source;
+  const Mover::Worth worth = network.mover().worth(peer, place, bytes, huge);
+  if (worth == Mover::Worth::never || worth == Mover::Worth::always)
+    return worth == Mover::Worth::always;
+  const bool mostly = worth == Mover::Worth::mostly;
+  if (!peer.trials) peer.trials = std::make_unique<Trials>();
+  receive.trial = peer.trials->of(bytes);
+  if (receive.trial == nullptr) return mostly;
+  if (peer.tried++ != 0) peer.crowded = true;
+  using Way = Trial::Way;
+  return receive.trial->choose(mostly ? Way::direct : Way::pieces) == Way::direct;
 }
 
 void Engine::Impl::ask_for_pieces(Incoming& receive) noexcept {
@@ -128,7 +144,7 @@ void Engine::Impl::on_clear(Peer& peer, const Header& header) noexcept {
   const bool huge = (header.flags & packet_huge) != 0;
   if (operation->transfer.claims == nullptr || place.pieces != 1 || operation->limit == 0 ||
       header.detail < smallest_chunk_log2 || header.detail > largest_chunk_log2 ||
-      !network.mover().pays(peer, place, operation->limit, huge)) {
+      network.mover().worth(peer, place, operation->limit, huge) == Mover::Worth::never) {
     return;  // the receiver copies all of it
   }
   Transfer& transfer = operation->transfer;
@@ -277,6 +293,12 @@ void Engine::Impl::finish_transfer(Incoming& receive, int error) noexcept {
     Statistics::add(statistics.copies_in_flight, ~std::uint64_t{0});
   }
   receive.unlink_motion();
+  if (receive.trial != nullptr) {
+    Peer& peer = *receive.source;
+    receive.trial->done(now_ns(), !peer.crowded && error == 0);
+    if (--peer.tried == 0) peer.crowded = false;
+    receive.trial = nullptr;
+  }
   if (receive.sender_token != 0) {
     // A message that is cut short has arrived, as far as its sender is concerned.
     send_finish(*receive.source, receive.sender_token, error);

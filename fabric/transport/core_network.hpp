@@ -20,7 +20,9 @@ namespace haul::fabric {
 // Off-node peers have no memory in common: nothing but packets.
 class NoMover final : public Mover {
  public:
-  bool pays(const Peer&, const Place&, std::size_t, bool) const noexcept override { return false; }
+  Worth worth(const Peer&, const Place&, std::size_t, bool) const noexcept override {
+    return Worth::never;
+  }
   Place describe(const Peer&, const iovec*, std::size_t, bool* huge_pages) noexcept override {
     *huge_pages = false;
     return {};

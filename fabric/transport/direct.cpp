@@ -14,7 +14,7 @@ namespace {
 
 // Of huge pages the kernel moves 45000 bytes a microsecond, between cores of an EPYC that share an
 // L3; a mapping gives 65000, the ring 50000. Far apart all are slower alike. So huge pages and
-// mappings pay always; small pages from where the planner says.
+// mappings pay always; of small pages the planner says what is likely.
 constexpr std::size_t huge_from_bytes = HugePages::smallest_bytes;
 
 constexpr std::size_t inline_grain_bytes = std::size_t{256} << 10;
@@ -38,14 +38,19 @@ LocalPeer* DirectMover::find(const Peer& peer) const noexcept {
   return network_.find(Engine::address_of(peer));
 }
 
-bool DirectMover::pays(const Peer& peer, const Place& place, std::size_t bytes,
-                       bool huge_pages) const noexcept {
+Mover::Worth DirectMover::worth(const Peer& peer, const Place& place, std::size_t bytes,
+                                bool huge_pages) const noexcept {
   const LocalPeer* known = find(peer);
-  if (known == nullptr || known->lost || known->reach == nullptr || place.pieces != 1) return false;
-  if (place.arena != 0) return known->reach->mapped(place.address, bytes) != nullptr;
-  const bool fast =
-      (huge_pages && bytes >= huge_from_bytes) || bytes >= network_.limits().kernel_from_bytes;
-  return fast && known->reach->has_kernel();
+  if (known == nullptr || known->lost || known->reach == nullptr || place.pieces != 1)
+    return Worth::never;
+  if (place.arena != 0)
+    return known->reach->mapped(place.address, bytes) != nullptr ? Worth::always : Worth::never;
+  const HaulPrivateMessageLimits& limits = network_.limits();
+  const bool huge = huge_pages && bytes >= huge_from_bytes;
+  if ((!huge && bytes < limits.kernel_try_from_bytes) || !known->reach->has_kernel())
+    return Worth::never;
+  if (huge) return Worth::always;
+  return bytes < limits.kernel_from_bytes ? Worth::rarely : Worth::mostly;
 }
 
 Place DirectMover::describe(const Peer& peer, const iovec* local, std::size_t count,

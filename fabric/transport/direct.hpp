@@ -17,8 +17,8 @@ class DirectMover final : public Mover {
  public:
   explicit DirectMover(LocalNetwork& network) noexcept : network_(network) {}
 
-  bool pays(const Peer& peer, const Place& place, std::size_t bytes,
-            bool huge_pages) const noexcept override;
+  Worth worth(const Peer& peer, const Place& place, std::size_t bytes,
+              bool huge_pages) const noexcept override;
   Place describe(const Peer& peer, const iovec* local, std::size_t count,
                  bool* huge_pages) noexcept override;
   std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count, const Place& place,

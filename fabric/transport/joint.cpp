@@ -95,9 +95,9 @@ Mover& JointNetwork::mover_of(const Peer& peer) const noexcept {
   return is_local(Engine::address_of(peer)) ? local_->mover() : core_->mover();
 }
 
-bool JointNetwork::pays(const Peer& peer, const Place& place, std::size_t bytes,
-                        bool huge_pages) const noexcept {
-  return mover_of(peer).pays(peer, place, bytes, huge_pages);
+Mover::Worth JointNetwork::worth(const Peer& peer, const Place& place, std::size_t bytes,
+                                 bool huge_pages) const noexcept {
+  return mover_of(peer).worth(peer, place, bytes, huge_pages);
 }
 
 Place JointNetwork::describe(const Peer& peer, const iovec* local, std::size_t count,

@@ -26,7 +26,8 @@ extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
     if (const auto stored = haul::tune::load_calibration(path); stored) figures = *stored;
   }
   const auto topology = haul::read_topology("");
-  const std::size_t l2_bytes = topology ? topology->l2_bytes : 0;
-  *limits = HaulPrivateMessageLimits{haul::plan::eager_bytes(figures),
-                                     haul::plan::kernel_from_bytes(figures, l2_bytes)};
+  const haul::plan::KernelBytes kernel =
+      haul::plan::kernel_bytes(figures, topology ? topology->l2_bytes : 0);
+  *limits =
+      HaulPrivateMessageLimits{haul::plan::eager_bytes(figures), kernel.try_from, kernel.from};
 }

@@ -30,26 +30,25 @@ std::size_t eager_bytes(const Calibration& figures) noexcept {
                     least_eager_bytes, most_eager_bytes);
 }
 
-std::size_t kernel_from_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept {
+KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept {
   // The sender's core copies a piece in while the receiver's copies the one before out of it, and
   // has to fetch each line from the other core for that. (5.6 GB/s on a Xeon, Sapphire Rapids, 6.0
   // measured; 51 on an EPYC, Zen 5, 50 measured.)
   const double ring_line_ns = figures.l3_line_ns + figures.remote_line_ns;
   const double saved_ns = ring_line_ns - figures.kernel_line_ns / 2;
   // Not a number saves nothing. (The EPYC: 1.3 - 4.2 / 2. The Xeon: 10.6 - 12.5 / 2.)
-  if (!(saved_ns > 0)) return SIZE_MAX;
+  if (!(saved_ns > 0)) return {};
+  const double bytes = line_bytes * std::max(figures.kernel_call_ns, 0.0) / saved_ns;
+  constexpr double most = std::size_t{1} << 40;
+  if (!(bytes < most)) return {};
   // While a buffer and its copy fit in a core's own cache, copies through shared memory leave them
   // there, and one by the kernel takes their lines to the other core: whoever writes the buffer
   // anew, or reads what has come, pays that back. (The Xeon, L2 of 2 MiB, time of the kernel's copy
   // over the ring's: 512 KiB, buffers rewritten 1.2, fresh 1.5; 1 MiB, 0.94 and 1.0.)
   constexpr std::size_t usual_l2_bytes = std::size_t{1} << 20;
-  const std::size_t least = (l2_bytes != 0 ? l2_bytes : usual_l2_bytes) / 2;
-  const double bytes = line_bytes * std::max(figures.kernel_call_ns, 0.0) / saved_ns;
-  constexpr double most = std::size_t{1} << 40;
-  if (!(bytes < most)) return SIZE_MAX;
-  const std::size_t pages =
-      (std::max(static_cast<std::size_t>(bytes), least) + page_bytes - 1) / page_bytes;
-  return pages * page_bytes;
+  const std::size_t cached = (l2_bytes != 0 ? l2_bytes : usual_l2_bytes) / 2;
+  const std::size_t pages = (static_cast<std::size_t>(bytes) + page_bytes - 1) / page_bytes;
+  return {pages * page_bytes, std::max(pages * page_bytes, cached)};
 }
 
 }  // namespace haul::plan

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "plan/calibration.hpp"
 
@@ -17,8 +18,11 @@ inline constexpr std::size_t most_eager_bytes = std::size_t{32} << 10;
 std::size_t eager_bytes(const Calibration& figures) noexcept;
 
 // From which length on, in whole pages, one copy of small pages by the kernel, half of it by each
-// side, takes less time than two copies through shared memory, which both sides make at once.
-// SIZE_MAX where it never does. `l2_bytes`: of a core; 0 if unknown.
-std::size_t kernel_from_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept;
+// side, may take less time than two copies through shared memory, which both sides make at once;
+// and from which it mostly does. SIZE_MAX where it never does. `l2_bytes`: of a core; 0 if unknown.
+struct KernelBytes {
+  std::size_t try_from = SIZE_MAX, from = SIZE_MAX;
+};
+KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept;
 
 }  // namespace haul::plan

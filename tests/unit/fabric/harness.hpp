@@ -81,8 +81,8 @@ class TestNetwork final : public Network, public Mover {
   void turn() noexcept override {}
   Mover& mover() noexcept override { return *this; }
 
-  bool pays(const Peer&, const Place&, std::size_t, bool) const noexcept override {
-    return reach.pull || reach.push;
+  Worth worth(const Peer&, const Place&, std::size_t, bool) const noexcept override {
+    return reach.pull || reach.push ? Worth::always : Worth::never;
   }
   Place describe(const Peer&, const iovec* local, std::size_t count, bool*) noexcept override {
     Place place;

@@ -15,6 +15,8 @@
 namespace haul::fabric::local_test {
 namespace {
 
+using Worth = Mover::Worth;
+
 constexpr std::size_t mib = std::size_t{1} << 20;
 
 unsigned char pattern(std::size_t index) {
@@ -78,7 +80,7 @@ void pull_and_push(bool in_arena) {
   ASSERT_TRUE(child.hear(&offer));
   const auto peer = peer_at(other);
   Mover& mover = a->mover();
-  if (!mover.pays(*peer, offer.place, bytes, true)) {
+  if (mover.worth(*peer, offer.place, bytes, true) == Worth::never) {
     child.kill_it();
     GTEST_SKIP() << "not reached: " << a->find(other)->reach->why();
   }
@@ -101,7 +103,7 @@ void pull_and_push(bool in_arena) {
   if (in_arena) {
     Place outside = offer.place;
     outside.address = ~std::uint64_t{0} - 100;
-    EXPECT_FALSE(mover.pays(*peer, outside, bytes, true));
+    EXPECT_EQ(mover.worth(*peer, outside, bytes, true), Worth::never);
     EXPECT_LT(mover.start(*peer, Mover::Way::pull, &whole, 1, outside, 200, half), 0);
   }
   child.tell(char{1});
@@ -143,7 +145,8 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
   ASSERT_TRUE(child.hear(&offer));
   ASSERT_EQ(offer.place.arena, 1u);
   const auto peer = peer_at(other);
-  EXPECT_TRUE(eventually([&] { return a->mover().pays(*peer, offer.place, mib, false); }));
+  EXPECT_TRUE(
+      eventually([&] { return a->mover().worth(*peer, offer.place, mib, false) != Worth::never; }));
   std::vector<unsigned char> pulled(mib);
   const iovec pieces{pulled.data(), mib};
   EXPECT_GE(finish(a->mover(),
@@ -154,18 +157,23 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
   EXPECT_TRUE(child.succeeded());
 }
 
-TEST(LocalMover, TheKernelCopiesSmallPagesFromWhereThePlannerSays) {
-  const auto a = open_local({ring_eager_bytes, 16 * mib + 1});
+TEST(LocalMover, OfTheKernelsCopiesOfSmallPagesThePlannerSaysWhatTheyAreWorth) {
+  const auto a = open_local({ring_eager_bytes, mib, 16 * mib});
   Joined joined;
   ASSERT_TRUE(join(*a, a->address(), &joined));
   const auto peer = peer_at(a->address());
   Place place;
   place.pieces = 1;
   place.address = reinterpret_cast<std::uintptr_t>(&place);
-  EXPECT_FALSE(a->mover().pays(*peer, place, 16 * mib, false));
-  EXPECT_EQ(a->mover().pays(*peer, place, 16 * mib + 1, false),
-            a->find(a->address())->reach->has_kernel());
-  EXPECT_FALSE(a->mover().pays(*peer, place, 64 * 1024, true));
+  const auto worth = [&](std::size_t bytes, bool huge) {
+    return a->mover().worth(*peer, place, bytes, huge);
+  };
+  const bool kernel = a->find(a->address())->reach->has_kernel();
+  EXPECT_EQ(worth(mib - 1, false), Worth::never);
+  EXPECT_EQ(worth(mib, false), kernel ? Worth::rarely : Worth::never);
+  EXPECT_EQ(worth(16 * mib, false), kernel ? Worth::mostly : Worth::never);
+  EXPECT_EQ(worth(64 * 1024, true), Worth::never);
+  EXPECT_EQ(worth(mib / 2, true), kernel ? Worth::always : Worth::never);
 }
 
 TEST(LocalMover, ClaimsAreSharedByBothSides) {
@@ -216,7 +224,7 @@ TEST_F(LocalProcesses, RefusedKernelWayIsNotOffered) {
     Place place;
     place.pieces = 1;
     place.address = reinterpret_cast<std::uintptr_t>(&place);
-    return !network->mover().pays(*peer, place, 16 * mib, true) &&
+    return network->mover().worth(*peer, place, 16 * mib, true) == Worth::never &&
            std::strstr(network->find(a->address())->reach->why(), "refuses") != nullptr &&
            send_number(*joined.outbox, 9);
   });

@@ -59,32 +59,35 @@ Calibration with_kernel(double ring_line_ns, double call_ns, double line_ns) {
   return figures;
 }
 
-TEST(KernelFromBytes, IsWhereItsCallIsPaidByWhatItsLinesSave) {
+TEST(KernelBytes, AreTriedWhereACallIsPaidByWhatItsLinesSave) {
   const std::size_t little = 8192;
-  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1024, 16), little), 32768u);  // 512 lines, 2 ns each
-  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1026, 16), little), 32768u + 4096);
-  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 0, 16), little), 4096u);
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), little).try_from, 32768u);  // 512 lines, 2 ns
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 1026, 16), little).try_from, 32768u + 4096);
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), little).from, 32768u);
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 0, 16), little).try_from, 0u);
 }
 
-TEST(KernelFromBytes, IsNotBelowHalfACoresCache) {
-  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1024, 16), std::size_t{2} << 20),
+TEST(KernelBytes, AreTheUsualWayWhereACoresCacheDoesNotHoldBothBuffers) {
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), std::size_t{2} << 20).from,
             std::size_t{1} << 20);
-  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1024, 16), 0), std::size_t{512} << 10);
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), 0).from, std::size_t{512} << 10);
 }
 
-TEST(KernelFromBytes, IsNowhereIfItsLinesSaveNothing) {
-  EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1000, 20), 0), SIZE_MAX);
-  EXPECT_EQ(kernel_from_bytes(with_kernel(1.25, 1000, 4.2), 0), SIZE_MAX);
-  EXPECT_EQ(kernel_from_bytes(Calibration(), 0), SIZE_MAX);  // nobody has measured
+TEST(KernelBytes, AreNoneIfTheirLinesSaveNothing) {
+  for (const Calibration& figures : {with_kernel(10, 1000, 20), with_kernel(1.25, 1000, 4.2),
+                                     Calibration()}) {  // the last: nobody has measured
+    EXPECT_EQ(kernel_bytes(figures, 0).try_from, SIZE_MAX);
+    EXPECT_EQ(kernel_bytes(figures, 0).from, SIZE_MAX);
+  }
 }
 
-TEST(KernelFromBytes, IsANumberWhateverTheFigures) {
+TEST(KernelBytes, AreNumbersWhateverTheFigures) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
   for (const double line : {-1.0, 0.0, 1e-300, 1.0, 1e300, infinity, no_number}) {
-    EXPECT_EQ(kernel_from_bytes(with_kernel(10, 1e300, line), 0), SIZE_MAX);
-    EXPECT_EQ(kernel_from_bytes(with_kernel(10, infinity, line), 0), SIZE_MAX);
-    EXPECT_EQ(kernel_from_bytes(with_kernel(no_number, 10, line), 0), SIZE_MAX);
+    EXPECT_EQ(kernel_bytes(with_kernel(10, 1e300, line), 0).from, SIZE_MAX);
+    EXPECT_EQ(kernel_bytes(with_kernel(10, infinity, line), 0).from, SIZE_MAX);
+    EXPECT_EQ(kernel_bytes(with_kernel(no_number, 10, line), 0).from, SIZE_MAX);
   }
 }
 

@@ -1,0 +1,57 @@
+// Which of two ways is the sooner one for messages of one peer and one size: found out by trying.
+//
+// Neither side can tell in advance. One copy by the kernel beats two through shared memory as long
+// as nobody writes the buffer anew, and loses when somebody does: then the sender pays for fetching
+// its lines back, before it sends, where no transfer's own time shows it. So what is compared is
+// the time from the end of one message to the end of the next, with all that lies between. Where a
+// program mostly computes, the two differ by less than its own ups and downs, and it does not
+// matter which is taken.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace haul::fabric {
+
+class Trial {
+ public:
+  enum class Way : std::uint8_t { pieces, direct };
+
+  // How the next message comes. `usual`: the way until something is learned.
+  Way choose(Way usual) noexcept;
+  // A message is here, at now_ns. `alone`: no other one of its peer was under way meanwhile, else
+  // nothing is learned from it.
+  void done(std::uint64_t now_ns, bool alone) noexcept;
+
+  // Messages that a trial takes: the first of them, whose buffers still lie where the other way
+  // left them, and those that count. Then how many go by between two trials, at first and at most.
+  static constexpr unsigned settling = 4, counted = 8;
+  static constexpr unsigned first_interval = 64, longest_interval = 1024;
+
+ private:
+  void conclude() noexcept;
+  void go_on(bool trying) noexcept;
+
+  bool begun_ = false, trying_ = false, won_once_ = false;
+  Way best_ = Way::pieces;
+  unsigned interval_ = first_interval;
+  unsigned messages_ = 0;      // of this phase
+  unsigned gaps_ = 0;          // of this phase, that count
+  std::uint64_t last_ns_ = 0;  // when the message before was done; 0: not comparable
+  std::array<std::uint64_t, counted> usual_gaps_{}, trial_gaps_{};  // ns
+};
+
+// A peer's, one for each power of two. Shorter messages go unasked; for longer ones the trial is
+// over: lines that no cache keeps belong to nobody.
+class Trials {
+ public:
+  static constexpr unsigned least_log2 = 14, most_log2 = 20;
+  // nullptr: nothing is tried with this length.
+  Trial* of(std::size_t bytes) noexcept;
+
+ private:
+  std::array<Trial, most_log2 - least_log2 + 1> trials_;
+};
+
+}  // namespace haul::fabric

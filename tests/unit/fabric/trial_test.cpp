@@ -1,0 +1,130 @@
+// Trials, with a clock of the test's own: a program whose messages take as long as their way and
+// its own work do.
+#include "fabric/protocol/trial.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace haul::fabric {
+namespace {
+
+using Way = Trial::Way;
+
+// Runs `count` messages, of which each takes gap(way) ns; how many came directly.
+unsigned run(Trial& trial, std::uint64_t& now_ns, unsigned count, Way usual,
+             const std::function<std::uint64_t(Way)>& gap, bool alone = true) {
+  unsigned direct = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const Way way = trial.choose(usual);
+    direct += way == Way::direct;
+    now_ns += gap(way);
+    trial.done(now_ns, alone);
+  }
+  return direct;
+}
+
+std::function<std::uint64_t(Way)> takes(std::uint64_t pieces, std::uint64_t direct) {
+  return [=](Way way) { return way == Way::direct ? direct : pieces; };
+}
+
+TEST(Trial, TheUsualWayIsTakenWhileNothingIsKnown) {
+  for (const Way usual : {Way::pieces, Way::direct}) {
+    Trial trial;
+    for (unsigned i = 0; i < Trial::first_interval; ++i) EXPECT_EQ(trial.choose(usual), usual);
+  }
+}
+
+TEST(Trial, TheSoonerWayIsFoundAndKept) {
+  for (const Way usual : {Way::pieces, Way::direct}) {
+    const bool direct_wins = usual == Way::pieces;
+    Trial trial;
+    std::uint64_t now = 1;
+    const auto gap = direct_wins ? takes(1000, 600) : takes(600, 1000);
+    run(trial, now, 200, usual, gap);
+    const unsigned direct = run(trial, now, 10'000, usual, gap);
+    if (direct_wins) {
+      EXPECT_GT(direct, 9800u);
+    } else {
+      EXPECT_LT(direct, 200u);
+    }
+  }
+}
+
+TEST(Trial, TheSlowerWayCostsLittle) {
+  Trial trial;
+  std::uint64_t now = 1;
+  const unsigned direct = run(trial, now, 100'000, Way::pieces, takes(1000, 1500));
+  EXPECT_GT(direct, 500u);  // it goes on trying
+  EXPECT_LT(direct, 1500u);
+}
+
+TEST(Trial, WhatChangesIsFoundAgain) {
+  Trial trial;
+  std::uint64_t now = 1;
+  run(trial, now, 5000, Way::pieces, takes(1000, 600));
+  EXPECT_EQ(trial.choose(Way::pieces), Way::direct);
+  run(trial, now, 5000, Way::pieces, takes(1000, 2000));
+  const unsigned direct = run(trial, now, 5000, Way::pieces, takes(1000, 2000));
+  EXPECT_LT(direct, 200u);
+}
+
+// Two per cent are no reason to change, and one trial is none either: a message in twenty takes ten
+// times as long.
+TEST(Trial, NoiseDoesNotDecide) {
+  Trial trial;
+  std::uint64_t now = 1, seed = 7;
+  const auto noisy = [&](Way way) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const std::uint64_t base = way == Way::direct ? 980 : 1000;
+    return (seed >> 33) % 20 == 0 ? base * 10 : base + (seed >> 40) % 30;
+  };
+  EXPECT_LT(run(trial, now, 20'000, Way::pieces, noisy), 1000u);
+}
+
+// The first messages that go the other way find their buffers where the usual one left them.
+TEST(Trial, TheFirstOfATrialDoNotCount) {
+  Trial trial;
+  std::uint64_t now = 1;
+  unsigned in_a_row = 0;
+  const auto gap = [&](Way way) -> std::uint64_t {
+    in_a_row = way == Way::direct ? in_a_row + 1 : 0;
+    return way == Way::pieces ? 1000 : in_a_row <= 3 ? 3000 : 600;
+  };
+  run(trial, now, 200, Way::pieces, gap);
+  EXPECT_GT(run(trial, now, 1000, Way::pieces, gap), 900u);
+}
+
+TEST(Trial, MessagesThatComeTogetherTeachNothing) {
+  Trial trial;
+  std::uint64_t now = 1;
+  EXPECT_EQ(run(trial, now, 10'000, Way::pieces, takes(1000, 10), false), 0u);
+  // Some that came alone start a trial; while more come together it ends again.
+  run(trial, now, Trial::counted + 2, Way::pieces, takes(1000, 10));
+  EXPECT_LT(run(trial, now, 10'000, Way::pieces, takes(1000, 10), false), 100u);
+}
+
+TEST(Trial, AClockThatStandsOrGoesBackIsNoGap) {
+  Trial trial;
+  std::uint64_t now = 1'000'000'000;
+  EXPECT_EQ(run(trial, now, 1000, Way::pieces, takes(0, 0)), 0u);
+  for (unsigned i = 0; i < 1000; ++i) {
+    EXPECT_EQ(trial.choose(Way::pieces), Way::pieces);
+    trial.done(now -= 10, true);
+  }
+}
+
+TEST(Trials, AreByPowersOfTwo) {
+  Trials trials;
+  EXPECT_EQ(trials.of(0), nullptr);
+  EXPECT_EQ(trials.of(16383), nullptr);
+  EXPECT_NE(trials.of(16384), nullptr);
+  EXPECT_EQ(trials.of(16384), trials.of(32767));
+  EXPECT_NE(trials.of(16384), trials.of(32768));
+  EXPECT_NE(trials.of((1u << 21) - 1), nullptr);
+  EXPECT_EQ(trials.of(1u << 21), nullptr);
+  EXPECT_EQ(trials.of(SIZE_MAX), nullptr);
+}
+
+}  // namespace
+}  // namespace haul::fabric
