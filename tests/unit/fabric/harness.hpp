@@ -28,6 +28,7 @@ struct Reachability {
   bool claims = true;
   unsigned delay = 0;         // how often test() says "not yet"
   unsigned fail_after = ~0u;  // starts that succeed before all fail
+  Mover::Worth worth = Mover::Worth::always;
 };
 
 // Mapped, so that pages which a test does not touch cost nothing.
@@ -82,7 +83,7 @@ class TestNetwork final : public Network, public Mover {
   Mover& mover() noexcept override { return *this; }
 
   Worth worth(const Peer&, const Place&, std::size_t, bool) const noexcept override {
-    return reach.pull || reach.push ? Worth::always : Worth::never;
+    return reach.pull || reach.push ? reach.worth : Worth::never;
   }
   Place describe(const Peer&, const iovec* local, std::size_t count, bool*) noexcept override {
     Place place;
