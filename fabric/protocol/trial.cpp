@@ -7,6 +7,8 @@ namespace haul::fabric {
 
 namespace {
 
+constexpr unsigned growth = 4;  // of the interval, with each trial that was lost
+
 Trial::Way other(Trial::Way way) noexcept {
   return way == Trial::Way::pieces ? Trial::Way::direct : Trial::Way::pieces;
 }
@@ -36,7 +38,7 @@ void Trial::done(std::uint64_t now_ns, bool alone) noexcept {
   } else if (gaps_ == counted) {
     conclude();
   } else if (messages_ == 4 * (settling + counted)) {  // too many come together
-    interval_ = std::min(2 * interval_, longest_interval);
+    interval_ = std::min(growth * interval_, longest_interval);
     go_on(false);
   }
 }
@@ -45,7 +47,7 @@ void Trial::conclude() noexcept {
   const bool won = median(trial_gaps_) * 16 < median(usual_gaps_) * 15;
   if (!won) {
     won_once_ = false;
-    interval_ = std::clamp(2 * interval_, first_interval, longest_interval);
+    interval_ = std::clamp(growth * interval_, first_interval, longest_interval);
   } else if (!won_once_) {  // that may be luck: the second trial in a row decides
     won_once_ = true;
     interval_ = settling + counted;

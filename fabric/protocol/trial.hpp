@@ -26,7 +26,7 @@ class Trial {
 
   // Messages that a trial takes: the first of them, whose buffers still lie where the other way
   // left them, and those that count. Then how many go by between two trials, at first and at most.
-  static constexpr unsigned settling = 4, counted = 8;
+  static constexpr unsigned settling = 3, counted = 6;
   static constexpr unsigned first_interval = 64, longest_interval = 1024;
 
  private:
