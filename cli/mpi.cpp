@@ -18,6 +18,8 @@ namespace {
 constexpr unsigned answer_s = 10;
 constexpr int not_started = 127;
 constexpr const char* provider_name = "libhaul-fi.so";
+constexpr const char* memory_name = "libhaul-mpi.so";  // lies beside it
+constexpr const char* preload_variable = "LD_PRELOAD";
 
 // "4.1.4" from "mpirun (OpenRTE) 4.1.4": the first number after `mark`. "" if there is none.
 std::string version_after(const std::string& text, std::string_view mark) {
@@ -96,8 +98,9 @@ void refuse_other(const std::vector<std::string>& command, const std::vector<std
 }
 
 // Open MPI passes its own variables on to other hosts, and others only if it is told to.
-std::vector<std::string> exported_variables() {
+std::vector<std::string> exported_variables(AllocMem alloc_mem) {
   std::vector<std::string> arguments = {"-x", "FI_PROVIDER_PATH"};
+  if (alloc_mem == AllocMem::of_haul) arguments.insert(arguments.end(), {"-x", preload_variable});
   for (char** one = environ; *one != nullptr; ++one) {
     const std::string text = *one;
     if (text.starts_with("HAUL_")) {
@@ -227,8 +230,13 @@ Environment launch_environment(const Mpi& mpi) {
 }
 
 MpiSetup set_up_mpi(const Mpi& mpi, const std::vector<std::string>& command,
-                    const std::string& provider_directory) {
+                    const std::string& provider_directory, AllocMem alloc_mem) {
   MpiSetup setup{command, provider_environment(mpi, provider_directory)};
+  if (alloc_mem == AllocMem::of_haul) {
+    const std::string others = variable(preload_variable);
+    const std::string file = provider_directory + "/" + memory_name;
+    setup.environment.emplace_back(preload_variable, others.empty() ? file : file + ":" + others);
+  }
   switch (mpi.kind) {
     case MpiKind::open_mpi_4:
     case MpiKind::open_mpi_5: {
@@ -236,7 +244,7 @@ MpiSetup set_up_mpi(const Mpi& mpi, const std::vector<std::string>& command,
       refuse_other(command, options, "pml", "cm");
       refuse_other(command, options, "mtl", "ofi");
       if (names_hosts(command)) {
-        const std::vector<std::string> extra = exported_variables();
+        const std::vector<std::string> extra = exported_variables(alloc_mem);
         setup.command.insert(setup.command.begin() + 1, extra.begin(), extra.end());
       }
       break;

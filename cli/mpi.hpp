@@ -36,10 +36,13 @@ struct MpiSetup {
   Environment environment;
 };
 
+// Where MPI_Alloc_mem() takes its memory from: the MPI's own, or haul's arena, which ranks map.
+enum class AllocMem { of_mpi, of_haul };
+
 // Of `command`, which begins with the launcher. Throws UsageError where the command itself asks for
 // other transports.
 MpiSetup set_up_mpi(const Mpi& mpi, const std::vector<std::string>& command,
-                    const std::string& provider_directory);
+                    const std::string& provider_directory, AllocMem alloc_mem = AllocMem::of_mpi);
 
 // What any launch of this MPI needs wherever it was installed, haul or not.
 Environment launch_environment(const Mpi& mpi);

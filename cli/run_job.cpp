@@ -41,7 +41,7 @@ void pass_signals_to(pid_t pid) {
 
 }  // namespace
 
-Job prepare_job(const std::vector<std::string>& command) {
+Job prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem) {
   const std::string& name = command.front();
   const std::string file = find_program(name);
   if (file.empty()) {
@@ -64,7 +64,7 @@ Job prepare_job(const std::vector<std::string>& command) {
   if (const std::string missing = missing_for_provider(*mpi); !missing.empty()) {
     throw bench::Failure(fmt::format("{} ({}) cannot use haul: {}", mpi->title, file, missing));
   }
-  return {*mpi, set_up_mpi(*mpi, command, provider.substr(0, provider.rfind('/')))};
+  return {*mpi, set_up_mpi(*mpi, command, provider.substr(0, provider.rfind('/')), alloc_mem)};
 }
 
 int run_job(Job job, Collector& collector) {

@@ -16,7 +16,7 @@ struct Job {
 
 // Recognises the MPI of `command` and sets it up. Throws UsageError for a command that it cannot
 // set up, bench::Failure if haul or the MPI lacks something.
-Job prepare_job(const std::vector<std::string>& command);
+Job prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem = AllocMem::of_mpi);
 
 // Runs the job to its end while `collector` listens; signals that would end this command go to the
 // launcher instead. The launcher's status as a shell tells it.

@@ -25,8 +25,8 @@ install(FILES "${PROJECT_BINARY_DIR}/haul.pc" DESTINATION "${pkgconfig_dir}")
 
 if(TARGET haul_fi)
   # Beside libhaul.so.0, which it finds there.
-  install(TARGETS haul_fi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  add_dependencies(haul_product haul_fi)
+  install(TARGETS haul_fi haul_mpi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  add_dependencies(haul_product haul_fi haul_mpi)
 endif()
 
 if(TARGET haul_cli)

@@ -49,7 +49,9 @@ for file in lib/libhaul.so.0 lib/libhaul.so include/haul/haul.h include/haul/hau
   [ -e "$usr/$file" ] || fail "$file was not installed"
 done
 if [ -e "$E2E_BUILD/lib/libhaul-fi.so" ]; then
-  [ -e "$usr/lib/libhaul-fi.so" ] || fail "lib/libhaul-fi.so was not installed"
+  for library in libhaul-fi.so libhaul-mpi.so; do
+    [ -e "$usr/lib/$library" ] || fail "lib/$library was not installed"
+  done
   env -u LD_LIBRARY_PATH ldd "$usr/lib/libhaul-fi.so" | grep -q "libhaul.so.0 => $usr/lib/" || fail "the provider finds another libhaul.so.0"
   if [ -n "${E2E_HAUL:-}" ]; then
     env -u LD_LIBRARY_PATH "$usr/bin/haul" info | grep -qF "$usr/lib/libhaul-fi.so" ||

@@ -100,6 +100,9 @@ FI_PROVIDER_PATH=/elsewhere PATH=$work/intel:$PATH setup mpirun -n 2 ./a
 says "  I_MPI_FABRICS=ofi \\"
 says "  FI_PROVIDER_PATH=$directory \\"
 says "  mpirun -n 2 ./a"
+LD_PRELOAD='' expect 0 'FI_PROVIDER_PATH=' run --mpi --alloc-mem --dry-run -- "$work/ompi5/mpirun" -np 2 -H a,b ./a
+says "  LD_PRELOAD=$directory/libhaul-mpi.so \\"
+grep -q -- '-x LD_PRELOAD .*-H' "$work/out" || failed "other hosts are not told of the preload: $(cat "$work/out")"
 # Also without the two dashes.
 expect 0 'I_MPI_FABRICS=ofi' run --mpi --dry-run "$work/intel/mpirun" -n 2 ./a
 expect 2 'keeps haul out' run --mpi -- "$work/ompi4/mpirun" --mca pml ob1 -np 2 ./a
@@ -156,6 +159,35 @@ int main(int argc, char** argv) {
 }
 END
 
+# Buffers of MPI_Alloc_mem(): the path shows whose they were. What is too short for haul is the MPI's.
+cat > "$work/alloc.c" << 'END'
+#include <mpi.h>
+#include <stdio.h>
+enum { bytes = 3000000, small = 100 };
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, wrong = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  unsigned char *big = NULL, *little = NULL;
+  for (int round = 0; round < 5; ++round) {
+    MPI_Alloc_mem(bytes, MPI_INFO_NULL, &big);
+    MPI_Alloc_mem(small, MPI_INFO_NULL, &little);
+    for (int i = 0; i < bytes; ++i) big[i] = rank == 0 ? (unsigned char)(i * 7 + round) : 0;
+    for (int i = 0; i < small; ++i) little[i] = (unsigned char)rank;
+    if (rank == 0) MPI_Send(big, bytes, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(big, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Bcast(little, small, MPI_BYTE, 0, MPI_COMM_WORLD);
+    for (int i = 0; i < bytes; ++i) wrong += rank < 2 && big[i] != (unsigned char)(i * 7 + round);
+    for (int i = 0; i < small; ++i) wrong += little[i] != 0;
+    wrong += MPI_Free_mem(little) != MPI_SUCCESS;
+    wrong += MPI_Free_mem(big) != MPI_SUCCESS;
+  }
+  MPI_Finalize();
+  if (rank == 1 && wrong == 0) printf("all is right\n");
+  return wrong != 0;
+}
+END
+
 until_true() {
   for _ in $(seq 300); do "$@" && return 0; sleep 0.1; done
   return 1
@@ -197,6 +229,16 @@ assert sum(p["messages"] for p in d["paths"]) == d["messages"] == sum(sizes.valu
 assert d["received_messages"] == d["messages"], d
 assert any(p["ring"] for p in d["pairs"]), d["pairs"]
 END
+  for allocation in '' --alloc-mem; do
+    "$compiler" "$work/alloc.c" -o "$program.alloc" || failed "$launcher: alloc.c does not compile"
+    # shellcheck disable=SC2086
+    expect 0 'all is right' run --mpi $allocation --json "$work/report.json" -- "$launcher" $spread -n 2 "$program.alloc"
+    mapped=$(python3 -c '
+import json, sys
+print(sum(p["messages"] for p in json.load(open(sys.argv[1]))["paths"] if p["path"] == "mapped"))' "$work/report.json")
+    [ "$mapped" = "$([ -z "$allocation" ] && echo 0 || echo 5)" ] ||
+      failed "$launcher: $mapped messages were mapped with '$allocation': $(cat "$work/report.json")"
+  done
   expect 0 'ring' explain --mpi -- "${command[@]}"
   expect 1 'no rank' run --mpi --strict -- "$launcher" -n 1 true
   # shellcheck disable=SC2086
