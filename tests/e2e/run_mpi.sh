@@ -169,7 +169,7 @@ int main(int argc, char** argv) {
   int rank = 0, wrong = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   unsigned char *big = NULL, *little = NULL;
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 10; ++round) {
     MPI_Alloc_mem(bytes, MPI_INFO_NULL, &big);
     MPI_Alloc_mem(small, MPI_INFO_NULL, &little);
     for (int i = 0; i < bytes; ++i) big[i] = rank == 0 ? (unsigned char)(i * 7 + round) : 0;
@@ -236,7 +236,8 @@ END
     mapped=$(python3 -c '
 import json, sys
 print(sum(p["messages"] for p in json.load(open(sys.argv[1]))["paths"] if p["path"] == "mapped"))' "$work/report.json")
-    [ "$mapped" = "$([ -z "$allocation" ] && echo 0 || echo 5)" ] ||
+    # The first may leave before the other side has mapped anything.
+    if [ -z "$allocation" ]; then [ "$mapped" = 0 ]; else [ "$mapped" -ge 5 ]; fi ||
       failed "$launcher: $mapped messages were mapped with '$allocation': $(cat "$work/report.json")"
   done
   expect 0 'ring' explain --mpi -- "${command[@]}"
