@@ -249,7 +249,7 @@ Expected<plan::Calibration> measure(const Watch& watch) noexcept {
   if (const double call = bench.kernel_read_ns(64); call > 0) {
     const double whole = bench.kernel_read_ns(kernel_bytes);
     figures.kernel_call_ns = call;
-    figures.kernel_line_ns = std::max(whole - call, 1.0) / (kernel_bytes / 64);
+    figures.kernel_line_ns = std::max(whole - call, 1.0) / (static_cast<double>(kernel_bytes) / 64);
   }
   figures.submit_ns = bench.submit_ns();
   if (const double wake = bench.wake_ns(figures.submit_ns); wake > 0) figures.wake_ns = wake;
