@@ -51,6 +51,13 @@ std::vector<PathRow> paths_with(const Abilities& abilities) {
     rows.push_back({above, "other", "ring", "through shared cells, piece by piece"});
     return rows;
   }
+  const std::string from = show_bytes(std::max(limits.kernel_from_bytes, limits.eager_bytes));
+  if (limits.kernel_fixed) {
+    rows.push_back({above, "other", "ring", "through shared cells, piece by piece"});
+    rows.push_back({"from " + from, "other", "cma",
+                    "the kernel copies it once: HAUL_FABRIC_KERNEL_BYTES says from where"});
+    return rows;
+  }
   if (limits.kernel_try_from_bytes == SIZE_MAX) {
     rows.push_back({above, "other", "ring",
                     "through shared cells: as measured here, the kernel copies pages of 4 KiB more "
@@ -63,7 +70,7 @@ std::vector<PathRow> paths_with(const Abilities& abilities) {
                    "always while that is found to be sooner",
                    show_bytes(std::max(limits.kernel_try_from_bytes, limits.eager_bytes)))});
   rows.push_back(
-      {"from " + show_bytes(std::max(limits.kernel_from_bytes, limits.eager_bytes)), "other", "cma",
+      {"from " + from, "other", "cma",
        "the kernel copies it once, as measured here mostly sooner than two copies through "
        "shared cells; up to 2 MiB these are tried now and then"});
   return rows;

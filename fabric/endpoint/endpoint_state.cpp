@@ -53,6 +53,9 @@ EndpointState::EndpointState(Domain& domain, const fi_info& info,
       caps_(complete_caps(info.caps)),
       queue_size_(info.rx_attr != nullptr && info.rx_attr->size != 0 ? info.rx_attr->size
                                                                      : default_queue_size),
+      inject_size_(info.tx_attr != nullptr && info.tx_attr->inject_size != 0
+                       ? std::min(info.tx_attr->inject_size, inject_bytes)
+                       : message_limits().eager_bytes),
       network_(std::move(network)) {
   engine_.reset(new (std::nothrow) Engine(*network_, *this, *this, EngineLimits{}));
   domain_.references.fetch_add(1, std::memory_order_relaxed);

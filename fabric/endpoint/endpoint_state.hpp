@@ -34,6 +34,7 @@ class EndpointState final : public Sink, public Regions {
   Engine& engine() noexcept { return *engine_; }
   std::uint64_t caps() const noexcept { return caps_; }
   std::size_t queue_size() const noexcept { return queue_size_; }
+  std::size_t inject_size() const noexcept { return inject_size_; }
 
   // ---- before it is enabled ----
   int bind(AddressVector& vector) noexcept;
@@ -115,6 +116,7 @@ class EndpointState final : public Sink, public Regions {
   const bool automatic_;
   const std::uint64_t caps_;
   const std::size_t queue_size_;
+  const std::size_t inject_size_;
   std::uint64_t active_caps_ = 0;  // caps_, once it is enabled
   AddressVector* vector_ = nullptr;
   CompletionQueue* send_queue_ = nullptr;

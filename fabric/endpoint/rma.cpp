@@ -9,7 +9,7 @@ ssize_t submit_rma(fid_ep* endpoint, fi_addr_t name, const RmaRequest& request) 
   EndpointState& state = Endpoint::of(endpoint).state();
   const int refusal = state.allows(FI_RMA | (request.is_write ? FI_WRITE : FI_READ));
   if (refusal != 0) return refusal;
-  const ssize_t error = check_request(request.flags, request.pieces, request.count);
+  const ssize_t error = check_request(state, request.flags, request.pieces, request.count);
   if (error != 0) return error;
   return submit_to(state, name, [&](Peer& peer) { return state.engine().rma(peer, request); });
 }

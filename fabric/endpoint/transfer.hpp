@@ -22,10 +22,12 @@ inline std::size_t total_bytes(const iovec* pieces, std::size_t count) noexcept 
 }
 
 // 0 or -FI_E*: whether a request may have these flags and this many pieces, and may be injected.
-inline ssize_t check_request(std::uint64_t flags, const iovec* pieces, std::size_t count) noexcept {
+inline ssize_t check_request(const EndpointState& state, std::uint64_t flags, const iovec* pieces,
+                             std::size_t count) noexcept {
   if ((flags & refused_flags) != 0) return -FI_EOPNOTSUPP;
   if (count > max_pieces || (pieces == nullptr && count > 0)) return -FI_EINVAL;
-  if ((flags & FI_INJECT) != 0 && total_bytes(pieces, count) > inject_bytes) return -FI_EMSGSIZE;
+  if ((flags & FI_INJECT) != 0 && total_bytes(pieces, count) > state.inject_size())
+    return -FI_EMSGSIZE;
   return 0;
 }
 
@@ -64,7 +66,7 @@ inline ssize_t submit_send(EndpointState& state, fi_addr_t name,
                            const SendRequest& request) noexcept {
   const int refusal = state.allows(FI_SEND | (request.tagged ? FI_TAGGED : FI_MSG));
   if (refusal != 0) return refusal;
-  const ssize_t error = check_request(request.flags, request.pieces, request.count);
+  const ssize_t error = check_request(state, request.flags, request.pieces, request.count);
   if (error != 0) return error;
   return submit_to(state, name, [&](Peer& peer) { return state.engine().send(peer, request); });
 }
@@ -74,7 +76,8 @@ inline ssize_t submit_receive(EndpointState& state, fi_addr_t name,
   const int refusal = state.allows(FI_RECV | (request.tagged ? FI_TAGGED : FI_MSG));
   if (refusal != 0) return refusal;
   // Nothing of FI_INJECT: it is for what is sent.
-  const ssize_t error = check_request(request.flags & ~FI_INJECT, request.pieces, request.count);
+  const ssize_t error =
+      check_request(state, request.flags & ~FI_INJECT, request.pieces, request.count);
   if (error != 0) return error;
   return submit(state, [&]() noexcept -> ssize_t {
     Peer* source = nullptr;

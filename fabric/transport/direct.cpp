@@ -49,7 +49,7 @@ Mover::Worth DirectMover::worth(const Peer& peer, const Place& place, std::size_
   const bool huge = huge_pages && bytes >= huge_from_bytes;
   if ((!huge && bytes < limits.kernel_try_from_bytes) || !known->reach->has_kernel())
     return Worth::never;
-  if (huge) return Worth::always;
+  if (huge || limits.kernel_fixed) return Worth::always;
   return bytes < limits.kernel_from_bytes ? Worth::rarely : Worth::mostly;
 }
 

@@ -1,6 +1,7 @@
 // The symbols for haul's other libraries.
 #include "base/private.hpp"
 
+#include "base/knobs.hpp"
 #include "base/topology.hpp"
 #include "memory/arena.hpp"
 #include "plan/messages.hpp"
@@ -28,6 +29,13 @@ extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
   const auto topology = haul::read_topology("");
   const haul::plan::KernelBytes kernel =
       haul::plan::kernel_bytes(figures, topology ? topology->l2_bytes : 0);
-  *limits =
-      HaulPrivateMessageLimits{haul::plan::eager_bytes(figures), kernel.try_from, kernel.from};
+  *limits = HaulPrivateMessageLimits{haul::plan::eager_bytes(figures), kernel.try_from, kernel.from,
+                                     false};
+  const std::uint64_t eager = haul::knob_number(haul::Knob::fabric_eager_bytes);
+  if (eager != haul::knob_auto) limits->eager_bytes = eager;
+  const std::uint64_t from = haul::knob_number(haul::Knob::fabric_kernel_bytes);
+  if (from != haul::knob_auto) {
+    limits->kernel_try_from_bytes = limits->kernel_from_bytes = from;
+    limits->kernel_fixed = true;
+  }
 }

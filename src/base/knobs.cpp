@@ -82,6 +82,15 @@ constexpr KnobRow rows[] = {
     {Knob::fabric_collapse, KnobKind::choice, "HAUL_FABRIC_COLLAPSE", "on", "on|off", 0, 0, false,
      "Whether message buffers of 1 MiB or more that are used again and again are put on huge pages "
      "(on or off, default on): the kernel then copies them between processes three times faster."},
+    {Knob::fabric_eager_bytes, KnobKind::text, "HAUL_FABRIC_EAGER_BYTES", "auto", "auto", 4 * kib,
+     32 * kib, false,
+     "Messages of up to this many bytes are sent unasked (4K to 32K); auto (the default) takes the "
+     "figure from the calibration."},
+    {Knob::fabric_kernel_bytes, KnobKind::text, "HAUL_FABRIC_KERNEL_BYTES", "auto", "auto", 0,
+     unbounded - 1, false,
+     "Messages between pages of 4 KiB are copied once, by the kernel, from this many bytes on; "
+     "auto "
+     "(the default) takes the figure from the calibration and tries both ways around it."},
     {Knob::fabric_core, KnobKind::text, "HAUL_FABRIC_CORE", "auto", "", 0, 0, false,
      "What carries messages to other nodes: a libfabric provider such as tcp;ofi_rxm, socket, "
      "auto (the default: the best that there is), or off; a name must be the same on all nodes."},

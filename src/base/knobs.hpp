@@ -25,14 +25,16 @@ enum class Knob : std::uint8_t {
   engine_fault,       // HAUL_ENGINE_FAULT: text, the schedule of the fault engine, default ""
   tune_cache,       // HAUL_TUNE_CACHE: text, path of the calibration file; "" = XDG cache directory
   tune_background,  // HAUL_TUNE_BACKGROUND: choice on|off
-  memory_arena_bytes,  // HAUL_MEMORY_ARENA_BYTES: bytes, 64M..1024G, default 256G
-  service_use,         // HAUL_SERVICE_USE: choice auto|off|demand
-  service_socket,      // HAUL_SERVICE_SOCKET: text, path; "" = the usual places
-  service_weight,      // HAUL_SERVICE_WEIGHT: number 1..100, default 10
-  service_map_bytes,   // HAUL_SERVICE_MAP_BYTES: bytes, 0..1024G, default 64G
-  fabric_collapse,     // HAUL_FABRIC_COLLAPSE: choice on|off
-  fabric_core,         // HAUL_FABRIC_CORE: text, "auto", "off" or a provider's name
-  fabric_report,       // HAUL_FABRIC_REPORT: text, an abstract socket's name; "" = none
+  memory_arena_bytes,   // HAUL_MEMORY_ARENA_BYTES: bytes, 64M..1024G, default 256G
+  service_use,          // HAUL_SERVICE_USE: choice auto|off|demand
+  service_socket,       // HAUL_SERVICE_SOCKET: text, path; "" = the usual places
+  service_weight,       // HAUL_SERVICE_WEIGHT: number 1..100, default 10
+  service_map_bytes,    // HAUL_SERVICE_MAP_BYTES: bytes, 0..1024G, default 64G
+  fabric_collapse,      // HAUL_FABRIC_COLLAPSE: choice on|off
+  fabric_eager_bytes,   // HAUL_FABRIC_EAGER_BYTES: text, "auto" or 4K..32K
+  fabric_kernel_bytes,  // HAUL_FABRIC_KERNEL_BYTES: text, "auto" or bytes
+  fabric_core,          // HAUL_FABRIC_CORE: text, "auto", "off" or a provider's name
+  fabric_report,        // HAUL_FABRIC_REPORT: text, an abstract socket's name; "" = none
   count_
 };
 

@@ -23,11 +23,13 @@ extern "C" [[gnu::visibility("default")]] bool haul_private_in_arena(const void*
                                                                      std::uint64_t* offset);
 
 // What the planner says of messages (plan/messages.hpp) by this machine's stored figures, which
-// each call reads from their file, else by defaults. Thread-safe; no lock.
+// each call reads from their file, else by defaults; or what HAUL_FABRIC_EAGER_BYTES and
+// HAUL_FABRIC_KERNEL_BYTES say. Thread-safe; no lock.
 struct HaulPrivateMessageLimits {
   std::size_t eager_bytes = 0;  // up to here a message is sent unasked
   // From here on a copy of small pages by the kernel may pay, and from there on it mostly does.
   std::size_t kernel_try_from_bytes = 0, kernel_from_bytes = 0;
+  bool kernel_fixed = false;  // the user said from where: nothing is tried
 };
 extern "C" [[gnu::visibility("default")]] void haul_private_message_limits(
     HaulPrivateMessageLimits* limits);

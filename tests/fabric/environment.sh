@@ -48,6 +48,10 @@ skipped() {
 names=("$@")
 surrounding as_it_is "$smoke" env
 surrounding many_addresses "$addresses" env
+# Machines whose calibrations say otherwise than this one's.
+for limits in 'EAGER_BYTES=4K' 'EAGER_BYTES=32K' 'KERNEL_BYTES=4K' 'KERNEL_BYTES=1024G'; do
+  surrounding "$limits" "$smoke:Transfer.*" env "HAUL_FABRIC_$limits"
+done
 
 if "$programs/fabric_refuse" true 2> /dev/null; then
   surrounding process_vm_readv_refused "$smoke" "$programs/fabric_refuse"
