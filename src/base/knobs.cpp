@@ -112,11 +112,17 @@ static_assert(rows_are_in_order());
 // limit.
 constexpr std::size_t long_text_bytes = 4096;
 constexpr std::size_t short_text_bytes = 64;
-constexpr std::size_t arena_bytes = 5 * long_text_bytes + 16 * short_text_bytes;
 
 constexpr bool is_long(const KnobRow& row) {
   return row.kind == KnobKind::text && row.choices[0] == '\0';
 }
+
+// All texts at their longest.
+constexpr std::size_t arena_bytes = [] {
+  std::size_t bytes = 0;
+  for (const KnobRow& row : rows) bytes += is_long(row) ? long_text_bytes : short_text_bytes;
+  return bytes;
+}();
 
 // "a number from 0 to 16", "error, warning, info or debug".
 void describe_values(const KnobRow& row, char* text, std::size_t size) noexcept {

@@ -160,13 +160,12 @@ TEST_F(Knobs, AllTextsAtTheirLongestFit) {
     const KnobRow& row = knob_rows()[i];
     std::string value = row.default_text;
     if (row.kind == KnobKind::number) value = std::string(62, '0') + "1";
-    if (row.kind == KnobKind::bytes) {
+    const bool is_free = row.kind == KnobKind::text && row.choices[0] == '\0';
+    if (row.kind == KnobKind::bytes || (row.kind == KnobKind::text && !is_free)) {
       const std::string least = std::to_string(row.minimum < 4096 ? 4096 : row.minimum);
       value = std::string(63 - least.size(), '0') + least;
     }
-    if (row.kind == KnobKind::text) {
-      value = row.choices[0] == '\0' ? std::string(4095, 'x') : std::string(63, '0');
-    }
+    if (is_free) value = std::string(4095, 'x');
     if (row.kind == KnobKind::choice) value = std::string(row.choices).substr(0, value.size());
     setenv(row.variable, value.c_str(), 1);
   }
