@@ -22,8 +22,10 @@ Abilities Abilities::of(const fabric::MonitorReply::PeerPaths& peer) {
 std::vector<PathRow> paths_with(const Abilities& abilities) {
   if (!abilities.ring) {
     if (!abilities.core) return {};
-    return {{"all", "any", "core",
-             "the peer is on another node: a libfabric core provider carries it"}};
+    return {
+        {"all", "any", "core",
+         "the peer is on another node: a libfabric core provider carries packets, and reads large "
+         "messages from the sender's memory where it can"}};
   }
   const std::string inlined = show_bytes(fabric::inline_capacity);
   HaulPrivateMessageLimits limits;

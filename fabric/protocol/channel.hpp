@@ -86,19 +86,22 @@ class Mover {
   };
   virtual Worth worth(const Peer& peer, const Place& place, std::size_t bytes,
                       bool huge_pages) const noexcept = 0;
-  // How this process's memory is described to the peer.
+  // How this process's memory is described to the peer, which may read it from then on.
   virtual Place describe(const Peer& peer, const iovec* local, std::size_t count,
                          bool* huge_pages) noexcept = 0;
+  // The end of that, where the place went with a request: the peer has what it needs, or is lost.
+  virtual void withdraw(const Peer&, const Place&) noexcept {}
   enum class Way : std::uint8_t { pull, push };
   // Starts to move `bytes` bytes between local (cut into pieces) and the peer's place + offset.
   // Ticket: 0 done already; else for test(). Negative: -FI_E*, nothing was moved.
   virtual std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
                              const Place& place, std::uint64_t offset,
                              std::size_t bytes) noexcept = 0;
-  // 1: done, 0: not yet, negative -FI_E*.
+  // 1: done, 0: not yet, negative -FI_E*. Also of a peer that the network has dropped: then it ends
+  // soon, and nothing is written after that.
   virtual int test(std::int64_t ticket) noexcept = 0;
   // Bytes that one start() should move, so that others get their turn.
-  virtual std::size_t grain(std::size_t whole) const noexcept = 0;
+  virtual std::size_t grain(const Peer& peer, std::size_t whole) const noexcept = 0;
   // Claims of a transfer that both sides work on: a word that both processes share, one of
   // claim_count, in the memory of who sent the request. nullptr: there is none for this peer.
   static constexpr unsigned claim_count = 16;

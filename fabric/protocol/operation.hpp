@@ -75,6 +75,7 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
   std::size_t limit = 0;                // how much the receiver wants
   std::uint64_t peer_token = 0;         // of the Incoming there
   unsigned claim = 0;                   // 1 + number, 0: none
+  Place lent;                           // as described to the peer; no pieces: it was not
   Transfer transfer;
   std::shared_ptr<Group> group;
   Ending ending;

@@ -42,7 +42,9 @@ enum PacketFlag : std::uint8_t {
 struct Place {
   std::uint64_t address = 0;  // in its address space, or offset within its arena
   std::uint32_t pieces = 0;   // 1: contiguous, may be reached by address; 0: may not
-  std::uint32_t arena = 0;    // 1: address is an offset in the arena that it handed over
+  // On this node, 1: address is an offset in the arena that it handed over. Off it: the key by
+  // which the core provider knows the memory.
+  std::uint32_t arena = 0;
 };
 static_assert(sizeof(Place) == 16);
 

@@ -99,8 +99,9 @@ void Engine::Impl::lose(Peer& peer, int error) noexcept {
   });
   incoming.each([&](Incoming& receive) noexcept {
     if (receive.source != &peer || receive.stage == Incoming::Stage::posted) return;
-    settle(receive.transfer);
     receive.sender_token = 0;
+    // What is being written goes back to the program when that is over: move() sees to it.
+    if (receive.transfer.ticket != 0) return;
     finish_transfer(receive, told);
   });
   peer.outbox = nullptr;

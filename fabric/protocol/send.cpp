@@ -144,6 +144,7 @@ void Engine::Impl::renew(Outgoing& operation, Peer& peer, Kind kind,
   operation.offset = operation.limit = 0;
   operation.peer_token = 0;
   operation.claim = 0;
+  operation.lent = Place();
   operation.transfer = Transfer();
   operation.ending = Ending();
 }
@@ -170,6 +171,7 @@ void Engine::Impl::describe(Outgoing& operation, Header& header) noexcept {
       network.mover().describe(peer, operation.pieces.at, operation.pieces.count, &huge);
   if (huge) header.flags |= packet_huge;
   if (header.far.place.pieces != 1) return;
+  operation.lent = header.far.place;
   for (unsigned i = 0; i < Mover::claim_count; ++i) {
     if ((peer.claims_used & (1u << i)) != 0) continue;
     std::atomic<std::uint64_t>* word = network.mover().claim(peer, true, i);
@@ -277,6 +279,7 @@ bool Engine::Impl::stream(Peer& peer) noexcept {
 
 void Engine::Impl::end(Outgoing& operation, int error) noexcept {
   if (operation.stage != Outgoing::Stage::unsent) --operation.peer->awaited;
+  if (operation.lent.pieces != 0) network.mover().withdraw(*operation.peer, operation.lent);
   if (operation.claim != 0) operation.peer->claims_used &= ~(1u << (operation.claim - 1));
   const Ending ending = operation.ending;
   std::shared_ptr<Group> group = std::move(operation.group);

@@ -86,7 +86,7 @@ void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t fla
     }
   }
   transfer.chunk =
-      std::max<std::size_t>(mover.grain(wanted), std::size_t{1} << smallest_chunk_log2);
+      std::max<std::size_t>(mover.grain(peer, wanted), std::size_t{1} << smallest_chunk_log2);
   transfer.chunks = transfer.end = chunks_of(wanted, transfer.chunk);
 }
 
@@ -208,6 +208,10 @@ bool Engine::Impl::move(Incoming& receive) noexcept {
     const int state = mover.test(transfer.ticket);
     if (state == 0) return false;
     transfer.ticket = 0;
+    if (peer.state == Peer::State::lost) {
+      finish_transfer(receive, peer.error != 0 ? peer.error : FI_ESHUTDOWN);
+      return true;
+    }
     if (state < 0) transfer.chunk = 0;  // it failed
   } else if (transfer.exhausted) {
     if (!receive.shared_done) return false;
@@ -228,7 +232,10 @@ bool Engine::Impl::move(Incoming& receive) noexcept {
     transfer.exhausted = true;
     // All chunks from the front were this side's: the others, if any, are the sender's.
     const bool all_mine = transfer.claims == nullptr || transfer.next >= transfer.chunks;
-    statistics.count_sent(transfer.place.arena != 0 ? Path::mapped : Path::cma, wanted);
+    statistics.count_sent(peer.off_node               ? Path::core
+                          : transfer.place.arena != 0 ? Path::mapped
+                                                      : Path::cma,
+                          wanted);
     if (all_mine || receive.shared_done) {
       finish_transfer(receive, 0);
     } else {

@@ -1,6 +1,8 @@
 // Buffers of a carrier.
 #include "fabric/transport/core_carrier.hpp"
 
+#include <rdma/fi_errno.h>
+
 #include <new>
 
 #include "base/os.hpp"
@@ -16,6 +18,15 @@ constexpr std::size_t small_count = 256, large_count = 64;  // of a slab
 
 CoreCarrier::~CoreCarrier() {
   for (const Slab& slab : slabs_) os::unmap(slab.memory, slab.bytes);
+}
+
+int CoreCarrier::lend(void*, std::size_t, std::uint64_t*, std::uint32_t*) noexcept {
+  return -FI_EOPNOTSUPP;
+}
+
+int CoreCarrier::read(Reading&, const iovec*, std::size_t, fi_addr_t, std::uint64_t,
+                      std::uint32_t) noexcept {
+  return -FI_EOPNOTSUPP;
 }
 
 bool CoreCarrier::map(std::size_t bytes, Slab* slab) noexcept {

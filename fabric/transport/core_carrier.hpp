@@ -6,6 +6,7 @@
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,7 @@ struct CorePeer;
 // What libfabric gives back with a completion: its own words first, as FI_CONTEXT2 wants it.
 struct CoreOperation {
   fi_context2 words;
-  enum class Kind : std::uint8_t { departure, landing } kind;
+  enum class Kind : std::uint8_t { departure, landing, reading } kind;
 };
 
 // A packet to be sent, or on its way.
@@ -45,6 +46,13 @@ struct Landing : CoreOperation {
   bool full = false;          // nothing more is put into it
 };
 
+// Bytes of a peer's memory that are on their way here.
+struct Reading : CoreOperation {
+  fid_mr* registration = nullptr;  // of where they go, if the provider wants one
+  bool busy = false;
+  void* user = nullptr;
+};
+
 class CoreCarrier {
  public:
   static constexpr std::size_t packet_bytes = 16384;  // the most that tcp and verbs send at once
@@ -57,6 +65,7 @@ class CoreCarrier {
     virtual void departed(Departure& departure, int error) noexcept = 0;  // FI_E*, positive
     virtual void arrived(CoreCarrier& carrier, const std::byte* data, std::size_t bytes,
                          Landing& landing) noexcept = 0;
+    virtual void was_read(Reading& reading, int error) noexcept = 0;
 
    protected:
     ~User() = default;
@@ -83,6 +92,16 @@ class CoreCarrier {
   virtual bool poll(User& user) noexcept = 0;
   // A packet of arrived() is no longer needed.
   virtual void let_go(Landing& landing) noexcept = 0;
+
+  // ---- the program's memory, where the provider reads that of peers (RDMA) ----
+  virtual bool reads() const noexcept { return false; }
+  // Lets peers read [at, at + bytes), by *address and *key, until it is taken back. 0 or -FI_E*.
+  virtual int lend(void* at, std::size_t bytes, std::uint64_t* address,
+                   std::uint32_t* key) noexcept;
+  virtual void take_back(std::uint32_t) noexcept {}
+  // Reads what a peer has lent. 0: was_read() follows. -FI_EAGAIN: not now. Else -FI_E*.
+  virtual int read(Reading& reading, const iovec* to, std::size_t count, fi_addr_t from,
+                   std::uint64_t address, std::uint32_t key) noexcept;
 
   // A buffer for a packet; nullptr without memory.
   Departure* take(std::size_t bytes) noexcept;

@@ -123,6 +123,7 @@ bool TheCoreNetwork::welcome(std::unique_ptr<CoreLink>& link, const LinkMessage&
   }
   CorePeer& peer = peer_of(offer.from);
   peer.incoming = std::move(link);
+  peer.heard_by = carrier;
   LinkMessage answer = message(LinkMessage::Kind::answer, &peer);
   std::memcpy(answer.providers, carrier->provider().c_str(), carrier->provider().size());
   answer.name_bytes = static_cast<std::uint32_t>(carrier->name_bytes());
@@ -292,12 +293,15 @@ void TheCoreNetwork::hear(CorePeer& peer, std::unique_ptr<CoreLink>& link) noexc
   LinkMessage said;
   const CoreLink::Heard heard = link->hear(&said);
   if (heard == CoreLink::Heard::nothing) return;
-  if (heard == CoreLink::Heard::closed) return begin_leaving(peer, FI_ECONNRESET);
+  if (heard == CoreLink::Heard::closed) {
+    peer.silent = true;
+    return begin_leaving(peer, FI_ECONNRESET);
+  }
   if (said.kind == LinkMessage::Kind::answer && &link == &peer.outgoing) {
     return take_answer(peer, said);
   }
   if (said.kind != LinkMessage::Kind::bye) return;
-  peer.said_bye = true;
+  peer.said_bye = peer.silent = true;
   peer.bye_packets = said.packets;
   begin_leaving(peer, 0);
 }

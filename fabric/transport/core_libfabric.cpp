@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "base/os.hpp"
+#include "base/sealed.hpp"
 #include "fabric/transport/libfabric.hpp"
 
 namespace haul::fabric {
@@ -29,7 +30,13 @@ void close(Object*& object) noexcept {
 
 int LibfabricCarrier::set_up(const fi_info& info) noexcept {
   provider_ = info.fabric_attr->prov_name;
-  registers_ = (info.domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+  const auto mode = static_cast<std::uint64_t>(info.domain_attr->mr_mode);
+  registers_ = (mode & FI_MR_LOCAL) != 0;
+  by_address_ = (mode & FI_MR_VIRT_ADDR) != 0;
+  chooses_keys_ = (mode & FI_MR_PROV_KEY) != 0;
+  reads_ = (info.caps & read_caps) == read_caps;
+  most_pieces_ = info.tx_attr->iov_limit;
+  os::random_bytes(&next_key_, sizeof next_key_);
   const Libfabric& core = *libfabric();
   info_ = core.dupinfo(&info);
   if (info_ == nullptr) return -FI_ENOMEM;
@@ -72,7 +79,7 @@ LibfabricCarrier::~LibfabricCarrier() {
   close(endpoint_);
   close(addresses_);
   close(queue_);
-  for (Slab& slab : slabs_) close(slab.registration);
+  close_registrations();
   close(domain_);
   close(fabric_);
   if (info_ != nullptr) libfabric()->freeinfo(info_);
@@ -82,22 +89,6 @@ int LibfabricCarrier::insert(const std::uint8_t* name, std::size_t, fi_addr_t* a
   const int count = fi_av_insert(addresses_, name, 1, address, 0, nullptr);
   if (count == 1) return 0;
   return count < 0 ? count : -FI_EINVAL;
-}
-
-// ---- memory ----
-
-bool LibfabricCarrier::register_slab(Slab& slab) noexcept {
-  if (!registers_) return true;
-  const int error = fi_mr_reg(domain_, slab.memory, slab.bytes, FI_SEND | FI_RECV, 0, slabs_.size(),
-                              0, &slab.registration, nullptr);
-  if (error == 0) {
-    slab.descriptor = fi_mr_desc(slab.registration);
-    return true;
-  }
-  log(LogLevel::warning,
-      "%s cannot register %zu bytes of memory (%s); raise the limit of locked memory (ulimit -l)",
-      provider_.c_str(), slab.bytes, libfabric()->strerror(-error));
-  return false;
 }
 
 bool LibfabricCarrier::make_landings() noexcept {
@@ -155,6 +146,10 @@ bool LibfabricCarrier::poll(User& user) noexcept {
       user.departed(static_cast<Departure&>(*operation), 0);
       continue;
     }
+    if (operation->kind == CoreOperation::Kind::reading) {
+      ended(static_cast<Reading&>(*operation), 0, user);
+      continue;
+    }
     auto& landing = static_cast<Landing&>(*operation);
     if ((entry.flags & FI_MULTI_RECV) != 0) landing.full = true;
     if (entry.len != 0) {
@@ -177,9 +172,13 @@ bool LibfabricCarrier::poll_error(User& user) noexcept {
     return false;
   }
   auto* const operation = static_cast<CoreOperation*>(failure.entry.op_context);
+  const int error = failure.entry.err != 0 ? failure.entry.err : FI_EIO;
   if (operation->kind == CoreOperation::Kind::departure) {
-    user.departed(static_cast<Departure&>(*operation),
-                  failure.entry.err != 0 ? failure.entry.err : FI_EIO);
+    user.departed(static_cast<Departure&>(*operation), error);
+    return true;
+  }
+  if (operation->kind == CoreOperation::Kind::reading) {
+    ended(static_cast<Reading&>(*operation), error, user);
     return true;
   }
   auto& landing = static_cast<Landing&>(*operation);

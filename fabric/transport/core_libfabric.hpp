@@ -6,11 +6,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "fabric/transport/core_carrier.hpp"
 
 namespace haul::fabric {
+
+// What makes a provider read and serve reads.
+inline constexpr std::uint64_t read_caps = FI_RMA | FI_READ | FI_REMOTE_READ;
 
 class LibfabricCarrier final : public CoreCarrier {
  public:
@@ -22,6 +26,12 @@ class LibfabricCarrier final : public CoreCarrier {
   int send(Departure& departure, fi_addr_t address) noexcept override;
   bool poll(User& user) noexcept override;
   void let_go(Landing& landing) noexcept override;
+  bool reads() const noexcept override { return reads_; }
+  int lend(void* at, std::size_t bytes, std::uint64_t* address,
+           std::uint32_t* key) noexcept override;
+  void take_back(std::uint32_t key) noexcept override;
+  int read(Reading& reading, const iovec* to, std::size_t count, fi_addr_t from,
+           std::uint64_t address, std::uint32_t key) noexcept override;
 
  private:
   int set_up(const fi_info& info) noexcept;
@@ -30,7 +40,19 @@ class LibfabricCarrier final : public CoreCarrier {
   void post(Landing& landing) noexcept;
   bool poll_error(User& user) noexcept;
 
-  bool registers_ = false;
+  // ---- core_libfabric_memory.cpp ----
+  int enlist(void* at, std::size_t bytes, std::uint64_t access, fid_mr** registration) noexcept;
+  void close_registrations() noexcept;
+  static void release(Reading& reading) noexcept;
+  static void ended(Reading& reading, int error, User& user) noexcept;
+
+  bool registers_ = false;     // local memory too
+  bool by_address_ = false;    // what is lent is named by addresses, else by offsets
+  bool chooses_keys_ = false;  // the provider does
+  bool reads_ = false;
+  std::size_t most_pieces_ = 1;
+  std::uint32_t next_key_ = 0;
+  std::unordered_map<std::uint32_t, fid_mr*> lent_;  // by key
   fi_info* info_ = nullptr;
   fid_fabric* fabric_ = nullptr;
   fid_domain* domain_ = nullptr;

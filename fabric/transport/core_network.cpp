@@ -30,11 +30,6 @@ constexpr std::uint64_t flush_ns = 1'000'000'000;
 
 }  // namespace
 
-std::int64_t NoMover::start(Peer&, Way, const iovec*, std::size_t, const Place&, std::uint64_t,
-                            std::size_t) noexcept {
-  return -FI_EOPNOTSUPP;
-}
-
 TheCoreNetwork::TheCoreNetwork(const char* provider, const Address& self, int listener) noexcept
     : provider_(provider), self_(self), listener_(listener), inbox_(*this) {
   NetworkEvent opened;
@@ -137,6 +132,10 @@ void TheCoreNetwork::fail(CorePeer& peer, int error) noexcept {
 void TheCoreNetwork::arrived(CoreCarrier& carrier, const std::byte* data, std::size_t bytes,
                              Landing& landing) noexcept {
   inbox_.add(carrier, data, bytes, landing);
+}
+
+void TheCoreNetwork::was_read(Reading& reading, int error) noexcept {
+  CoreMover::was_read(reading, error);
 }
 
 bool TheCoreNetwork::push_waiting() noexcept {

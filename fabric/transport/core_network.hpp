@@ -12,27 +12,11 @@
 
 #include "fabric/transport/core.hpp"
 #include "fabric/transport/core_inbox.hpp"
+#include "fabric/transport/core_mover.hpp"
 #include "fabric/transport/core_peer.hpp"
 #include "fabric/transport/core_wire.hpp"
 
 namespace haul::fabric {
-
-// Off-node peers have no memory in common: nothing but packets.
-class NoMover final : public Mover {
- public:
-  Worth worth(const Peer&, const Place&, std::size_t, bool) const noexcept override {
-    return Worth::never;
-  }
-  Place describe(const Peer&, const iovec*, std::size_t, bool* huge_pages) noexcept override {
-    *huge_pages = false;
-    return {};
-  }
-  std::int64_t start(Peer&, Way, const iovec*, std::size_t, const Place&, std::uint64_t,
-                     std::size_t) noexcept override;
-  int test(std::int64_t) noexcept override { return 1; }
-  std::size_t grain(std::size_t whole) const noexcept override { return whole; }
-  std::atomic<std::uint64_t>* claim(Peer&, bool, unsigned) noexcept override { return nullptr; }
-};
 
 class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::User {
  public:
@@ -47,6 +31,10 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
   Mover& mover() noexcept override { return mover_; }
   bool has_peers() const noexcept override { return has_peers_.load(std::memory_order_relaxed); }
   void forked() noexcept override;
+
+  // For the mover: nullptr if it is not known; true if anything happened.
+  CorePeer* find(const Address& address) noexcept { return find(address.id); }
+  bool poll_once() noexcept;
 
  private:
   // ---- peers (core_network.cpp) ----
@@ -69,7 +57,7 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
                Landing& landing) noexcept override;
   void fail(CorePeer& peer, int error) noexcept;
   bool push_waiting() noexcept;
-  bool poll_once() noexcept;
+  void was_read(Reading& reading, int error) noexcept override;
   void poll(std::uint64_t now) noexcept;
   void flush() noexcept;
 
@@ -103,7 +91,7 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
   int listener_;
   bool forked_ = false;
   std::atomic<bool> has_peers_{false};
-  NoMover mover_;
+  CoreMover mover_{*this};
   CoreInbox inbox_;
   std::vector<std::unique_ptr<CoreCarrier>> carriers_;  // one, unless nodes differ
   std::deque<NetworkEvent> events_;

@@ -33,6 +33,8 @@ class CoreOutbox final : public Outbox {
   // A packet has left or failed.
   void departed(Departure& departure) noexcept;
 
+  CoreCarrier* carrier() const noexcept { return carrier_; }
+  fi_addr_t address() const noexcept { return address_; }
   bool flushed() const noexcept { return in_flight_ == 0 && first_ == nullptr; }
   bool waiting() const noexcept { return first_ != nullptr; }
   std::uint64_t committed() const noexcept { return committed_; }
@@ -67,6 +69,7 @@ struct CorePeer {
   State state = State::heard;
   CoreOutbox outbox;
   std::unique_ptr<CoreLink> outgoing, incoming;
+  CoreCarrier* heard_by = nullptr;  // which it sends to, and whose memory it reads
 
   struct Attempt {
     int fd = -1;
@@ -80,6 +83,7 @@ struct CorePeer {
 
   // Its end: told once what it has sent is handed over, or `patience_ns` (of now_ns()) is over.
   bool leaving = false, said_bye = false;
+  bool silent = false;  // its process, or its endpoint, is no more: nothing comes but what is here
   std::uint64_t bye_packets = 0;
   std::uint64_t patience_ns = 0;
   int error = 0;

@@ -26,12 +26,12 @@ struct FreeInfo {
 using Infos = std::unique_ptr<fi_info, FreeInfo>;
 
 // The provider's reliable endpoints that keep the order of messages.
-Infos look_for(const char* provider) noexcept {
+Infos look_for(const char* provider, std::uint64_t more_caps) noexcept {
   const Libfabric* core = libfabric();
   if (core == nullptr) return nullptr;
   const Infos hints(core->dupinfo(nullptr));
   if (!hints) return nullptr;
-  hints->caps = FI_MSG | FI_MULTI_RECV;
+  hints->caps = FI_MSG | FI_MULTI_RECV | more_caps;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   hints->tx_attr->msg_order = FI_ORDER_SAS;
@@ -46,6 +46,12 @@ Infos look_for(const char* provider) noexcept {
   const int error =
       core->getinfo(FI_VERSION(1, 17), nullptr, nullptr, getinfo_hidden, hints.get(), &found);
   return Infos(error == 0 ? found : nullptr);
+}
+
+// One that reads its peers' memory, else one that does not.
+Infos look_for(const char* provider) noexcept {
+  Infos reading = look_for(provider, read_caps);
+  return reading ? std::move(reading) : look_for(provider, 0);
 }
 
 bool carries(const fi_info& info, const char* provider) noexcept {

@@ -137,7 +137,7 @@ bool DirectMover::core_to_spare() const noexcept {
   return cpus > network_.peer_count() + 1;
 }
 
-std::size_t DirectMover::grain(std::size_t whole) const noexcept {
+std::size_t DirectMover::grain(const Peer&, std::size_t whole) const noexcept {
   return core_to_spare() || whole < inline_grain_bytes ? whole : inline_grain_bytes;
 }
 

@@ -24,7 +24,7 @@ class DirectMover final : public Mover {
   std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count, const Place& place,
                      std::uint64_t offset, std::size_t bytes) noexcept override;
   int test(std::int64_t ticket) noexcept override;
-  std::size_t grain(std::size_t whole) const noexcept override;
+  std::size_t grain(const Peer& peer, std::size_t whole) const noexcept override;
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
 
   // Waits for what is under way with a peer that is about to be forgotten; test() tells how it

@@ -105,6 +105,10 @@ Place JointNetwork::describe(const Peer& peer, const iovec* local, std::size_t c
   return mover_of(peer).describe(peer, local, count, huge_pages);
 }
 
+void JointNetwork::withdraw(const Peer& peer, const Place& place) noexcept {
+  mover_of(peer).withdraw(peer, place);
+}
+
 // The lowest bit of a ticket says whose it is.
 std::int64_t JointNetwork::start(Peer& peer, Way way, const iovec* local, std::size_t count,
                                  const Place& place, std::uint64_t offset,
@@ -118,8 +122,8 @@ int JointNetwork::test(std::int64_t ticket) noexcept {
   return (ticket % 2 == 0 ? local_->mover() : core_->mover()).test(ticket / 2);
 }
 
-std::size_t JointNetwork::grain(std::size_t whole) const noexcept {
-  return local_->mover().grain(whole);
+std::size_t JointNetwork::grain(const Peer& peer, std::size_t whole) const noexcept {
+  return mover_of(peer).grain(peer, whole);
 }
 
 std::atomic<std::uint64_t>* JointNetwork::claim(Peer& peer, bool sender, unsigned index) noexcept {

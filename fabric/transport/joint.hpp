@@ -40,10 +40,11 @@ class JointNetwork final : public EndpointNetwork, private control::Client, priv
               bool huge_pages) const noexcept override;
   Place describe(const Peer& peer, const iovec* local, std::size_t count,
                  bool* huge_pages) noexcept override;
+  void withdraw(const Peer& peer, const Place& place) noexcept override;
   std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count, const Place& place,
                      std::uint64_t offset, std::size_t bytes) noexcept override;
   int test(std::int64_t ticket) noexcept override;
-  std::size_t grain(std::size_t whole) const noexcept override;
+  std::size_t grain(const Peer& peer, std::size_t whole) const noexcept override;
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
 
   bool is_local(const Address& address) const noexcept {

@@ -108,9 +108,30 @@ TEST(Death, AtEveryStepOfATransfer) {
         const std::size_t left = 1 - dying;
         for (int i = 0; i < 50; ++i) world[left].engine.progress();
         ASSERT_NE(world[left].take(left == 0 ? &sent : &received).error, -1) << steps;
+        if (left == 0) {
+          ASSERT_EQ(world[0].network.lent, 0) << steps;
+        }
       }
     }
   }
+}
+
+TEST(Death, DuringACopyGivesItsMemoryBackWhenTheCopyIsOver) {
+  World world(2);
+  world[1].network.reach = Reachability{.pull = true, .claims = false, .delay = 200};
+  std::vector<std::byte> data(400 * kib), got(400 * kib);
+  int sent = 0, received = 0;
+  ASSERT_EQ(world[1].receive(&world[0], got.data(), got.size(), 1, &received), 0);
+  ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 1, &sent), 0);
+  for (int i = 0; i < 6; ++i) world[static_cast<std::size_t>(i) % 2].engine.progress();
+  ASSERT_EQ(world[1].network.starts, 1u);
+  world.kill(0);
+  for (int i = 0; i < 100; ++i) world[1].engine.progress();
+  EXPECT_EQ(world[1].take(&received).error, -1) << "it may still be written";
+  for (int i = 0; i < 200; ++i) world[1].engine.progress();
+  EXPECT_EQ(world[1].take(&received).error, FI_ECONNRESET);
+  EXPECT_EQ(world[1].network.starts, 1u);
+  EXPECT_EQ(world[1].engine.statistics().copies_in_flight.load(), 0u);
 }
 
 // ---- messages in parts, whose reader comes in between ----

@@ -1,7 +1,6 @@
 // The core network: two endpoints that talk through a libfabric provider, as if on different nodes.
 #include "fabric/transport/core.hpp"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -9,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -22,68 +20,15 @@
 #include "base/sealed.hpp"
 #include "fabric/transport/core_carrier.hpp"
 #include "fabric/transport/core_wire.hpp"
+#include "unit/fabric/core_harness.hpp"
 
 using namespace haul;
 using namespace haul::fabric;
+using namespace haul::fabric::core_test;
 
 namespace {
 
-// A test that waits longer has failed.
-constexpr std::uint64_t patience_ns = 30'000'000'000;
-
-bool has_libfabric() {
-  static void* const library = dlopen("libfabric.so.1", RTLD_NOW);
-  return library != nullptr;
-}
-
-// One endpoint's network, and what it has told.
-struct Side {
-  Address address;
-  std::unique_ptr<CoreNetwork> network;
-  Inbox* inbox = nullptr;
-  Outbox* outbox = nullptr;
-  std::vector<NetworkEvent> ends;  // refused, ended, died
-
-  explicit Side(const char* core) {
-    os::random_bytes(address.id, sizeof address.id);
-    address.host = 1;
-    Error error;
-    network = open_core(core, &address, &error);
-    EXPECT_STREQ(error.sentence, "");
-  }
-  void turn() {
-    network->turn();
-    if (network->news.load() == 0) return;
-    NetworkEvent event;
-    while (network->next(event)) {
-      if (event.what == NetworkEvent::What::opened) {
-        EXPECT_EQ(event.address.host, 0u);
-        inbox = event.inbox;
-      } else if (event.what == NetworkEvent::What::connected) {
-        outbox = event.outbox;
-      } else {
-        ends.push_back(event);
-      }
-    }
-  }
-};
-
-// Turns all sides until `done`; false if that takes too long.
-template <class Done>
-bool turn_until(std::initializer_list<Side*> sides, Done done) {
-  const std::uint64_t end = now_ns() + patience_ns;
-  while (!done()) {
-    if (now_ns() > end) return false;
-    for (Side* side : sides) side->turn();
-  }
-  return true;
-}
-
-bool connect(Side& from, Side& to) {
-  from.network->connect(to.address);
-  return turn_until({&from, &to}, [&] { return from.outbox != nullptr || !from.ends.empty(); }) &&
-         from.outbox != nullptr;
-}
+using CoreNetworkTest = CarrierTest;
 
 // Packet `number` of a stream: its size and bytes follow from the number.
 std::vector<std::byte> payload_of(std::uint64_t number, std::size_t largest) {
@@ -123,15 +68,6 @@ void receive(Side& side, const Address& from, std::uint64_t& next, std::size_t l
     ++next;
   }
 }
-
-// Each test runs on every carrier that is here: GetParam().
-class CoreNetworkTest : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    if (!has_libfabric()) GTEST_SKIP() << "libfabric.so.1 is not installed";
-    if (CoreCarrier::available(GetParam()).empty()) GTEST_SKIP() << "libfabric does not have it";
-  }
-};
 
 TEST_P(CoreNetworkTest, PacketsOfAllSizesArriveOnceInOrderBothWays) {
   Side a(GetParam()), b(GetParam());
@@ -354,13 +290,7 @@ TEST_P(CoreNetworkTest, AChildOfForkTouchesNothingOfItsParents) {
   EXPECT_TRUE(b.ends.empty());
 }
 
-std::string title_of(const testing::TestParamInfo<const char*>& info) {
-  std::string title = info.param;
-  for (char& letter : title) letter = isalnum(static_cast<unsigned char>(letter)) ? letter : '_';
-  return title;
-}
-INSTANTIATE_TEST_SUITE_P(Carriers, CoreNetworkTest,
-                         testing::Values("tcp;ofi_rxm", "tcp", CoreCarrier::socket_name), title_of);
+INSTANTIATE_TEST_SUITE_P(Carriers, CoreNetworkTest, all_carriers, title_of);
 
 TEST(CoreNetworks, OfDifferentNodesAgreeOnAnyCarrierThatBothHave) {
   if (!has_libfabric()) GTEST_SKIP() << "libfabric.so.1 is not installed";

@@ -60,6 +60,7 @@ class TestNetwork final : public Network, public Mover {
   std::deque<NetworkEvent> events;
   std::map<std::uint64_t, Channel> outbound;  // by the peer's number
   unsigned starts = 0;
+  int lent = 0;  // places described and not withdrawn
 
   void tell(const NetworkEvent& event) {
     events.push_back(event);
@@ -90,9 +91,11 @@ class TestNetwork final : public Network, public Mover {
     if (count == 1) {
       place.pieces = 1;
       place.address = reinterpret_cast<std::uintptr_t>(local[0].iov_base);
+      ++lent;
     }
     return place;
   }
+  void withdraw(const Peer&, const Place&) noexcept override { --lent; }
   std::int64_t start(Peer&, Way way, const iovec* local, std::size_t count, const Place& place,
                      std::uint64_t offset, std::size_t bytes) noexcept override {
     if (way == Way::pull ? !reach.pull : !reach.push) return -FI_EPERM;
@@ -109,7 +112,9 @@ class TestNetwork final : public Network, public Mover {
     return reach.delay != 0 ? 1 : 0;
   }
   int test(std::int64_t) noexcept override { return waits_ != 0 && --waits_ != 0 ? 0 : 1; }
-  std::size_t grain(std::size_t) const noexcept override { return std::size_t{64} << 10; }
+  std::size_t grain(const Peer&, std::size_t) const noexcept override {
+    return std::size_t{64} << 10;
+  }
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
 
  private:

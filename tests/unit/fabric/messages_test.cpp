@@ -73,6 +73,7 @@ TEST_P(Paths, EverySizeArrivesWholeEarlyOrLate) {
         EXPECT_TRUE(world[1].completions.empty());
       }
       EXPECT_TRUE(world[0].engine.flushed());
+      EXPECT_EQ(world[0].network.lent, 0);
       EXPECT_EQ(world[1].engine.statistics().copies_in_flight.load(), 0u);
       EXPECT_EQ(world[1].engine.statistics().unexpected_bytes.load(), 0u);
     }
