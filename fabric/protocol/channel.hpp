@@ -91,6 +91,8 @@ class Mover {
                          bool* huge_pages) noexcept = 0;
   // The end of that, where the place went with a request: the peer has what it needs, or is lost.
   virtual void withdraw(const Peer&, const Place&) noexcept {}
+  // Whether the peer, once it is described, may reach this memory by a mapping.
+  virtual bool can_be_mapped(const Peer&, const iovec&) const noexcept { return false; }
   enum class Way : std::uint8_t { pull, push };
   // Starts to move `bytes` bytes between local (cut into pieces) and the peer's place + offset.
   // Ticket: 0 done already; else for test(). Negative: -FI_E*, nothing was moved.

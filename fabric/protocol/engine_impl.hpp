@@ -69,6 +69,7 @@ struct Engine::Impl {
   void leave(std::shared_ptr<Group> group, int error) noexcept;
   // A packet without payload, in order with others of its kind.
   void send_control(Peer& peer, const Header& header) noexcept;
+  void send_share(Outgoing& operation, int error) noexcept;
   void send_finish(Peer& peer, std::uint64_t token, int error) noexcept;
   bool push_out(Peer& peer) noexcept;
   void mark_busy(Peer& peer) noexcept;
@@ -102,8 +103,11 @@ struct Engine::Impl {
   // The message's bytes are with the sender: choose how they come.
   void begin(Incoming& receive, const Place& place, std::uint8_t flags,
              std::uint16_t detail) noexcept;
-  bool copies_directly(Incoming& receive, const Place& place, std::size_t bytes,
-                       bool huge) noexcept;
+  bool copies_directly(Incoming& receive, Mover::Worth worth, std::size_t bytes) noexcept;
+  bool lets_sender_copy(Incoming& receive, const Place& place, std::uint16_t detail) noexcept;
+  void share(Incoming& receive, std::atomic<std::uint64_t>* claims, const Place& own, bool huge,
+             unsigned log2) noexcept;
+  std::atomic<std::uint64_t>* claims_of(Peer& peer, std::uint16_t detail) noexcept;
   void ask_for_pieces(Incoming& receive) noexcept;
   void on_clear(Peer& peer, const Header& header) noexcept;
   void on_data(Peer& peer, const Packet& packet) noexcept;

@@ -46,6 +46,7 @@ struct Transfer {
   std::uint64_t mine = 0;                        // chunks that this side has moved
   std::int64_t ticket = 0;                       // of the chunk in flight; 0: none
   bool exhausted = false;                        // nothing left to claim
+  bool theirs = false;                           // all chunks are the sender's to move
 };
 
 struct InQueue {};   // the queue that an operation waits in: pending or streaming of its peer

@@ -53,9 +53,11 @@ void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t fla
   if (wanted == 0) return finish_transfer(receive, 0);
 
   Mover& mover = network.mover();
-  if (!copies_directly(receive, place, wanted, (flags & packet_huge) != 0)) {
-    return ask_for_pieces(receive);
-  }
+  const bool huge = (flags & packet_huge) != 0;
+  const Mover::Worth worth =
+      place.pieces == 1 ? mover.worth(peer, place, wanted, huge) : Mover::Worth::never;
+  if (worth != Mover::Worth::always && lets_sender_copy(receive, place, detail)) return;
+  if (!copies_directly(receive, worth, wanted)) return ask_for_pieces(receive);
   Transfer& transfer = receive.transfer;
   transfer = Transfer();
   transfer.place = place;
@@ -63,38 +65,67 @@ void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t fla
   moving.push_back(receive);
   Statistics::add(statistics.copies_in_flight, 1);
 
-  const bool may_share = detail != 0 && detail <= Mover::claim_count && wanted >= share_from_bytes;
-  std::atomic<std::uint64_t>* claims = may_share ? mover.claim(peer, false, detail - 1u) : nullptr;
+  std::atomic<std::uint64_t>* claims =
+      wanted >= share_from_bytes ? claims_of(peer, detail) : nullptr;
   if (claims != nullptr) {
     bool own_huge = false;
     const Place own = mover.describe(peer, receive.pieces.at, receive.pieces.count, &own_huge);
-    if (own.pieces == 1 && own.arena == place.arena) {
-      const unsigned log2 = chunk_log2(place.arena != 0, wanted);
-      transfer.claims = claims;
-      transfer.chunk = std::size_t{1} << log2;
-      transfer.chunks = chunks_of(wanted, transfer.chunk);
-      Header header;
-      header.kind = Kind::clear;
-      header.flags = static_cast<std::uint8_t>(packet_split | (own_huge ? packet_huge : 0));
-      header.detail = static_cast<std::uint16_t>(log2);
-      header.tag = receive.sender_token;
-      header.far.length = wanted;
-      header.far.token = receive.token;
-      header.far.place = own;
-      send_control(peer, header);
-      return;
-    }
+    if (own.pieces == 1 && own.arena == place.arena)
+      return share(receive, claims, own, own_huge, chunk_log2(place.arena != 0, wanted));
   }
   transfer.chunk =
       std::max<std::size_t>(mover.grain(peer, wanted), std::size_t{1} << smallest_chunk_log2);
   transfer.chunks = transfer.end = chunks_of(wanted, transfer.chunk);
 }
 
-bool Engine::Impl::copies_directly(Incoming& receive, const Place& place, std::size_t bytes,
-                                   bool huge) noexcept {
-  if (place.pieces != 1) return false;
+std::atomic<std::uint64_t>* Engine::Impl::claims_of(Peer& peer, std::uint16_t detail) noexcept {
+  const bool there = detail != 0 && detail <= Mover::claim_count;
+  return there ? network.mover().claim(peer, false, detail - 1u) : nullptr;
+}
+
+// Asks the sender for its share, which goes to `own`.
+void Engine::Impl::share(Incoming& receive, std::atomic<std::uint64_t>* claims, const Place& own,
+                         bool huge, unsigned log2) noexcept {
+  const std::size_t wanted = std::min(receive.length, receive.pieces.bytes);
+  Transfer& transfer = receive.transfer;
+  transfer.claims = claims;
+  transfer.chunk = std::size_t{1} << log2;
+  transfer.chunks = chunks_of(wanted, transfer.chunk);
+  Header header;
+  header.kind = Kind::clear;
+  header.flags = static_cast<std::uint8_t>(packet_split | (huge ? packet_huge : 0));
+  header.detail = static_cast<std::uint16_t>(log2);
+  header.tag = receive.sender_token;
+  header.far.length = wanted;
+  header.far.token = receive.token;
+  header.far.place = own;
+  send_control(*receive.source, header);
+}
+
+// Whether the sender, whose memory this side cannot map, can map this side's: then all chunks are
+// the sender's.
+bool Engine::Impl::lets_sender_copy(Incoming& receive, const Place& place,
+                                    std::uint16_t detail) noexcept {
+  Mover& mover = network.mover();
+  if (receive.pieces.count != 1 || !mover.can_be_mapped(*receive.source, receive.pieces.at[0]))
+    return false;
+  std::atomic<std::uint64_t>* claims = claims_of(*receive.source, detail);
+  if (claims == nullptr) return false;
+  bool huge = false;
+  const Place own = mover.describe(*receive.source, receive.pieces.at, receive.pieces.count, &huge);
+  receive.transfer = Transfer();
+  receive.transfer.place = place;
+  receive.transfer.theirs = receive.transfer.exhausted = true;
+  receive.stage = Incoming::Stage::shared;
+  moving.push_back(receive);
+  Statistics::add(statistics.copies_in_flight, 1);
+  share(receive, claims, own, huge, mapped_chunk_log2);
+  return true;
+}
+
+bool Engine::Impl::copies_directly(Incoming& receive, Mover::Worth worth,
+                                   std::size_t bytes) noexcept {
   Peer& peer = *receive.source;
-  const Mover::Worth worth = network.mover().worth(peer, place, bytes, huge);
   if (worth == Mover::Worth::never || worth == Mover::Worth::always)
     return worth == Mover::Worth::always;
   const bool mostly = worth == Mover::Worth::mostly;
@@ -145,7 +176,7 @@ void Engine::Impl::on_clear(Peer& peer, const Header& header) noexcept {
   if (operation->transfer.claims == nullptr || place.pieces != 1 || operation->limit == 0 ||
       header.detail < smallest_chunk_log2 || header.detail > largest_chunk_log2 ||
       network.mover().worth(peer, place, operation->limit, huge) == Mover::Worth::never) {
-    return;  // the receiver copies all of it
+    return send_share(*operation, FI_EOPNOTSUPP);
   }
   Transfer& transfer = operation->transfer;
   transfer.place = place;
@@ -188,8 +219,9 @@ void Engine::Impl::on_share(Peer& peer, const Header& header) noexcept {
   Incoming* receive = incoming.find(header.tag);
   if (receive == nullptr || receive->source != &peer || receive->transfer.claims == nullptr) return;
   if (header.detail != 0) {
-    // It could not write here after all: this side copies what is left, all of it anew.
+    // It cannot write here: this side copies what is left, all of it anew.
     Statistics::add(statistics.fallbacks, 1);
+    receive->transfer.theirs = false;
     receive->transfer.claims = nullptr;
     receive->transfer.end = receive->transfer.chunks;
     receive->transfer.exhausted = false;
@@ -215,6 +247,7 @@ bool Engine::Impl::move(Incoming& receive) noexcept {
     if (state < 0) transfer.chunk = 0;  // it failed
   } else if (transfer.exhausted) {
     if (!receive.shared_done) return false;
+    if (transfer.theirs) statistics.count_sent(Path::mapped, wanted);
     finish_transfer(receive, 0);
     return true;
   } else if (claim_chunk(transfer, false)) {
@@ -283,15 +316,17 @@ bool Engine::Impl::move(Outgoing& operation) noexcept {
   }
   operation.unlink_motion();
   operation.stage = Outgoing::Stage::waiting;
-  if (transfer.mine != 0 || error != 0) {
-    Header header;
-    header.kind = Kind::share;
-    header.tag = operation.peer_token;
-    header.data = transfer.mine;
-    header.detail = static_cast<std::uint16_t>(error);
-    send_control(*operation.peer, header);
-  }
+  if (transfer.mine != 0 || error != 0) send_share(operation, error);
   return true;
+}
+
+void Engine::Impl::send_share(Outgoing& operation, int error) noexcept {
+  Header header;
+  header.kind = Kind::share;
+  header.tag = operation.peer_token;
+  header.data = operation.transfer.mine;
+  header.detail = static_cast<std::uint16_t>(error);
+  send_control(*operation.peer, header);
 }
 
 // The bytes are here, or will not come.

@@ -70,6 +70,11 @@ Place DirectMover::describe(const Peer& peer, const iovec* local, std::size_t co
   return place;
 }
 
+bool DirectMover::can_be_mapped(const Peer& peer, const iovec& local) const noexcept {
+  std::uint64_t offset = 0;
+  return find(peer) != nullptr && haul_private_in_arena(local.iov_base, local.iov_len, &offset);
+}
+
 // Where a peer's place lies for haul; false if it cannot be reached.
 bool DirectMover::remote_extent(LocalPeer& peer, const Place& place, std::uint64_t offset,
                                 std::size_t bytes, haul_extent* extent) noexcept {

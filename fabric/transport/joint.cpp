@@ -105,6 +105,10 @@ Place JointNetwork::describe(const Peer& peer, const iovec* local, std::size_t c
   return mover_of(peer).describe(peer, local, count, huge_pages);
 }
 
+bool JointNetwork::can_be_mapped(const Peer& peer, const iovec& local) const noexcept {
+  return mover_of(peer).can_be_mapped(peer, local);
+}
+
 void JointNetwork::withdraw(const Peer& peer, const Place& place) noexcept {
   mover_of(peer).withdraw(peer, place);
 }

@@ -40,6 +40,7 @@ class JointNetwork final : public EndpointNetwork, private control::Client, priv
               bool huge_pages) const noexcept override;
   Place describe(const Peer& peer, const iovec* local, std::size_t count,
                  bool* huge_pages) noexcept override;
+  bool can_be_mapped(const Peer& peer, const iovec& local) const noexcept override;
   void withdraw(const Peer& peer, const Place& place) noexcept override;
   std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count, const Place& place,
                      std::uint64_t offset, std::size_t bytes) noexcept override;

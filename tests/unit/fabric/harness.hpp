@@ -29,6 +29,8 @@ struct Reachability {
   unsigned delay = 0;         // how often test() says "not yet"
   unsigned fail_after = ~0u;  // starts that succeed before all fail
   Mover::Worth worth = Mover::Worth::always;
+  bool arena = false;        // its own memory can be mapped
+  bool mapped_only = false;  // it reaches what can be mapped, and nothing else
 };
 
 // Mapped, so that pages which a test does not touch cost nothing.
@@ -83,7 +85,8 @@ class TestNetwork final : public Network, public Mover {
   void turn() noexcept override {}
   Mover& mover() noexcept override { return *this; }
 
-  Worth worth(const Peer&, const Place&, std::size_t, bool) const noexcept override {
+  Worth worth(const Peer&, const Place& place, std::size_t, bool) const noexcept override {
+    if (reach.mapped_only && place.arena == 0) return Worth::never;
     return reach.pull || reach.push ? reach.worth : Worth::never;
   }
   Place describe(const Peer&, const iovec* local, std::size_t count, bool*) noexcept override {
@@ -91,10 +94,12 @@ class TestNetwork final : public Network, public Mover {
     if (count == 1) {
       place.pieces = 1;
       place.address = reinterpret_cast<std::uintptr_t>(local[0].iov_base);
+      place.arena = reach.arena ? 1 : 0;
       ++lent;
     }
     return place;
   }
+  bool can_be_mapped(const Peer&, const iovec&) const noexcept override { return reach.arena; }
   void withdraw(const Peer&, const Place&) noexcept override { --lent; }
   std::int64_t start(Peer&, Way way, const iovec* local, std::size_t count, const Place& place,
                      std::uint64_t offset, std::size_t bytes) noexcept override {

@@ -30,10 +30,21 @@ const Case cases[] = {
     {"sender_cannot_push", {.pull = true, .push = false}},
     {"pull_fails_at_once", {.pull = true, .claims = false, .fail_after = 0}},
     {"pull_fails_later", {.pull = true, .claims = false, .fail_after = 2}},
+    {"sender_copies_all", {.push = true, .arena = true, .mapped_only = true}},
+    {"sender_copies_slowly", {.push = true, .delay = 2, .arena = true, .mapped_only = true}},
+    {"sender_fails_later", {.push = true, .fail_after = 2, .arena = true, .mapped_only = true}},
+    {"sender_may_not_copy", {.arena = true, .mapped_only = true}},
     {"both_fail_later", {.pull = true, .push = true, .fail_after = 3}},
 };
 
-class Paths : public testing::TestWithParam<Case> {};
+class Paths : public testing::TestWithParam<Case> {
+ protected:
+  // Node 0 sends. Its own memory is in no arena.
+  static void set_reach(World& world) {
+    world[0].network.reach = world[1].network.reach = GetParam().reach;
+    world[0].network.reach.arena = false;
+  }
+};
 INSTANTIATE_TEST_SUITE_P(All, Paths, testing::ValuesIn(cases),
                          [](const auto& at) { return std::string(at.param.name); });
 
@@ -41,7 +52,7 @@ TEST_P(Paths, EverySizeArrivesWholeEarlyOrLate) {
   for (const bool early : {true, false}) {
     for (const std::uint64_t flags : {std::uint64_t{0}, std::uint64_t{FI_DELIVERY_COMPLETE}}) {
       World world(2);
-      world[0].network.reach = world[1].network.reach = GetParam().reach;
+      set_reach(world);
       for (const std::size_t bytes : sizes) {
         SCOPED_TRACE(testing::Message() << bytes << " bytes, early " << early);
         world[0].network.starts = world[1].network.starts = 0;
@@ -82,7 +93,7 @@ TEST_P(Paths, EverySizeArrivesWholeEarlyOrLate) {
 
 TEST_P(Paths, ALongMessageIsCutAndSaysSo) {
   World world(2);
-  world[0].network.reach = world[1].network.reach = GetParam().reach;
+  set_reach(world);
   for (const std::size_t bytes : sizes) {
     if (bytes < 2) continue;
     SCOPED_TRACE(bytes);
@@ -106,7 +117,7 @@ TEST_P(Paths, ALongMessageIsCutAndSaysSo) {
 
 TEST_P(Paths, BothSidesAreCutDifferently) {
   World world(2);
-  world[0].network.reach = world[1].network.reach = GetParam().reach;
+  set_reach(world);
   for (const std::size_t bytes : {std::size_t{24}, 999 * std::size_t{1}, 200 * kib}) {
     auto data = pattern(bytes, 4);
     std::vector<std::byte> got(bytes);
@@ -137,6 +148,25 @@ TEST_P(Paths, BothSidesAreCutDifferently) {
 }
 
 // Every order of two engines' turns, for the first nine of a shared transfer.
+TEST(Push, IntoMemoryThatTheSenderMapsOneCopyIsMadeByTheSender) {
+  World world(2);
+  world[0].network.reach = world[1].network.reach = Reachability{.push = true, .mapped_only = true};
+  world[1].network.reach.arena = true;
+  const auto data = pattern(300 * kib, 1);
+  std::vector<std::byte> got(300 * kib);
+  int sent = 0, received = 0;
+  ASSERT_EQ(world[1].receive(nullptr, got.data(), got.size(), 1, &received), 0);
+  ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 1, &sent), 0);
+  world.settle();
+  EXPECT_EQ(world[1].take(&received).error, 0);
+  EXPECT_EQ(world[0].take(&sent).error, 0);
+  EXPECT_TRUE(data == got);
+  EXPECT_EQ(world[0].network.starts, 5u);
+  EXPECT_EQ(world[1].network.starts, 0u);
+  const auto path = static_cast<std::size_t>(Path::mapped);
+  EXPECT_EQ(world[1].engine.statistics().sent_messages[path].load(), 1u);
+}
+
 TEST(Interleavings, ASharedTransferEndsWhole) {
   constexpr unsigned depth = 9;
   const std::size_t bytes = 200 * kib;
