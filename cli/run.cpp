@@ -81,17 +81,20 @@ void add_run(Tree& tree) {
       "The program is neither changed nor linked anew. On other hosts haul must be installed at "
       "the "
       "same place.\n"
-      "--alloc-mem has MPI_Alloc_mem(), called from C or C++, give memory of haul's, from 16 KiB "
-      "on: "
-      "messages from and to it are copied once without the kernel's help, also where a container "
-      "refuses process_vm_readv. A program built with AddressSanitizer refuses to be preloaded.\n"
+      "--alloc-mem has MPI_Alloc_mem() (and under MPICH and Intel MPI MPI_Win_allocate()), called "
+      "from C or C++, give memory of haul's, from 16 KiB on: messages from or to it are copied "
+      "once, "
+      "without the kernel's help, also where a container refuses process_vm_readv. A program built "
+      "with AddressSanitizer refuses to be preloaded.\n"
       "--report counts what the ranks of this host sent, by size and by path, and prints it on "
       "standard error when the job has ended. --strict makes it a failure if no rank used haul.\n"
       "The exit status is the launcher's where that was started.");
   auto choices = std::make_shared<Choices>();
   app.add_flag("--mpi", choices->mpi, "The command launches an MPI program");
-  app.add_flag("--alloc-mem", choices->alloc_mem,
-               "MPI_Alloc_mem() gives memory that the node's ranks map (preloads libhaul-mpi.so)");
+  app.add_flag(
+      "--alloc-mem", choices->alloc_mem,
+      "MPI_Alloc_mem() and MPI_Win_allocate() give memory that the node's ranks map (preloads "
+      "libhaul-mpi.so)");
   app.add_flag("--report", choices->report,
                "At the end, show how many messages of which size took which path");
   app.add_option("--json", choices->json, "At the end, write that as one JSON document")

@@ -33,9 +33,9 @@ if(NOT HAUL_FABRIC STREQUAL "OFF" AND fabric_include AND fabric_sources)
     target_link_options(haul_fi PRIVATE -Wl,--no-undefined -static-libstdc++ -static-libgcc)
   endif()
   # Preloaded into MPI programs; it finds libhaul.so.0 as the provider does.
-  add_library(haul_mpi MODULE preload/mpi_memory.cpp)
+  add_library(haul_mpi MODULE preload/mpi_memory.cpp preload/mpi_window.cpp)
   target_link_libraries(haul_mpi PRIVATE haul_options haul ${CMAKE_DL_LIBS})
-  target_include_directories(haul_mpi PRIVATE "${PROJECT_SOURCE_DIR}/include" "${source_dir}")
+  target_include_directories(haul_mpi PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${source_dir}")
   target_compile_options(haul_mpi PRIVATE -fvisibility=hidden -fno-exceptions -fno-rtti)
   set_target_properties(haul_mpi PROPERTIES OUTPUT_NAME haul-mpi PREFIX lib
     BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")

@@ -1,0 +1,37 @@
+// What the interposed functions of MPI have in common.
+//
+// By the MPI standard's C binding MPI_Aint is as wide as a pointer. Handles (MPI_Info, MPI_Comm,
+// MPI_Win) are ints in MPICH and its like, pointers in Open MPI; as arguments they pass through
+// here in their registers.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstdint>
+
+namespace haul::preload {
+
+using Aint = std::intptr_t;
+using Info = void*;
+using Comm = void*;
+
+constexpr int success = 0;  // MPI_SUCCESS
+// Shorter messages are never copied directly, and the arena gives whole pages.
+constexpr Aint least_mapped_bytes = 16 * 1024;
+
+// The MPI's own function, or that of a tool between: nullptr if there is none.
+inline void* next(const char* name) noexcept {
+  if (void* found = dlsym(RTLD_NEXT, name)) return found;
+  // An MPI that was loaded by a module of Python's, say, is in no scope that is searched.
+  constexpr const char* libraries[] = {"libmpi.so.12", "libmpi.so.40", "libmpi.so"};
+  for (const char* library : libraries) {
+    void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) continue;
+    void* found = dlsym(handle, name);
+    dlclose(handle);
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace haul::preload

@@ -1,0 +1,139 @@
+// MPI_Win_allocate() from haul's arena: a window that is created on memory which the ranks of a
+// node map, and looks like an allocated one. What is put into it or got from it is copied once. For
+// MPICH and its like alone: ranks of Open MPI access its allocated windows directly, without a
+// message.
+#include <haul/haul.h>
+#include <pthread.h>
+
+#include <cstdlib>
+
+#include "base/private.hpp"
+#include "preload/mpi_next.hpp"
+
+namespace {
+
+using namespace haul::preload;
+
+using Window = int;                // of MPICH
+using AnyWindow = std::uintptr_t;  // an argument to be passed on: a handle of any MPI
+using Allocate = int(Aint bytes, int unit, Info info, Comm comm, void* base, Window* window);
+using Create = int(void* base, Aint bytes, int unit, Info info, Comm comm, Window* window);
+using Free = int(Window* window);
+using GetAttribute = int(AnyWindow window, int key, void* value, int* found);
+
+constexpr int no_mpi = 1;               // not MPI_SUCCESS
+constexpr int flavor_key = 0x66000007;  // MPI_WIN_CREATE_FLAVOR, and no key of Open MPI's
+constinit int allocated_flavor = 2;     // MPI_WIN_FLAVOR_ALLOCATE; the program gets its address
+
+bool is_mpich() noexcept {
+  return next("ompi_mpi_comm_world") == nullptr;
+}
+
+// The windows and their memory: few, so a list. libc alone, as in all that is loaded into programs.
+struct Entry {
+  Window window;
+  void* memory;
+};
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+Entry* entries = nullptr;
+std::size_t entry_count = 0, entry_room = 0;
+
+class Lock {
+ public:
+  Lock() noexcept { pthread_mutex_lock(&mutex); }
+  ~Lock() { pthread_mutex_unlock(&mutex); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+};
+
+// Locked. nullptr: it is none of these.
+Entry* find(Window window) noexcept {
+  for (std::size_t i = 0; i < entry_count; ++i)
+    if (entries[i].window == window) return &entries[i];
+  return nullptr;
+}
+
+// Without memory for its entry a window's own is never freed; nothing else goes wrong.
+void remember(Window window, void* memory) noexcept {
+  const Lock lock;
+  if (Entry* stale = find(window)) {  // freed where this library could not see it
+    stale->memory = memory;
+    return;
+  }
+  if (entry_count == entry_room) {
+    const std::size_t room = entry_room * 2 + 16;
+    void* grown = std::realloc(entries, room * sizeof *entries);
+    if (grown == nullptr) return;
+    entries = static_cast<Entry*>(grown);
+    entry_room = room;
+  }
+  entries[entry_count++] = {window, memory};
+}
+
+void* forget(Window window) noexcept {
+  const Lock lock;
+  Entry* entry = find(window);
+  if (entry == nullptr) return nullptr;
+  void* memory = entry->memory;
+  *entry = entries[--entry_count];
+  return memory;
+}
+
+// nullptr: there is none.
+void* allocate(Aint bytes) noexcept {
+  if (bytes < 0) return nullptr;
+  const auto size = static_cast<std::size_t>(bytes);
+  void* memory = bytes >= least_mapped_bytes ? haul_alloc(size) : nullptr;
+  constexpr std::size_t line_bytes = 64;
+  if (memory == nullptr && posix_memalign(&memory, line_bytes, size + 1) != 0) return nullptr;
+  return memory;
+}
+
+void release(void* memory) noexcept {
+  std::uint64_t offset = 0;
+  if (haul_private_in_arena(memory, 1, &offset)) {
+    haul_free(memory);
+  } else {
+    std::free(memory);
+  }
+}
+
+}  // namespace
+
+// Collective, so all ranks create: also those whose part is small or finds no room in the arena.
+extern "C" [[gnu::visibility("default")]] int MPI_Win_allocate(Aint bytes, int unit, Info info,
+                                                               Comm comm, void* base,
+                                                               Window* window) {
+  auto* create = is_mpich() ? reinterpret_cast<Create*>(next("MPI_Win_create")) : nullptr;
+  void* memory = create != nullptr && base != nullptr ? allocate(bytes) : nullptr;
+  if (memory == nullptr) {
+    auto* theirs = reinterpret_cast<Allocate*>(next("MPI_Win_allocate"));
+    return theirs != nullptr ? theirs(bytes, unit, info, comm, base, window) : no_mpi;
+  }
+  const int result = create(memory, bytes, unit, info, comm, window);
+  if (result == success) {
+    *static_cast<void**>(base) = memory;
+    remember(*window, memory);
+  } else {
+    release(memory);
+  }
+  return result;
+}
+
+extern "C" [[gnu::visibility("default")]] int MPI_Win_free(Window* window) {
+  void* memory = window != nullptr && is_mpich() ? forget(*window) : nullptr;
+  auto* theirs = reinterpret_cast<Free*>(next("MPI_Win_free"));
+  const int result = theirs != nullptr ? theirs(window) : no_mpi;
+  release(memory);
+  return result;
+}
+
+extern "C" [[gnu::visibility("default")]] int MPI_Win_get_attr(AnyWindow window, int key,
+                                                               void* value, int* found) {
+  auto* theirs = reinterpret_cast<GetAttribute*>(next("MPI_Win_get_attr"));
+  const int result = theirs != nullptr ? theirs(window, key, value, found) : no_mpi;
+  if (result != success || *found == 0 || key != flavor_key) return result;
+  const Lock lock;
+  if (find(static_cast<Window>(window)) != nullptr) *static_cast<int**>(value) = &allocated_flavor;
+  return result;
+}
