@@ -55,7 +55,7 @@ EndpointState::EndpointState(Domain& domain, const fi_info& info,
                                                                      : default_queue_size),
       inject_size_(info.tx_attr != nullptr && info.tx_attr->inject_size != 0
                        ? std::min(info.tx_attr->inject_size, inject_bytes)
-                       : message_limits().eager_bytes),
+                       : usual_inject_size()),
       network_(std::move(network)) {
   engine_.reset(new (std::nothrow) Engine(*network_, *this, *this, EngineLimits{}));
   domain_.references.fetch_add(1, std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 
 #include <rdma/fabric.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,12 @@ class CompletionQueue;
 class Counter;
 class Domain;
 class EventQueue;
+
+// Where the program does not say: what is injected and not sent at once has to be copied first, so
+// no more than what goes unasked.
+inline std::size_t usual_inject_size() noexcept {
+  return std::min(message_limits().eager_bytes, inject_bytes);
+}
 
 // All of it is used under the domain's data lock, unless it says otherwise.
 class EndpointState final : public Sink, public Regions {

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "fabric/endpoint/domain.hpp"
+#include "fabric/endpoint/endpoint_state.hpp"
 #include "fabric/endpoint/fabric.hpp"
 #include "fabric/endpoint/hints.hpp"
 #include "fabric/transport/libfabric.hpp"
@@ -31,8 +32,7 @@ void fill(fi_tx_attr& attr, std::uint64_t caps, const fi_tx_attr& hints) noexcep
   attr.op_flags = either<std::uint64_t>(hints.op_flags, FI_TRANSMIT_COMPLETE);
   attr.msg_order = message_order;
   attr.comp_order = FI_ORDER_NONE;
-  // What is not sent at once has to be copied first: no more than what goes unasked.
-  attr.inject_size = std::max(hints.inject_size, message_limits().eager_bytes);
+  attr.inject_size = std::max(hints.inject_size, usual_inject_size());
   attr.size = std::max(hints.size, default_queue_size);
   attr.iov_limit = max_pieces;
   attr.rma_iov_limit = max_pieces;

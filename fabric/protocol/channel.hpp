@@ -37,14 +37,15 @@ class Outbox {
   virtual Slot reserve(std::size_t payload_bytes, Lane lane) noexcept = 0;
   virtual void commit() noexcept = 0;
 
-  // Largest payload of a packet, and of one that should carry a piece of a whole of `whole` bytes.
-  std::size_t eager_bytes = 0;
+  // Largest message that should go unasked, and largest payload of a packet.
+  std::size_t eager_bytes = 0, packet_bytes = 0;
   bool off_node = false;
   // Whole messages above this leave in parts of it, so that the receiver copies one out while the
   // next is copied in; 0: never.
   std::size_t part_bytes = 0;
   // Whether reserve() will have room for all parts of a message of this size, one by one.
   virtual bool holds(std::size_t) noexcept { return false; }
+  // Payload of a packet that carries a piece of a message of `whole` bytes that was asked for.
   virtual std::size_t piece_bytes(std::size_t whole) const noexcept = 0;
   virtual ~Outbox() = default;
 };

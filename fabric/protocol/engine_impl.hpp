@@ -52,7 +52,7 @@ struct Engine::Impl {
 
   // ---- send.cpp ----
   ssize_t send(Peer& peer, const SendRequest& request) noexcept;
-  bool send_parts(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept;
+  bool send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept;
   bool send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept;
   // An operation with its memory and ending; nullptr: -FI_EAGAIN.
   Outgoing* new_outgoing(Peer& peer, Kind kind, const Pieces& pieces, bool keep_bytes) noexcept;
@@ -61,6 +61,7 @@ struct Engine::Impl {
   void start(Outgoing& operation) noexcept;
   bool first_packet(Outgoing& operation) noexcept;
   bool eager_fits(const Outgoing& operation) const noexcept;
+  bool is_better_asked_for(const Peer& peer, const Pieces& pieces) const noexcept;
   void sent(Outgoing& operation) noexcept;
   void describe(Outgoing& operation, Header& header) noexcept;
   bool stream(Peer& peer) noexcept;

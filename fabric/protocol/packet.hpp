@@ -72,5 +72,6 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 inline constexpr std::size_t inline_capacity = sizeof Header::bytes;
+inline constexpr std::size_t in_parts_bytes = std::size_t{64} << 10;  // the most that come in parts
 
 }  // namespace haul::fabric

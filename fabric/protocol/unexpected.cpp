@@ -78,6 +78,7 @@ void Engine::Impl::take(Incoming& posted, Unexpected& message) noexcept {
     receive->pieces.scatter(0, message.payload(), std::min(message.arrived, receive->pieces.bytes));
     receive->received = message.arrived;
     peer.parts_receive = receive->token;
+    message.sender_token = 0;  // is told when all is here
     drop(message);
     if (peer.state == Peer::State::lost) {
       finish_receive(*receive, peer.error != 0 ? peer.error : FI_ESHUTDOWN);
@@ -123,8 +124,8 @@ void Engine::Impl::drop(Unexpected& message) noexcept {
 void Engine::Impl::begin_parts(Peer& peer, const Packet& packet) noexcept {
   const Header& header = packet.header;
   const std::size_t length = header.far.length;
-  if (peer.parts_left != 0 || length > inject_bytes || header.payload >= length ||
-      (header.flags & (packet_inlined | packet_reply)) != 0) {
+  if (peer.parts_left != 0 || length > in_parts_bytes || header.payload >= length ||
+      (header.flags & packet_inlined) != 0) {
     return garbage(peer, "begins a message that cannot be");
   }
   peer.parts_left = length - header.payload;
@@ -139,6 +140,7 @@ void Engine::Impl::begin_parts(Peer& peer, const Packet& packet) noexcept {
   receive->pieces.scatter(0, packet.payload,
                           std::min<std::size_t>(header.payload, receive->pieces.bytes));
   receive->received = header.payload;
+  if ((header.flags & packet_reply) != 0) receive->sender_token = header.far.token;
   peer.parts_receive = receive->token;
 }
 
@@ -159,7 +161,9 @@ void Engine::Impl::on_more(Peer& peer, const Packet& packet) noexcept {
                             std::min(bytes, receive->pieces.bytes - receive->received));
   }
   receive->received += bytes;
-  if (peer.parts_left == 0) finish_receive(*receive, 0);
+  if (peer.parts_left != 0) return;
+  if (receive->sender_token != 0) send_finish(peer, receive->sender_token, 0);
+  finish_receive(*receive, 0);
 }
 
 }  // namespace haul::fabric

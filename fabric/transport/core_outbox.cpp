@@ -19,7 +19,7 @@ constexpr std::uint32_t control_limit = 256, eager_limit = 32, bulk_limit = 32;
 }  // namespace
 
 CoreOutbox::CoreOutbox(const Address& self, CorePeer& peer) noexcept : self_(self), peer_(peer) {
-  eager_bytes = most_payload;
+  eager_bytes = packet_bytes = most_payload;
   off_node = true;
 }
 

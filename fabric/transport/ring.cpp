@@ -24,7 +24,7 @@ constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
 }
 
 // Of the ring, for a packet whose payload behind the header has this many bytes.
-constexpr std::uint64_t packet_bytes(std::uint64_t payload) noexcept {
+constexpr std::uint64_t space_of(std::uint64_t payload) noexcept {
   return (line + payload + grain - 1) / grain * grain;
 }
 
@@ -67,14 +67,15 @@ std::uint64_t bulk_start(std::uint64_t position, std::uint64_t bytes) noexcept {
 RingOutbox::RingOutbox(Segment& segment, Doorbell doorbell, void* argument,
                        std::size_t eager) noexcept
     : segment_(segment), salt_(segment.salt), doorbell_(doorbell), argument_(argument) {
-  eager_bytes = std::min(eager, ring_eager_bytes);
+  eager_bytes = std::min(eager, in_parts_bytes);
+  packet_bytes = std::min(eager, ring_packet_bytes);
   part_bytes = ring_part_bytes;
 }
 
 bool RingOutbox::holds(std::size_t bytes) noexcept {
   const std::uint64_t parts = (bytes + ring_part_bytes - 1) / ring_part_bytes;
   // One more: what is left empty at the ring's end.
-  return has_room((parts + 1) * packet_bytes(ring_part_bytes), control_reserve);
+  return has_room((parts + 1) * space_of(ring_part_bytes), control_reserve);
 }
 
 std::size_t RingOutbox::piece_bytes(std::size_t whole) const noexcept {
@@ -106,11 +107,11 @@ std::byte* RingOutbox::reserve_bulk(std::size_t payload_bytes) noexcept {
 
 Outbox::Slot RingOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept {
   const bool bulk = lane == Lane::bulk;
-  if (payload_bytes > (bulk ? ring_piece_bytes : ring_eager_bytes)) return {};
+  if (payload_bytes > (bulk ? ring_piece_bytes : ring_packet_bytes)) return {};
   const std::uint64_t keep_free = lane == Lane::control ? 0
                                   : bulk                ? eager_reserve
                                                         : control_reserve;
-  const std::uint64_t bytes = packet_bytes(bulk ? 0 : payload_bytes);
+  const std::uint64_t bytes = space_of(bulk ? 0 : payload_bytes);
   const std::uint64_t offset = head_ % ring_bytes;
   const std::uint64_t left = ring_bytes - offset;
   if (left < bytes) {  // a packet is contiguous: fill the end with nothing
@@ -188,7 +189,7 @@ Inbox::Got RingInbox::receive(Packet& packet) noexcept {
       expect(position_ + line + left);
       continue;
     }
-    packet_end_ = position_ + packet_bytes(0);
+    packet_end_ = position_ + space_of(0);
     bulk_end_ = bulk_position_;
     if ((header.flags & packet_inlined) != 0) {
       if (header.payload > inline_capacity) return Got::garbage;
@@ -200,10 +201,10 @@ Inbox::Got RingInbox::receive(Packet& packet) noexcept {
       packet.payload = segment_.bulk + start % bulk_bytes;
       bulk_end_ = start + bytes;
     } else {
-      if (header.payload > ring_eager_bytes || header.payload > left) return Got::garbage;
+      if (header.payload > ring_packet_bytes || header.payload > left) return Got::garbage;
       packet.payload = reinterpret_cast<const std::byte*>(&at(position_)) + line;
       fetch(packet.payload, header.payload);
-      packet_end_ = position_ + packet_bytes(header.payload);
+      packet_end_ = position_ + space_of(header.payload);
     }
     return Got::packet;
   }

@@ -19,9 +19,9 @@
 
 namespace haul::fabric {
 
-inline constexpr std::size_t ring_bytes = std::size_t{128} << 10;
+inline constexpr std::size_t ring_bytes = std::size_t{256} << 10;
 inline constexpr std::size_t bulk_bytes = std::size_t{512} << 10;
-inline constexpr std::size_t ring_eager_bytes = std::size_t{32} << 10;  // the most a packet carries
+inline constexpr std::size_t ring_packet_bytes = std::size_t{32} << 10;
 inline constexpr std::size_t ring_part_bytes = std::size_t{2} << 10;
 inline constexpr std::size_t ring_piece_bytes = std::size_t{64} << 10;
 
@@ -48,7 +48,7 @@ class RingOutbox final : public Outbox {
   using Doorbell = void (*)(void* argument) noexcept;
   // The segment must outlive the outbox. doorbell(argument) runs within commit() when the reader
   // sleeps.
-  // Messages of up to `eager` bytes (at most ring_eager_bytes) go unasked.
+  // Messages of up to `eager` bytes (at most in_parts_bytes) go unasked.
   RingOutbox(Segment& segment, Doorbell doorbell, void* argument, std::size_t eager) noexcept;
 
   Slot reserve(std::size_t payload_bytes, Lane lane) noexcept override;

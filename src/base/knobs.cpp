@@ -83,8 +83,8 @@ constexpr KnobRow rows[] = {
      "Whether message buffers of 1 MiB or more that are used again and again are put on huge pages "
      "(on or off, default on): the kernel then copies them between processes three times faster."},
     {Knob::fabric_eager_bytes, KnobKind::text, "HAUL_FABRIC_EAGER_BYTES", "auto", "auto", 4 * kib,
-     32 * kib, false,
-     "Messages of up to this many bytes are sent unasked (4K to 32K); auto (the default) takes the "
+     64 * kib, false,
+     "Messages of up to this many bytes are sent unasked (4K to 64K); auto (the default) takes the "
      "figure from the calibration."},
     {Knob::fabric_kernel_bytes, KnobKind::text, "HAUL_FABRIC_KERNEL_BYTES", "auto", "auto", 0,
      unbounded - 1, false,

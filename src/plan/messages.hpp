@@ -9,7 +9,7 @@
 namespace haul::plan {
 
 inline constexpr std::size_t least_eager_bytes = std::size_t{4} << 10;  // paper 001's limit
-inline constexpr std::size_t most_eager_bytes = std::size_t{32} << 10;
+inline constexpr std::size_t most_eager_bytes = std::size_t{64} << 10;
 
 // Asking costs a round trip of packets; not asking costs another copy, if nobody waits for the
 // message. The length at which they cost the same, rounded down to a power of two, within the

@@ -38,7 +38,7 @@ bool eventually(Condition condition) {
 }
 
 inline std::unique_ptr<LocalNetwork> open_local(const HaulPrivateMessageLimits& limits = {
-                                                    ring_eager_bytes, SIZE_MAX, SIZE_MAX}) {
+                                                    in_parts_bytes, SIZE_MAX, SIZE_MAX}) {
   Address address;
   if (!make_address(&address)) return nullptr;
   Expected<std::unique_ptr<LocalNetwork>> opened = LocalNetwork::open(address, nullptr, limits);

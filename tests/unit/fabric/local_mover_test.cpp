@@ -158,7 +158,7 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
 }
 
 TEST(LocalMover, OfTheKernelsCopiesOfSmallPagesThePlannerSaysWhatTheyAreWorth) {
-  const auto a = open_local({ring_eager_bytes, mib, 16 * mib});
+  const auto a = open_local({in_parts_bytes, mib, 16 * mib});
   Joined joined;
   ASSERT_TRUE(join(*a, a->address(), &joined));
   const auto peer = peer_at(a->address());
