@@ -20,10 +20,10 @@ std::size_t eager_bytes(const Calibration& figures) noexcept {
   constexpr double least_line_ns = 0.01;
   const double round_trip_ns = std::max(figures.round_trip_ns, 0.0) + handling_ns;
   // The message was written a moment ago: some of it is still in a cache of the receiver's own. And
-  // half of what the other copy takes is saved again: packets are copied out while the next come
-  // in, and a piece that was asked for is not.
+  // three quarters of what the other copy takes are saved again: parts are copied out while the
+  // next come in.
   const double line_ns =
-      std::max((figures.hot_line_ns + figures.l3_line_ns) / 2 / 2, least_line_ns);
+      std::max((figures.hot_line_ns + figures.l3_line_ns) / 2 / 4, least_line_ns);
   const double bytes = line_bytes * round_trip_ns / line_ns;
   const double most = most_eager_bytes;
   return std::clamp(std::bit_floor(static_cast<std::size_t>(std::min(bytes, most))),

@@ -19,7 +19,7 @@
 
 namespace haul::fabric::test {
 
-// The tests' sizes lie around it.
+// The tests' sizes lie around it, where they do not choose another.
 inline constexpr std::size_t eager_limit = std::size_t{16} << 10;
 
 // What the direct paths do in a test.
@@ -199,11 +199,14 @@ class Node final : public Sink, public Regions {
 
 class World {
  public:
-  explicit World(std::size_t nodes, const EngineLimits& limits = {}) {
+  explicit World(std::size_t nodes, const EngineLimits& limits = {},
+                 std::size_t eager = eager_limit)
+      : eager_bytes(eager) {
     for (std::size_t i = 0; i < nodes; ++i) {
       nodes_.push_back(std::make_unique<Node>(*this, i + 1, limits));
     }
   }
+  const std::size_t eager_bytes;
   Node& operator[](std::size_t index) { return *nodes_[index]; }
   Node& of(const Address& address) { return *nodes_[address.id[0] - 1]; }
   // Until nothing moves any more.
@@ -233,7 +236,7 @@ inline void TestNetwork::connect(const Address& to) noexcept {
   Channel& channel = outbound[to.id[0]];
   channel.segment->salt = 0x5a17 * address.id[0];
   channel.outbox = std::make_unique<RingOutbox>(
-      *channel.segment, [](void*) noexcept {}, nullptr, eager_limit);
+      *channel.segment, [](void*) noexcept {}, nullptr, world_.eager_bytes);
   channel.inbox = std::make_unique<RingInbox>(*channel.segment);
   NetworkEvent connected;
   connected.what = NetworkEvent::What::connected;

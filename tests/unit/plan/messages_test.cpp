@@ -18,10 +18,11 @@ Calibration machine(double round_trip_ns, double line_ns) {
 }
 
 TEST(EagerBytes, AreWhereAskingCostsAsMuchAsCopyingOnceMore) {
-  // 1600 ns for asking; 16384 bytes are 256 lines, 1600 ns at 6.25 each, half of what a copy takes.
-  EXPECT_EQ(eager_bytes(machine(100, 12.4)), 16384u);
-  EXPECT_EQ(eager_bytes(machine(100, 12.6)), 8192u);
-  EXPECT_EQ(eager_bytes(machine(1800, 12.4)), 32768u);
+  // 1600 ns for asking; 32768 bytes are 512 lines, 1600 ns at 3.1 each, a quarter of what a copy
+  // takes.
+  EXPECT_EQ(eager_bytes(machine(100, 12.4)), 32768u);
+  EXPECT_EQ(eager_bytes(machine(100, 12.6)), 16384u);
+  EXPECT_EQ(eager_bytes(machine(1800, 12.4)), 65536u);
 }
 
 TEST(EagerBytes, GrowWithTheDistanceAndWithTheSpeedOfCopying) {
