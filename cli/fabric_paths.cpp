@@ -7,7 +7,6 @@
 
 #include "base/private.hpp"
 #include "bench/units.hpp"
-#include "fabric/protocol/engine.hpp"
 #include "fabric/protocol/packet.hpp"
 #include "fabric/transport/huge_pages.hpp"
 #include "fabric/transport/ring.hpp"
@@ -38,10 +37,11 @@ std::vector<PathRow> paths_with(const Abilities& abilities) {
        "sent before it is asked for: asking takes longer than copying it once more"}};
   const std::string above = "above " + eager;
   if (abilities.mapped) {
-    const std::size_t injected = std::min(limits.eager_bytes, fabric::inject_bytes);
-    rows.push_back({"above " + show_bytes(injected), "haul_alloc()", "mapped",
-                    "both can map it: one copy in user space, and each side copies a share where "
-                    "both buffers lie there"});
+    rows.push_back(
+        {above, "haul_alloc()", "mapped",
+         "one side maps the other's: one copy in user space, and each side copies a share "
+         "where both buffers lie there; messages that are not injected from 16 KiB on, if "
+         "the sender's does"});
   }
   if (abilities.cma) {
     rows.push_back(

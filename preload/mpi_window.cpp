@@ -18,10 +18,12 @@ using Window = int;                // of MPICH
 using AnyWindow = std::uintptr_t;  // an argument to be passed on: a handle of any MPI
 using Allocate = int(Aint bytes, int unit, Info info, Comm comm, void* base, Window* window);
 using Create = int(void* base, Aint bytes, int unit, Info info, Comm comm, Window* window);
+using CallErrorHandler = int(Comm comm, int code);
 using Free = int(Window* window);
 using GetAttribute = int(AnyWindow window, int key, void* value, int* found);
 
 constexpr int no_mpi = 1;               // not MPI_SUCCESS
+constexpr int no_memory = 34;           // MPI_ERR_NO_MEM
 constexpr int flavor_key = 0x66000007;  // MPI_WIN_CREATE_FLAVOR, and no key of Open MPI's
 constinit int allocated_flavor = 2;     // MPI_WIN_FLAVOR_ALLOCATE; the program gets its address
 
@@ -105,10 +107,15 @@ extern "C" [[gnu::visibility("default")]] int MPI_Win_allocate(Aint bytes, int u
                                                                Comm comm, void* base,
                                                                Window* window) {
   auto* create = is_mpich() ? reinterpret_cast<Create*>(next("MPI_Win_create")) : nullptr;
-  void* memory = create != nullptr && base != nullptr ? allocate(bytes) : nullptr;
-  if (memory == nullptr) {
+  if (create == nullptr) {
     auto* theirs = reinterpret_cast<Allocate*>(next("MPI_Win_allocate"));
     return theirs != nullptr ? theirs(bytes, unit, info, comm, base, window) : no_mpi;
+  }
+  void* memory = base != nullptr ? allocate(bytes) : nullptr;
+  if (memory == nullptr) {
+    auto* tell = reinterpret_cast<CallErrorHandler*>(next("MPI_Comm_call_errhandler"));
+    if (tell != nullptr) tell(comm, no_memory);
+    return no_memory;
   }
   const int result = create(memory, bytes, unit, info, comm, window);
   if (result == success) {
@@ -121,10 +128,15 @@ extern "C" [[gnu::visibility("default")]] int MPI_Win_allocate(Aint bytes, int u
 }
 
 extern "C" [[gnu::visibility("default")]] int MPI_Win_free(Window* window) {
-  void* memory = window != nullptr && is_mpich() ? forget(*window) : nullptr;
+  const Window named = window != nullptr && is_mpich() ? *window : 0;
+  void* memory = named != 0 ? forget(named) : nullptr;
   auto* theirs = reinterpret_cast<Free*>(next("MPI_Win_free"));
   const int result = theirs != nullptr ? theirs(window) : no_mpi;
-  release(memory);
+  if (result == success) {
+    release(memory);
+  } else if (memory != nullptr) {
+    remember(named, memory);
+  }
   return result;
 }
 

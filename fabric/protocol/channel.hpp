@@ -100,8 +100,8 @@ class Mover {
   virtual std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
                              const Place& place, std::uint64_t offset,
                              std::size_t bytes) noexcept = 0;
-  // 1: done, 0: not yet, negative -FI_E*. Also of a peer that the network has dropped: then it ends
-  // soon, and nothing is written after that.
+  // 1: done, 0: not yet, negative -FI_E*. Also of a peer that the network has dropped: that ends
+  // within seconds, and nothing honest is written afterwards.
   virtual int test(std::int64_t ticket) noexcept = 0;
   // Bytes that one start() should move, so that others get their turn.
   virtual std::size_t grain(const Peer& peer, std::size_t whole) const noexcept = 0;

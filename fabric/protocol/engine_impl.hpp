@@ -80,6 +80,7 @@ struct Engine::Impl {
   ssize_t peek(Peer* source, const ReceiveRequest& request) noexcept;
   ssize_t claim(const ReceiveRequest& request) noexcept;
   int cancel(void* context) noexcept;
+  void end_posted(Incoming& posted, int error) noexcept;
   Incoming* match_posted(Peer& peer, bool tagged, std::uint64_t tag) noexcept;
   Unexpected* match_unexpected(Peer* source, bool tagged, std::uint64_t tag,
                                std::uint64_t ignore) noexcept;
@@ -105,7 +106,7 @@ struct Engine::Impl {
   void begin(Incoming& receive, const Place& place, std::uint8_t flags,
              std::uint16_t detail) noexcept;
   bool copies_directly(Incoming& receive, Mover::Worth worth, std::size_t bytes) noexcept;
-  bool lets_sender_copy(Incoming& receive, const Place& place, std::uint16_t detail) noexcept;
+  bool lets_sender_copy(Incoming& receive, std::uint16_t detail) noexcept;
   void share(Incoming& receive, std::atomic<std::uint64_t>* claims, const Place& own, bool huge,
              unsigned log2) noexcept;
   std::atomic<std::uint64_t>* claims_of(Peer& peer, std::uint16_t detail) noexcept;

@@ -98,7 +98,7 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
     posted,   // waits for a message
     matched,  // its bytes come
     moving,   // this side moves chunks
-    shared,   // moved its own; waits for the sender's share
+    shared,   // has moved its own, if any; waits for the sender's share
   };
   std::uint64_t token = 0, number = 0;
   Incoming* next_free = nullptr;
@@ -114,6 +114,7 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
   std::size_t consumed = 0;  // multi: bytes given out
   bool used_up = false;      // multi: too little room for another message
   std::size_t users = 0;     // multi: messages that still arrive in it
+  int failure = 0;           // multi: what it ends with after them; 0: with the last of them
   std::uint64_t parent = 0;  // token of the multi-receive this one belongs to
   std::size_t length = 0;    // of the message
   std::size_t received = 0;
@@ -132,6 +133,7 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
     source = nullptr;
     order = tag = ignore = parent = sender_token = 0;
     consumed = users = length = received = 0;
+    failure = 0;
     transfer = Transfer();
     trial = nullptr;
     ending = Ending();

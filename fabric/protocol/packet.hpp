@@ -21,10 +21,10 @@ enum class Kind : std::uint8_t {
   clear,          // receiver to sender: send its bytes as `data`, or copy your share yourself
   data,           // a piece of a message, of a write or of what a read asked for
   finish,         // done with your memory or your request, or failed (detail: FI_E*)
-  share,          // sender to receiver: my share is copied (data: how many chunks)
-  result,         // what an atomic fetched, behind the header; or its failure (detail: FI_E*)
-  throttle,       // detail 1: send me requests only, I keep too much; 0: no longer
-  pad,            // the transport's own: nothing until the ring begins anew
+  share,     // sender to receiver: my share is copied (data: chunks), or cannot be (detail: FI_E*)
+  result,    // what an atomic fetched, behind the header; or its failure (detail: FI_E*)
+  throttle,  // detail 1: send me requests only, I keep too much; 0: no longer
+  pad,       // the transport's own: nothing until the ring begins anew
 };
 inline constexpr Kind last_kind = Kind::pad;
 
@@ -35,6 +35,7 @@ enum PacketFlag : std::uint8_t {
   packet_inlined = 1u << 3,  // the payload is in the header's last bytes
   packet_huge = 1u << 4,     // request and its like: the pages of its place are huge
   packet_split = 1u << 5,    // clear: copy chunks from the back, by claims
+  packet_alone = 1u << 7,    // clear, split: all chunks are yours
   packet_parts = 1u << 6,    // message: of far.length bytes, the rest comes as `more`, at once
 };
 
@@ -51,7 +52,8 @@ static_assert(sizeof(Place) == 16);
 struct Header {
   Kind kind = Kind::none;
   std::uint8_t flags = 0;
-  std::uint16_t detail = 0;  // atomic: operation, datatype and form. finish, result: -errno's value
+  std::uint16_t detail = 0;   // atomic: operation, datatype and form. finish, result, share: FI_E*.
+                              // request and its like: the claim. clear: log2 of its chunks
   std::uint32_t payload = 0;  // bytes of payload, inline or behind
   // message, request: the tag. RMA and atomic requests: the key. Else: the token of the operation
   // that the packet is for.

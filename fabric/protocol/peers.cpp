@@ -116,12 +116,7 @@ void Engine::Impl::lose(Peer& peer, int error) noexcept {
 }
 
 void Engine::Impl::fail_posted(List<Incoming, InPosted>& posted, int error) noexcept {
-  while (Incoming* receive = posted.front()) {
-    receive->ending.flags = FI_RECV | (receive->tagged ? FI_TAGGED : FI_MSG);
-    const Ending ending = receive->ending;
-    incoming.give(receive);
-    tell(ending, error);
-  }
+  while (Incoming* receive = posted.front()) end_posted(*receive, error);
 }
 
 // The packet's inbox is in use: who reads it drops the peer.

@@ -140,12 +140,24 @@ int Engine::Impl::cancel(void* context) noexcept {
     }
   }
   if (found == nullptr) return -FI_ENOENT;
-  found->ending.flags = receive_flags(found->tagged, 0);
-  if (found->multi) found->ending.flags |= FI_MULTI_RECV;
-  const Ending ending = found->ending;
-  incoming.give(found);
-  tell(ending, FI_ECANCELED);
+  end_posted(*found, FI_ECANCELED);
   return 0;
+}
+
+// A posted receive that will not be matched (any more). The buffer of a multi-receive goes back
+// when the messages that are coming into it have ended.
+void Engine::Impl::end_posted(Incoming& posted, int error) noexcept {
+  posted.ending.flags = receive_flags(posted.tagged, 0);
+  if (posted.multi) posted.ending.flags |= FI_MULTI_RECV;
+  if (posted.users != 0) {
+    posted.unlink_posted();
+    posted.used_up = true;
+    posted.failure = error;
+    return;
+  }
+  const Ending ending = posted.ending;
+  incoming.give(&posted);
+  tell(ending, error);
 }
 
 Incoming* Engine::Impl::match_posted(Peer& peer, bool tagged, std::uint64_t tag) noexcept {
@@ -295,11 +307,17 @@ void Engine::Impl::tell_received(const Incoming& receive, int error) noexcept {
 
 void Engine::Impl::finish_receive(Incoming& receive, int error) noexcept {
   if (receive.awaited) --receive.source->awaited;
+  Ending multi_ending;
+  int multi_failure = 0;
   if (Incoming* multi = incoming.find(receive.parent)) {
     --multi->users;
     if (multi->used_up && multi->users == 0) {
-      receive.ending.flags |= FI_MULTI_RECV;
-      receive.ending.wanted = true;  // always told: the program waits for its buffer
+      multi_failure = multi->failure;
+      multi_ending = multi->ending;
+      if (multi_failure == 0) {
+        receive.ending.flags |= FI_MULTI_RECV;
+        receive.ending.wanted = true;  // always told: the program waits for its buffer
+      }
       incoming.give(multi);
     }
   }
@@ -312,6 +330,7 @@ void Engine::Impl::finish_receive(Incoming& receive, int error) noexcept {
   const bool unasked = error != 0 && receive.ending.event == Event::remote_write;
   if (receive.ending.told && !unasked) tell_received(receive, error);
   incoming.give(&receive);
+  if (multi_failure != 0) tell(multi_ending, multi_failure);
 }
 
 }  // namespace haul::fabric

@@ -183,7 +183,8 @@ void Engine::Impl::on_answer(Peer& peer, const Packet& packet) noexcept {
   if (awaited == nullptr || awaited->source != &peer) {
     return send_finish(peer, header.far.token, FI_ECANCELED);
   }
-  if (awaited->stage != Incoming::Stage::matched || header.far.length != awaited->length) {
+  if (awaited->stage != Incoming::Stage::matched || !awaited->awaited ||
+      awaited->ending.event != Event::read || header.far.length != awaited->length) {
     return garbage(peer, "answers what was not asked");
   }
   awaited->sender_token = header.far.token;

@@ -11,7 +11,7 @@ namespace haul::fabric {
 
 enum class Path : std::uint8_t {
   inlined,  // in the packet's header
-  eager,    // one packet
+  eager,    // packets, unasked
   ring,     // pieces through shared cells, two copies
   mapped,   // one copy through a mapping
   cma,      // one copy by the kernel

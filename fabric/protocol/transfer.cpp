@@ -1,5 +1,6 @@
 // Bytes that are still with their sender: how they come. The receiving side chooses: it copies them
-// itself through a mapping or by the kernel, both sides copy a share, or the sender sends pieces.
+// itself through a mapping or by the kernel, both sides copy a share, the sender copies all, or the
+// sender sends pieces.
 #include <algorithm>
 #include <bit>
 
@@ -56,7 +57,7 @@ void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t fla
   const bool huge = (flags & packet_huge) != 0;
   const Mover::Worth worth =
       place.pieces == 1 ? mover.worth(peer, place, wanted, huge) : Mover::Worth::never;
-  if (worth != Mover::Worth::always && lets_sender_copy(receive, place, detail)) return;
+  if (worth != Mover::Worth::always && lets_sender_copy(receive, detail)) return;
   if (!copies_directly(receive, worth, wanted)) return ask_for_pieces(receive);
   Transfer& transfer = receive.transfer;
   transfer = Transfer();
@@ -93,7 +94,8 @@ void Engine::Impl::share(Incoming& receive, std::atomic<std::uint64_t>* claims, 
   transfer.chunks = chunks_of(wanted, transfer.chunk);
   Header header;
   header.kind = Kind::clear;
-  header.flags = static_cast<std::uint8_t>(packet_split | (huge ? packet_huge : 0));
+  header.flags = static_cast<std::uint8_t>(packet_split | (huge ? packet_huge : 0) |
+                                           (transfer.theirs ? packet_alone : 0));
   header.detail = static_cast<std::uint16_t>(log2);
   header.tag = receive.sender_token;
   header.far.length = wanted;
@@ -104,8 +106,7 @@ void Engine::Impl::share(Incoming& receive, std::atomic<std::uint64_t>* claims, 
 
 // Whether the sender, whose memory this side cannot map, can map this side's: then all chunks are
 // the sender's.
-bool Engine::Impl::lets_sender_copy(Incoming& receive, const Place& place,
-                                    std::uint16_t detail) noexcept {
+bool Engine::Impl::lets_sender_copy(Incoming& receive, std::uint16_t detail) noexcept {
   Mover& mover = network.mover();
   if (receive.pieces.count != 1 || !mover.can_be_mapped(*receive.source, receive.pieces.at[0]))
     return false;
@@ -114,10 +115,8 @@ bool Engine::Impl::lets_sender_copy(Incoming& receive, const Place& place,
   bool huge = false;
   const Place own = mover.describe(*receive.source, receive.pieces.at, receive.pieces.count, &huge);
   receive.transfer = Transfer();
-  receive.transfer.place = place;
-  receive.transfer.theirs = receive.transfer.exhausted = true;
+  receive.transfer.theirs = true;
   receive.stage = Incoming::Stage::shared;
-  moving.push_back(receive);
   Statistics::add(statistics.copies_in_flight, 1);
   share(receive, claims, own, huge, mapped_chunk_log2);
   return true;
@@ -157,10 +156,13 @@ void Engine::Impl::on_clear(Peer& peer, const Header& header) noexcept {
       operation->stage != Outgoing::Stage::sharing) {
     return garbage(peer, "asks for a message that it has asked for");
   }
+  const bool split = (header.flags & packet_split) != 0;
+  if (split && operation->stage != Outgoing::Stage::waiting)
+    return garbage(peer, "asks twice for a share");
   operation->peer_token = header.far.token;
   operation->limit = std::min<std::size_t>(header.far.length, operation->pieces.bytes);
   operation->offset = 0;
-  if ((header.flags & packet_split) == 0) {
+  if (!split) {
     operation->unlink_motion();
     while (operation->transfer.ticket != 0 &&
            network.mover().test(operation->transfer.ticket) == 0) {
@@ -176,7 +178,9 @@ void Engine::Impl::on_clear(Peer& peer, const Header& header) noexcept {
   if (operation->transfer.claims == nullptr || place.pieces != 1 || operation->limit == 0 ||
       header.detail < smallest_chunk_log2 || header.detail > largest_chunk_log2 ||
       network.mover().worth(peer, place, operation->limit, huge) == Mover::Worth::never) {
-    return send_share(*operation, FI_EOPNOTSUPP);
+    // Unless all is left to this side, the receiver copies it.
+    if ((header.flags & packet_alone) != 0) send_share(*operation, FI_EOPNOTSUPP);
+    return;
   }
   Transfer& transfer = operation->transfer;
   transfer.place = place;
@@ -218,10 +222,20 @@ void Engine::Impl::on_finish(Peer& peer, const Header& header) noexcept {
 void Engine::Impl::on_share(Peer& peer, const Header& header) noexcept {
   Incoming* receive = incoming.find(header.tag);
   if (receive == nullptr || receive->source != &peer || receive->transfer.claims == nullptr) return;
-  if (header.detail != 0) {
-    // It cannot write here: this side copies what is left, all of it anew.
-    Statistics::add(statistics.fallbacks, 1);
+  if (receive->transfer.theirs) {
     receive->transfer.theirs = false;
+    if (header.detail == 0) {
+      statistics.count_sent(Path::mapped, std::min(receive->length, receive->pieces.bytes));
+      return finish_transfer(*receive, 0);
+    }
+    Statistics::add(statistics.fallbacks, 1);
+    Statistics::add(statistics.copies_in_flight, ~std::uint64_t{0});
+    receive->transfer.claims = nullptr;
+    return ask_for_pieces(*receive);
+  }
+  if (header.detail != 0) {
+    // It could not write here after all: this side copies what is left, all of it anew.
+    Statistics::add(statistics.fallbacks, 1);
     receive->transfer.claims = nullptr;
     receive->transfer.end = receive->transfer.chunks;
     receive->transfer.exhausted = false;
@@ -247,7 +261,6 @@ bool Engine::Impl::move(Incoming& receive) noexcept {
     if (state < 0) transfer.chunk = 0;  // it failed
   } else if (transfer.exhausted) {
     if (!receive.shared_done) return false;
-    if (transfer.theirs) statistics.count_sent(Path::mapped, wanted);
     finish_transfer(receive, 0);
     return true;
   } else if (claim_chunk(transfer, false)) {

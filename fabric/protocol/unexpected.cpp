@@ -124,8 +124,8 @@ void Engine::Impl::drop(Unexpected& message) noexcept {
 void Engine::Impl::begin_parts(Peer& peer, const Packet& packet) noexcept {
   const Header& header = packet.header;
   const std::size_t length = header.far.length;
-  if (peer.parts_left != 0 || length > in_parts_bytes || header.payload >= length ||
-      (header.flags & packet_inlined) != 0) {
+  if (peer.parts_left != 0 || length <= inline_capacity || length > in_parts_bytes ||
+      header.payload >= length || (header.flags & packet_inlined) != 0) {
     return garbage(peer, "begins a message that cannot be");
   }
   peer.parts_left = length - header.payload;
@@ -156,6 +156,8 @@ void Engine::Impl::on_more(Peer& peer, const Packet& packet) noexcept {
   }
   Incoming* receive = incoming.find(peer.parts_receive);
   if (receive == nullptr) return;  // it was discarded
+  if (receive->stage != Incoming::Stage::matched)
+    return garbage(peer, "sends what it lets be copied");
   if (receive->received < receive->pieces.bytes) {
     receive->pieces.scatter(receive->received, packet.payload,
                             std::min(bytes, receive->pieces.bytes - receive->received));

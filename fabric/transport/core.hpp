@@ -1,5 +1,5 @@
 // Messages to other nodes: packets that a libfabric provider (verbs;ofi_rxm, tcp;ofi_rxm), or TCP
-// without one, carries under haul's own matching.
+// without one, carries under haul's own matching, and memory that such a provider reads.
 //
 // Opening such a provider takes 40 ms and more and 70 MB of memory, and it does not tell that a
 // peer has died. So an endpoint merely listens on a TCP port until the first contact with another

@@ -289,25 +289,28 @@ void TheCoreNetwork::hear(CorePeer& peer) noexcept {
 }
 
 void TheCoreNetwork::hear(CorePeer& peer, std::unique_ptr<CoreLink>& link) noexcept {
-  if (!link || peer.leaving || peer.state >= CorePeer::State::gone) return;
+  if (!link || peer.silent || peer.state >= CorePeer::State::gone) return;
   LinkMessage said;
   const CoreLink::Heard heard = link->hear(&said);
   if (heard == CoreLink::Heard::nothing) return;
   if (heard == CoreLink::Heard::closed) {
-    peer.silent = true;
+    peer.silent = !peer.said_bye;
     return begin_leaving(peer, FI_ECONNRESET);
   }
+  if (peer.leaving) return;
   if (said.kind == LinkMessage::Kind::answer && &link == &peer.outgoing) {
     return take_answer(peer, said);
   }
   if (said.kind != LinkMessage::Kind::bye) return;
-  peer.said_bye = peer.silent = true;
+  peer.said_bye = true;
+  peer.silent = said.status == 0;
   peer.bye_packets = said.packets;
   begin_leaving(peer, 0);
 }
 
-void TheCoreNetwork::say_bye(CorePeer& peer) noexcept {
+void TheCoreNetwork::say_bye(CorePeer& peer, int reason) noexcept {
   LinkMessage bye = message(LinkMessage::Kind::bye, &peer);
+  bye.status = static_cast<std::uint32_t>(reason);
   bye.packets = peer.outbox.committed();
   if (peer.outgoing) peer.outgoing->say(bye);
   if (peer.incoming) peer.incoming->say(bye);

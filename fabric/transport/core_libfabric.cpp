@@ -9,7 +9,6 @@
 
 #include "base/log.hpp"
 #include "base/os.hpp"
-#include "base/sealed.hpp"
 #include "fabric/transport/libfabric.hpp"
 
 namespace haul::fabric {
@@ -36,7 +35,6 @@ int LibfabricCarrier::set_up(const fi_info& info) noexcept {
   chooses_keys_ = (mode & FI_MR_PROV_KEY) != 0;
   reads_ = (info.caps & read_caps) == read_caps;
   most_pieces_ = info.tx_attr->iov_limit;
-  os::random_bytes(&next_key_, sizeof next_key_);
   const Libfabric& core = *libfabric();
   info_ = core.dupinfo(&info);
   if (info_ == nullptr) return -FI_ENOMEM;

@@ -44,15 +44,15 @@ class LibfabricCarrier final : public CoreCarrier {
   int enlist(void* at, std::size_t bytes, std::uint64_t access, fid_mr** registration) noexcept;
   void close_registrations() noexcept;
   static void release(Reading& reading) noexcept;
-  static void ended(Reading& reading, int error, User& user) noexcept;
+  void ended(Reading& reading, int error, User& user) noexcept;
 
   bool registers_ = false;     // local memory too
   bool by_address_ = false;    // what is lent is named by addresses, else by offsets
   bool chooses_keys_ = false;  // the provider does
   bool reads_ = false;
   std::size_t most_pieces_ = 1;
-  std::uint32_t next_key_ = 0;
   std::unordered_map<std::uint32_t, fid_mr*> lent_;  // by key
+  std::vector<Reading*> pinned_;                     // under way, into memory that is registered
   fi_info* info_ = nullptr;
   fid_fabric* fabric_ = nullptr;
   fid_domain* domain_ = nullptr;

@@ -3,6 +3,7 @@
 #include <rdma/fi_rma.h>
 
 #include "base/log.hpp"
+#include "base/sealed.hpp"
 #include "fabric/transport/core_libfabric.hpp"
 #include "fabric/transport/libfabric.hpp"
 
@@ -10,10 +11,11 @@ namespace haul::fabric {
 
 int LibfabricCarrier::enlist(void* at, std::size_t bytes, std::uint64_t access,
                              fid_mr** registration) noexcept {
-  // A key that is still in use is refused: after 2^32 others.
+  // Where the provider does not choose the key nobody should guess it; one in use is refused.
   for (;;) {
-    const int error =
-        fi_mr_reg(domain_, at, bytes, access, 0, next_key_++, 0, registration, nullptr);
+    std::uint32_t key = 0;
+    if (!chooses_keys_) os::random_bytes(&key, sizeof key);
+    const int error = fi_mr_reg(domain_, at, bytes, access, 0, key, 0, registration, nullptr);
     if (error != -FI_ENOKEY || chooses_keys_) return error;
   }
 }
@@ -35,6 +37,7 @@ void LibfabricCarrier::close_registrations() noexcept {
   for (const Slab& slab : slabs_)
     if (slab.registration != nullptr) fi_close(&slab.registration->fid);
   for (const auto& [key, registration] : lent_) fi_close(&registration->fid);
+  for (Reading* reading : pinned_) release(*reading);
 }
 
 int LibfabricCarrier::lend(void* at, std::size_t bytes, std::uint64_t* address,
@@ -62,14 +65,18 @@ int LibfabricCarrier::read(Reading& reading, const iovec* to, std::size_t count,
   if (count > most_pieces_ || (registers_ && count != 1)) return -FI_EOPNOTSUPP;
   void* descriptor = nullptr;
   // Paper 001, III-B: memory is pinned a part at a time, while the part before it comes in.
-  if (registers_ && reading.registration == nullptr) {
+  if (registers_) {
     const int error = enlist(to[0].iov_base, to[0].iov_len, FI_READ, &reading.registration);
     if (error != 0) return error;
+    descriptor = fi_mr_desc(reading.registration);
   }
-  if (registers_) descriptor = fi_mr_desc(reading.registration);
   const ssize_t error = fi_readv(endpoint_, to, registers_ ? &descriptor : nullptr, count, from,
                                  address, key, &reading.words);
-  if (error != 0 && error != -FI_EAGAIN) release(reading);
+  if (error != 0) {
+    release(reading);
+  } else if (registers_) {
+    pinned_.push_back(&reading);
+  }
   return static_cast<int>(error);
 }
 
@@ -80,6 +87,7 @@ void LibfabricCarrier::release(Reading& reading) noexcept {
 
 void LibfabricCarrier::ended(Reading& reading, int error, User& user) noexcept {
   release(reading);
+  std::erase(pinned_, &reading);
   user.was_read(reading, error);
 }
 

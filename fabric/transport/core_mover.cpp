@@ -18,9 +18,11 @@ namespace {
 // read), 131 for 128 KiB (119), 3400 to 3700 for 4 MiB (1500 to 1700).
 constexpr std::size_t least_lent_bytes = std::size_t{128} << 10;
 constexpr std::size_t part_bytes = std::size_t{512} << 10;
-// A peer's process that has gone sends nothing more; what the kernel still holds of it is read, or
-// fails, with the next polls.
-constexpr std::uint64_t alone_patience_ns = 100'000'000;
+// A peer that has gone sends nothing more; what the kernel still holds of it is read, or fails,
+// with the next polls. One that lives, and was dropped, may still answer: that is awaited for
+// longer.
+constexpr std::uint64_t silent_patience_ns = 100'000'000;
+constexpr std::uint64_t dropped_patience_ns = 2'000'000'000;
 
 }  // namespace
 
@@ -120,10 +122,13 @@ void CoreMover::was_read(Reading& reading, int error) noexcept {
   if (error != 0 && transfer.error == 0) transfer.error = error;
 }
 
-// Nothing more is asked for a peer that has gone. What was asked for ends by itself; one that
-// lives, and was dropped, may still answer, so that is awaited.
+// Nothing more is asked for once the peer has gone; what was asked for ends by itself, in time.
 bool CoreMover::is_over(Transfer& transfer) noexcept {
   const CorePeer& peer = *transfer.peer;
+  if (network_.is_forked()) {
+    transfer.error = FI_ECANCELED;  // the parent's, and none of this process's
+    return true;
+  }
   if (!peer.leaving && peer.state < CorePeer::State::gone) {
     ask(transfer);
     return transfer.under_way == 0 && (transfer.error != 0 || transfer.asked == transfer.to.bytes);
@@ -133,7 +138,13 @@ bool CoreMover::is_over(Transfer& transfer) noexcept {
   if (transfer.under_way == 0) return true;
   const std::uint64_t now = now_ns();
   if (transfer.alone_ns == 0) transfer.alone_ns = now;
-  if (!peer.silent || now - transfer.alone_ns <= alone_patience_ns) return false;
+  if (now - transfer.alone_ns <= (peer.silent ? silent_patience_ns : dropped_patience_ns))
+    return false;
+  if (!peer.silent) {
+    log(LogLevel::warning,
+        "a peer on another node was dropped and does not answer a read; should it do so later, it "
+        "changes memory that the program has got back: end its process");
+  }
   transfer.error = FI_ECONNRESET;
   return true;
 }

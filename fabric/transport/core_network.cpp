@@ -42,7 +42,7 @@ TheCoreNetwork::~TheCoreNetwork() {
   if (forked_) return;
   flush();
   for (const auto& [id, peer] : peers_) {
-    say_bye(*peer);
+    say_bye(*peer, 0);
     for (const CorePeer::Attempt& attempt : peer->attempts) os::close_fd(attempt.fd);
   }
   os::close_fd(listener_);
@@ -98,7 +98,7 @@ bool TheCoreNetwork::next(NetworkEvent& event) noexcept {
 void TheCoreNetwork::drop(const Address& address) noexcept {
   CorePeer* peer = forked_ ? nullptr : find(address.id);
   if (peer == nullptr || peer->state == CorePeer::State::dropped) return;
-  say_bye(*peer);
+  say_bye(*peer, FI_ESHUTDOWN);
   peer->outgoing.reset();
   peer->incoming.reset();
   for (const CorePeer::Attempt& attempt : peer->attempts) os::close_fd(attempt.fd);

@@ -33,7 +33,8 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
   void forked() noexcept override;
 
   // For the mover: nullptr if it is not known; true if anything happened.
-  CorePeer* find(const Address& address) noexcept { return find(address.id); }
+  CorePeer* find(const Address& address) noexcept { return forked_ ? nullptr : find(address.id); }
+  bool is_forked() const noexcept { return forked_; }
   bool poll_once() noexcept;
 
  private:
@@ -75,7 +76,7 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
   void give_up(CorePeer& peer, int error) noexcept;
   void hear(CorePeer& peer) noexcept;
   void hear(CorePeer& peer, std::unique_ptr<CoreLink>& link) noexcept;
-  void say_bye(CorePeer& peer) noexcept;
+  void say_bye(CorePeer& peer, int reason) noexcept;
   CoreCarrier* carrier_of(const char* provider, const os::InetAddress& local) noexcept;
   const std::vector<std::string>& available() noexcept;
   LinkMessage message(LinkMessage::Kind kind, const CorePeer* to) const noexcept;

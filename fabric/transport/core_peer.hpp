@@ -83,7 +83,9 @@ struct CorePeer {
 
   // Its end: told once what it has sent is handed over, or `patience_ns` (of now_ns()) is over.
   bool leaving = false, said_bye = false;
-  bool silent = false;  // its process, or its endpoint, is no more: nothing comes but what is here
+  // Its process or its endpoint is no more, as far as the link tells: nothing comes but what is
+  // here.
+  bool silent = false;
   std::uint64_t bye_packets = 0;
   std::uint64_t patience_ns = 0;
   int error = 0;

@@ -30,12 +30,13 @@ struct LinkMessage {
   enum class Kind : std::uint16_t {
     offer = 1,  // from who connected: who I am, whom I mean, and the providers that I could open
     answer,     // the provider that I have opened, and my name in it; or status
-    bye,        // the last one: I close in good order, and have sent you `packets`
+    bye,        // the last one: I have sent you `packets`; status 0: my endpoint closes, else it
+                // stays, but has no use for you any more
   };
   std::uint32_t magic = expected_magic;
   std::uint16_t version = expected_version;
   Kind kind = Kind::offer;
-  std::uint32_t status = 0;  // answer: 0 or an FI_E* error
+  std::uint32_t status = 0;  // answer, bye: 0 or an FI_E* error
   std::uint32_t name_bytes = 0;
   Address from;
   std::uint64_t to[2] = {0, 0};

@@ -17,7 +17,7 @@ constexpr std::uint64_t return_bytes = ring_bytes / 4;
 constexpr std::uint64_t bulk_return_bytes = bulk_bytes / 8;
 // What data packets leave free for the other lanes, and eager ones for control packets.
 constexpr std::uint64_t control_reserve = ring_bytes / 16;
-constexpr std::uint64_t eager_reserve = ring_bytes / 4;
+constexpr std::uint64_t eager_reserve = ring_bytes * 3 / 8;  // for a message in parts
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
   return (bytes + line - 1) / line * line;

@@ -227,6 +227,12 @@ TEST_F(Parts, ThatDoNotFitTogetherEndTheExchange) {
   EXPECT_LT(world_[1].send(world_[0], "x", 1, 1, nullptr), 0);
 }
 
+TEST_F(Parts, OfAMessageThatIsTooShortForThem) {
+  send_part(0, 10, 20);
+  send_part(10, 10, 20);
+  EXPECT_LT(world_[1].send(world_[0], "x", 1, 1, nullptr), 0);
+}
+
 TEST(Flood, UnexpectedMessagesStayWithinTheirMemory) {
   EngineLimits limits;
   limits.unexpected_bytes = 256 * kib;

@@ -18,6 +18,7 @@
 #include "base/inet.hpp"
 #include "base/os.hpp"
 #include "base/sealed.hpp"
+#include "fabric/protocol/operation.hpp"
 #include "fabric/transport/core_carrier.hpp"
 #include "fabric/transport/core_wire.hpp"
 #include "unit/fabric/core_harness.hpp"
@@ -276,6 +277,16 @@ TEST_P(CoreNetworkTest, AChildOfForkTouchesNothingOfItsParents) {
     a.network->forked();
     b.network->forked();
     a.turn();
+    Peer peer;
+    peer.address = b.address;
+    std::vector<std::byte> memory(std::size_t{1} << 20);
+    const iovec whole{memory.data(), memory.size()};
+    bool huge = false;
+    Mover& mover = a.network->mover();
+    Place place = mover.describe(peer, &whole, 1, &huge);
+    if (place.pieces != 0) _exit(2);
+    place.pieces = 1;
+    if (mover.worth(peer, place, memory.size(), false) != Mover::Worth::never) _exit(3);
     a.network->connect(b.address);
     a.network->drop(b.address);
     a.network.reset();

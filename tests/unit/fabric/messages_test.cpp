@@ -148,46 +148,6 @@ TEST_P(Paths, BothSidesAreCutDifferently) {
 }
 
 // Every order of two engines' turns, for the first nine of a shared transfer.
-TEST(Push, IntoMemoryThatTheSenderMapsOneCopyIsMadeByTheSender) {
-  World world(2);
-  world[0].network.reach = world[1].network.reach = Reachability{.push = true, .mapped_only = true};
-  world[1].network.reach.arena = true;
-  const auto data = pattern(300 * kib, 1);
-  std::vector<std::byte> got(300 * kib);
-  int sent = 0, received = 0;
-  ASSERT_EQ(world[1].receive(nullptr, got.data(), got.size(), 1, &received), 0);
-  ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 1, &sent), 0);
-  world.settle();
-  EXPECT_EQ(world[1].take(&received).error, 0);
-  EXPECT_EQ(world[0].take(&sent).error, 0);
-  EXPECT_TRUE(data == got);
-  EXPECT_EQ(world[0].network.starts, 5u);
-  EXPECT_EQ(world[1].network.starts, 0u);
-  const auto path = static_cast<std::size_t>(Path::mapped);
-  EXPECT_EQ(world[1].engine.statistics().sent_messages[path].load(), 1u);
-}
-
-TEST(Push, MemoryThatCanBeMappedIsAskedForUnlessItIsInjected) {
-  for (const std::uint64_t inject : {std::uint64_t{0}, std::uint64_t{FI_INJECT}}) {
-    World world(2, {}, 64 * kib);
-    world[0].network.reach = world[1].network.reach =
-        Reachability{.pull = true, .claims = false, .arena = true, .mapped_only = true};
-    for (const std::size_t bytes : {3 * kib, 16 * kib, 16 * kib + 1, 32 * kib}) {
-      world[1].network.starts = 0;
-      const auto data = pattern(bytes, 1);
-      std::vector<std::byte> got(bytes);
-      int sent = 0, received = 0;
-      ASSERT_EQ(world[1].receive(nullptr, got.data(), got.size(), 1, &received), 0);
-      ASSERT_EQ(world[0].send(world[1], data.data(), bytes, 1, &sent, FI_COMPLETION | inject), 0);
-      world.settle();
-      EXPECT_EQ(world[1].take(&received).error, 0);
-      EXPECT_EQ(world[0].take(&sent).error, 0);
-      EXPECT_TRUE(data == got);
-      EXPECT_EQ(world[1].network.starts, inject == 0 && bytes > 16 * kib ? 1u : 0u) << bytes;
-    }
-  }
-}
-
 TEST(Interleavings, ASharedTransferEndsWhole) {
   constexpr unsigned depth = 9;
   const std::size_t bytes = 200 * kib;
