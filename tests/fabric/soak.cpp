@@ -275,16 +275,18 @@ class Soaker {
     return true;
   }
 
-  // The most that is held in the middle third of the run, and in the last.
+  // The most that is held in the middle third of the run, and in the last; of the heap the least,
+  // for messages that wait for their receives come and go there, some megabytes of them.
   void watch(double part) {
     const std::int64_t now = now_ns();
     if (part < 1.0 / 3 || now < next_sample_ns_) return;
-    next_sample_ns_ = now + second_ns / 4;
+    next_sample_ns_ = now + second_ns / 10;
     const Holdings held = holdings();
     Holdings& peak = part < 2.0 / 3 ? middle_ : late_;
     peak.descriptors = std::max(peak.descriptors, held.descriptors);
     peak.mappings = std::max(peak.mappings, held.mappings);
-    peak.heap_bytes = std::max(peak.heap_bytes, held.heap_bytes);
+    const bool first = peak.heap_bytes == 0;
+    peak.heap_bytes = first ? held.heap_bytes : std::min(peak.heap_bytes, held.heap_bytes);
   }
 
   void expect_flat() const {
@@ -295,7 +297,7 @@ class Soaker {
     };
     check("descriptors", middle_.descriptors, late_.descriptors, 2);
     check("mappings", middle_.mappings, late_.mappings, 64);
-    check("bytes of the heap", middle_.heap_bytes, late_.heap_bytes, 4 * mib);
+    check("bytes of the heap", middle_.heap_bytes, late_.heap_bytes, 2 * mib);
   }
 
   const Plan plan_;
