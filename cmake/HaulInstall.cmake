@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/haul")
 set(pkgconfig_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
-install(TARGETS haul EXPORT haul_targets
+install(TARGETS haul haul_atomic EXPORT haul_targets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY include/haul DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
@@ -22,6 +22,13 @@ file(RELATIVE_PATH pkgconfig_to_prefix "/prefix/${pkgconfig_dir}" "/prefix")
 string(REGEX REPLACE "/$" "" pkgconfig_to_prefix "${pkgconfig_to_prefix}")
 configure_file(cmake/haul.pc.in haul.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/haul.pc" DESTINATION "${pkgconfig_dir}")
+
+add_dependencies(haul_product haul_atomic)
+if(TARGET haul_atomic_xdp)
+  # Beside libhaul-atomic.so.0, which looks for it there.
+  install(TARGETS haul_atomic_xdp LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  add_dependencies(haul_product haul_atomic_xdp)
+endif()
 
 if(TARGET haul_fi)
   # Beside libhaul.so.0, which it finds there.

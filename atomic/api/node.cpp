@@ -1,0 +1,112 @@
+// Nodes and connections.
+#include <cstdio>
+#include <cstring>
+
+#include "atomic/api/handles.hpp"
+#include "atomic/node/specification.hpp"
+
+namespace haul::atomics {
+namespace {
+
+constexpr std::uint32_t default_sessions = 256, most_sessions = 65536;
+constexpr std::uint32_t default_connections = 64, most_connections = 4096;
+constexpr std::uint32_t default_spin_us = 50;
+constexpr std::uint64_t default_timeout_ns = 5'000'000'000;
+
+// Zeros become the defaults. "" or what is wrong.
+const char* complete(haul_atomic_options* options) noexcept {
+  if (options->hearing > HAUL_HEAR_SOCKET) return "hearing is none of haul_atomic_hearing";
+  if (options->reserved != 0) return "reserved is not 0; zero the options before filling them in";
+  if (options->sessions == 0) options->sessions = default_sessions;
+  if (options->sessions > most_sessions) return "sessions is above 65536; ask for fewer";
+  if (options->connections == 0) options->connections = default_connections;
+  if (options->connections > most_connections) return "connections is above 4096; ask for fewer";
+  if (options->cpu_plus_1 < 0) return "cpu_plus_1 is negative; 0 means any CPU";
+  if (options->spin_us == 0) options->spin_us = default_spin_us;
+  if (options->timeout_ns == 0) options->timeout_ns = default_timeout_ns;
+  return "";
+}
+
+int stale() noexcept {
+  return fail(make_error(
+      Code::stale, 0, "this node was opened by the process that forked this one; open one here"));
+}
+
+}  // namespace
+}  // namespace haul::atomics
+
+using namespace haul::atomics;
+using haul::Code;
+using haul::make_error;
+
+extern "C" int haul_atomic_open(const char* responder, const haul_atomic_options* options,
+                                haul_atomic** node) {
+  if (node == nullptr || responder == nullptr) return refuse("responder or node is NULL");
+  *node = nullptr;
+  haul_atomic_options complete_options{};
+  if (options != nullptr) {
+    if (options->size != sizeof *options) {
+      return refuse("options.size is not sizeof(haul_atomic_options); set it");
+    }
+    complete_options = *options;
+  }
+  const char* wrong = complete(&complete_options);
+  if (wrong[0] != '\0') return refuse(wrong);
+  haul::Error error;
+  Specification specification;
+  if (!parse_specification(responder, &specification, &error)) return fail(error);
+  haul::Expected<Node*> made = Node::open(specification, complete_options);
+  if (!made) return fail(made.error());
+  *node = to_c(*made);
+  return 0;
+}
+
+extern "C" int haul_atomic_close(haul_atomic* node) {
+  if (node == nullptr) return 0;
+  if (!from_c(node)->is_here()) return stale();
+  delete from_c(node);
+  return 0;
+}
+
+extern "C" int haul_atomic_describe(haul_atomic* node, char* text, size_t bytes) {
+  if (node == nullptr || text == nullptr || bytes == 0) return refuse("node or text is NULL");
+  snprintf(text, bytes, "%s", from_c(node)->description());
+  return 0;
+}
+
+extern "C" int haul_atomic_counters(haul_atomic* node, uint64_t* values, size_t count) {
+  if (node == nullptr || (values == nullptr && count != 0)) return refuse("node or values is NULL");
+  if (!from_c(node)->is_here()) return stale();
+  std::uint64_t all[Node::counter_count];
+  from_c(node)->counters(all);
+  for (std::size_t i = 0; i < count && i < Node::counter_count; ++i) values[i] = all[i];
+  return Node::counter_count;
+}
+
+extern "C" const char* haul_atomic_counter_name(size_t index) {
+  return Node::counter_name(index);
+}
+
+extern "C" int haul_atomic_connect(haul_atomic* node, const haul_window_name* name,
+                                   haul_remote** remote) {
+  if (node == nullptr || name == nullptr || remote == nullptr) {
+    return refuse("node, name or remote is NULL");
+  }
+  *remote = nullptr;
+  if (!from_c(node)->is_here()) return stale();
+  if (name->kind != 0 || std::memchr(name->host, '\0', sizeof name->host) == nullptr) {
+    return refuse("this is no name of a window; take one from haul_window_export()");
+  }
+  haul::Expected<Connection*> made = from_c(node)->client().connect(*name);
+  if (!made) return fail(made.error());
+  *remote = to_c(*made);
+  return 0;
+}
+
+extern "C" int haul_atomic_disconnect(haul_remote* remote) {
+  if (remote == nullptr) return 0;
+  Client& client = from_c(remote)->client();
+  if (!client.is_here()) return stale();
+  client.disconnect(from_c(remote));
+  return 0;
+}

@@ -1,0 +1,129 @@
+// Operations on remote windows, and on those that are mapped here.
+#include "atomic/api/handles.hpp"
+#include "atomic/responder/tables.hpp"
+
+using namespace haul::atomics;
+using haul::Code;
+using haul::make_error;
+
+namespace {
+
+// 0, or what is wrong with a batch.
+int check(const void* target, const haul_atomic_operation* operations, std::size_t count) noexcept {
+  if (target == nullptr || operations == nullptr) return refuse("remote or operations is NULL");
+  if (count == 0 || count > HAUL_ATOMIC_MAX_BATCH) {
+    return refuse("a batch has 1 to 16 operations; submit more of them");
+  }
+  return 0;
+}
+
+int check(haul_remote* remote) noexcept {
+  if (remote == nullptr) return refuse("remote is NULL");
+  if (from_c(remote)->client().is_here()) return 0;
+  return fail(make_error(Code::stale, 0,
+                         "this connection is of the process that forked this one; connect here"));
+}
+
+int explain(Code code) noexcept {
+  switch (code) {
+    case Code::ok: return 0;
+    case Code::again:
+      return fail(make_error(
+          code, 0, "%d packets are unanswered or not collected; collect some, then submit",
+          HAUL_ATOMIC_MAX_OUTSTANDING));
+    case Code::peer_gone:
+      return fail(make_error(code, 0,
+                             "the window's owner knows this session no more (it was restarted, or "
+                             "heard nothing for a minute); connect again"));
+    case Code::timed_out:
+      return fail(
+          make_error(code, 0,
+                     "no answer in time: the operation was executed once, or not at all; is "
+                     "the owner alive, and the network?"));
+    case Code::stale:
+      return fail(make_error(code, 0,
+                             "the window was destroyed, or the token is older than the "
+                             "word's; get a new name or acquire the lock again"));
+    case Code::fault:
+      return fail(make_error(code, 0,
+                             "an address is outside the window; add an offset to the "
+                             "address in its name"));
+    case Code::invalid:
+      return fail(make_error(code, 0, "an operation is unknown, or not aligned to its width"));
+    case Code::closed: return fail(make_error(code, 0, "the connection is closed; connect again"));
+    default:
+      return fail(
+          make_error(code, 0, "the responder refused the packet (%s)", haul::describe(code)));
+  }
+}
+
+int spent() noexcept {
+  return refuse("this ticket is none of this connection's, or was collected already");
+}
+
+}  // namespace
+
+extern "C" int haul_atomic_submit(haul_remote* remote, const haul_atomic_operation* operations,
+                                  size_t count, uint64_t tag, uint64_t* ticket) {
+  int wrong = check(static_cast<const void*>(remote), operations, count);
+  if (wrong == 0) wrong = check(remote);
+  if (wrong != 0) return wrong;
+  uint64_t ignored = 0;
+  Connection* connection = from_c(remote);
+  return explain(connection->client().submit(*connection, operations, count, tag,
+                                             ticket != nullptr ? ticket : &ignored));
+}
+
+extern "C" int haul_atomic_test(haul_remote* remote, uint64_t ticket,
+                                haul_atomic_operation* operations, size_t count) {
+  const int wrong = check(remote);
+  if (wrong != 0) return wrong;
+  Code status = Code::ok;
+  const int found =
+      from_c(remote)->client().test(*from_c(remote), ticket, operations, count, &status);
+  if (found < 0) return spent();
+  if (found == 0) return 0;
+  return status == Code::ok ? 1 : explain(status);
+}
+
+extern "C" int haul_atomic_wait(haul_remote* remote, uint64_t ticket,
+                                haul_atomic_operation* operations, size_t count) {
+  const int wrong = check(remote);
+  if (wrong != 0) return wrong;
+  Code status = Code::ok;
+  const int found =
+      from_c(remote)->client().wait(*from_c(remote), ticket, operations, count, &status);
+  return found < 0 ? spent() : explain(status);
+}
+
+extern "C" int haul_atomic_reap(haul_remote* remote, haul_atomic_completion* completions,
+                                size_t capacity) {
+  if (completions == nullptr && capacity != 0) return refuse("completions is NULL");
+  const int wrong = check(remote);
+  if (wrong != 0) return wrong;
+  return static_cast<int>(from_c(remote)->client().reap(*from_c(remote), completions, capacity));
+}
+
+extern "C" int haul_atomic_run(haul_remote* remote, haul_atomic_operation* operations,
+                               size_t count) {
+  uint64_t ticket = 0;
+  int result = haul_atomic_submit(remote, operations, count, 0, &ticket);
+  if (result == 0) result = haul_atomic_wait(remote, ticket, operations, count);
+  for (std::size_t i = 0; result == 0 && i < count; ++i) {
+    const Code code = static_cast<Code>(operations[i].status);
+    if (code == Code::again) {
+      result = fail(
+          make_error(code, 0, "operation %zu was skipped: one it is linked to did not match", i));
+    } else {
+      result = explain(code);
+    }
+  }
+  return result;
+}
+
+extern "C" int haul_window_run(haul_window* window, haul_atomic_operation* operations,
+                               size_t count) {
+  const int wrong = check(static_cast<const void*>(window), operations, count);
+  if (wrong != 0) return wrong;
+  return explain(from_c(window)->run(operations, count));
+}

@@ -1,0 +1,247 @@
+#include "atomic/client/session.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "atomic/client/convert.hpp"
+
+namespace haul::atomics {
+
+namespace {
+
+constexpr std::uint64_t never = ~std::uint64_t{0};
+
+Code code_of(wire_status status, bool greeting) noexcept {
+  switch (status) {
+    case WIRE_OK: return Code::ok;
+    case WIRE_NO_WINDOW: return greeting ? Code::permission : Code::stale;
+    case WIRE_NO_SESSION:
+    case WIRE_TAKEN: return Code::peer_gone;
+    case WIRE_FULL: return Code::again;
+    case WIRE_OTHER_VERSION: return Code::not_supported;
+    case WIRE_MALFORMED: break;
+  }
+  return Code::io;
+}
+
+}  // namespace
+
+void Session::fill_header(Packet* packet, wire_kind kind, unsigned count,
+                          std::uint64_t ticket) const noexcept {
+  wire_header& header = packet->header;
+  header = wire_header{};
+  header.magic = WIRE_MAGIC;
+  header.version = WIRE_VERSION;
+  header.kind = static_cast<__u8>(kind);
+  header.count = static_cast<__u8>(count);
+  header.session = names_.id;
+  header.slot = slot_;
+  header.sequence = static_cast<__u32>(ticket);
+  header.window = names_.window;
+  header.cookie = names_.cookie;
+  header.key = names_.key;
+}
+
+void Session::greet_again(std::uint64_t now_ns) noexcept {
+  Packet hello;
+  fill_header(&hello, WIRE_HELLO, 0, 0);
+  seal(&hello);
+  greeting_sent_ns_ = now_ns;
+  next_ns_ = now_ns + patience_.before_again_ns(greetings_++);
+  outlet_.send(hello);
+}
+
+void Session::greet(std::uint64_t now_ns) noexcept {
+  state_ = State::greeting;
+  greeted_ns_ = now_ns;
+  greet_again(now_ns);
+}
+
+void Session::leave() noexcept {
+  if (state_ != State::open) return;
+  Packet bye;
+  fill_header(&bye, WIRE_BYE, 0, 0);
+  seal(&bye);
+  outlet_.send(bye);
+  lose(Code::closed);
+}
+
+Code Session::submit(const haul_atomic_operation* operations, std::size_t count, std::uint64_t tag,
+                     std::uint64_t now_ns, std::uint64_t* ticket) noexcept {
+  if (state_ != State::open) return reason_;
+  const std::uint64_t mine = last_ticket_ + 1;
+  // The flight of 64 packets ago is collected, so it was answered: its results are needed no more.
+  // One place stays free, as the responder may still execute the oldest.
+  const std::uint64_t used = waiting_ | answered_;
+  if ((used & bit_of(mine)) != 0 || __builtin_popcountll(used) >= HAUL_ATOMIC_MAX_OUTSTANDING) {
+    return Code::again;
+  }
+  Flight& flight = flights_[mine % flights];
+  fill_header(&flight.packet, WIRE_REQUEST, static_cast<unsigned>(count), mine);
+  for (std::size_t i = 0; i < count; ++i) flight.packet.operations[i] = to_wire(operations[i]);
+  seal(&flight.packet);
+  flight.ticket = mine;
+  flight.tag = tag;
+  flight.first_ns = flight.sent_ns = now_ns;
+  flight.tries = 0;
+  flight.status = Code::ok;
+  last_ticket_ = mine;
+  waiting_ |= bit_of(mine);
+  next_ns_ = std::min(next_ns_, now_ns + std::min(patience_.before_again_ns(0), timeout_ns_));
+  outlet_.send(flight.packet);
+  *ticket = mine;
+  return Code::ok;
+}
+
+void Session::answered(Flight& flight, std::uint64_t now_ns) noexcept {
+  waiting_ &= ~bit_of(flight.ticket);
+  answered_ |= bit_of(flight.ticket);
+  // After a repetition the answer may be that of either; one that comes too soon for the repetition
+  // is of the first, and the patience was too short.
+  const bool first = flight.tries == 0 || now_ns - flight.sent_ns < patience_.round_trip_ns() / 2;
+  if (first && now_ns > flight.first_ns) patience_.measured(now_ns - flight.first_ns);
+}
+
+void Session::refused(Flight& flight, wire_status status, std::uint64_t now_ns) noexcept {
+  flight.status = code_of(status, false);
+  answered(flight, now_ns);
+  // A session that is unknown there stays so.
+  if (flight.status == Code::peer_gone) lose(Code::peer_gone);
+}
+
+void Session::heard_greeting(const Packet& packet, std::uint64_t now_ns) noexcept {
+  if (state_ != State::greeting) return;
+  const Code code = code_of(static_cast<wire_status>(packet.header.status), true);
+  if (code != Code::ok) {
+    lose(code);
+    return;
+  }
+  slot_ = packet.header.slot;
+  state_ = State::open;
+  next_ns_ = never;
+  if (greetings_ == 1 && now_ns > greeting_sent_ns_) patience_.measured(now_ns - greeting_sent_ns_);
+}
+
+void Session::heard(const Packet& packet, std::uint64_t now_ns) noexcept {
+  const wire_header& header = packet.header;
+  if (header.session != names_.id) return;
+  if (header.kind == (WIRE_HELLO | WIRE_REPLY)) {
+    heard_greeting(packet, now_ns);
+    return;
+  }
+  if (header.kind != (WIRE_REQUEST | WIRE_REPLY)) return;
+  Flight& flight = flights_[header.sequence % flights];
+  if ((waiting_ & bit_of(flight.ticket)) == 0 ||
+      static_cast<std::uint32_t>(flight.ticket) != header.sequence) {
+    return;  // late: answered already
+  }
+  if (header.status != WIRE_OK) {
+    refused(flight, static_cast<wire_status>(header.status), now_ns);
+    return;
+  }
+  if (header.count != flight.packet.header.count) return;
+  std::memcpy(flight.packet.operations, packet.operations, header.count * sizeof(wire_operation));
+  answered(flight, now_ns);
+}
+
+void Session::look(completion_slot& slot, std::uint64_t now_ns) noexcept {
+  for (std::uint64_t left = waiting_; left != 0; left &= left - 1) {
+    const unsigned place = static_cast<unsigned>(__builtin_ctzll(left));
+    Flight& flight = flights_[place];
+    const completion_entry& entry = slot.entries[place];
+    // Acquire: pairs with the program's swap.
+    const std::uint64_t state = __atomic_load_n(&entry.state, __ATOMIC_ACQUIRE);
+    if (state != completion_state(static_cast<std::uint32_t>(flight.ticket), COMPLETION_DONE)) {
+      continue;
+    }
+    if (entry.status != WIRE_OK) {
+      refused(flight, static_cast<wire_status>(entry.status), now_ns);
+      if (state_ == State::lost) return;
+      continue;
+    }
+    for (unsigned i = 0; i < flight.packet.header.count; ++i) {
+      flight.packet.operations[i].operand = entry.old[i];
+      flight.packet.operations[i].result = entry.result[i];
+    }
+    answered(flight, now_ns);
+  }
+}
+
+void Session::tick(std::uint64_t now_ns) noexcept {
+  if (now_ns < next_ns_) return;
+  next_ns_ = never;
+  if (state_ == State::greeting) {
+    if (now_ns - greeted_ns_ >= timeout_ns_) {
+      lose(Code::timed_out);
+    } else {
+      greet_again(now_ns);
+    }
+    return;
+  }
+  for (std::uint64_t left = waiting_; left != 0; left &= left - 1) {
+    Flight& flight = flights_[__builtin_ctzll(left)];
+    if (now_ns - flight.first_ns >= timeout_ns_) {
+      flight.status = Code::timed_out;
+      waiting_ &= ~bit_of(flight.ticket);
+      answered_ |= bit_of(flight.ticket);
+      continue;
+    }
+    if (now_ns - flight.sent_ns >= patience_.before_again_ns(flight.tries)) {
+      ++flight.tries;
+      ++repeated_;
+      flight.sent_ns = now_ns;
+      outlet_.send(flight.packet);
+    }
+    next_ns_ = std::min({next_ns_, flight.sent_ns + patience_.before_again_ns(flight.tries),
+                         flight.first_ns + timeout_ns_});
+  }
+}
+
+Session::Found Session::find(std::uint64_t ticket) const noexcept {
+  const std::uint64_t bit = bit_of(ticket);
+  if (flights_[ticket % flights].ticket != ticket || ((waiting_ | answered_) & bit) == 0) {
+    return Found::unknown;
+  }
+  return (answered_ & bit) != 0 ? Found::answered : Found::unanswered;
+}
+
+Code Session::collect(std::uint64_t ticket, haul_atomic_operation* operations,
+                      std::size_t count) noexcept {
+  Flight& flight = flights_[ticket % flights];
+  answered_ &= ~bit_of(ticket);
+  count = std::min<std::size_t>(operations == nullptr ? 0 : count, flight.packet.header.count);
+  for (std::size_t i = 0; i < count; ++i) {
+    take_answer(flight.packet.operations[i], flight.status, &operations[i]);
+  }
+  return flight.status;
+}
+
+bool Session::collect_any(haul_atomic_completion* completion) noexcept {
+  if (answered_ == 0) return false;
+  const Flight& flight = flights_[__builtin_ctzll(answered_)];
+  haul_atomic_operation operations[HAUL_ATOMIC_MAX_BATCH];
+  completion->tag = flight.tag;
+  completion->ticket = flight.ticket;
+  completion->count = flight.packet.header.count;
+  completion->status =
+      static_cast<std::int32_t>(collect(flight.ticket, operations, HAUL_ATOMIC_MAX_BATCH));
+  for (unsigned i = 0; i < completion->count; ++i) {
+    completion->old[i] = operations[i].old;
+    completion->statuses[i] = operations[i].status;
+  }
+  return true;
+}
+
+void Session::lose(Code reason) noexcept {
+  if (state_ == State::lost) return;
+  state_ = State::lost;
+  reason_ = reason;
+  next_ns_ = never;
+  for (std::uint64_t left = waiting_; left != 0; left &= left - 1) {
+    flights_[__builtin_ctzll(left)].status = reason;
+  }
+  answered_ |= waiting_;
+  waiting_ = 0;
+}
+
+}  // namespace haul::atomics

@@ -1,0 +1,107 @@
+#include "atomic/link/raw_sender.hpp"
+
+#include <arpa/inet.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "atomic/link/neighbour.hpp"
+#include "base/keep_errno.hpp"
+#include "base/os.hpp"
+
+namespace haul::atomics {
+
+int RawSender::open(const char* interface) noexcept {
+  const KeepErrno keep;
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface, sizeof request.ifr_name - 1);
+  interface_ = if_nametoindex(interface);
+  if (interface_ == 0) return -ENODEV;
+  // Protocol 0: it receives nothing.
+  fd_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+  if (fd_ < 0) return -errno;
+  sockaddr_ll at{};
+  at.sll_family = AF_PACKET;
+  at.sll_ifindex = static_cast<int>(interface_);
+  if (ioctl(fd_, SIOCGIFHWADDR, &request) != 0 ||
+      bind(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
+    const int error = -errno;
+    close();
+    return error;
+  }
+  if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
+    close();
+    return -EPROTONOSUPPORT;
+  }
+  std::memcpy(own_mac_, request.ifr_hwaddr.sa_data, sizeof own_mac_);
+  const int one = 1;
+  setsockopt(fd_, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof one);
+  return 0;
+}
+
+void RawSender::close() noexcept {
+  if (fd_ >= 0) os::close_fd(fd_);
+  fd_ = -1;
+}
+
+bool RawSender::find_way(const Address& from, const Address& to, FrameFront* front) noexcept {
+  const KeepErrno keep;
+  front->known = false;
+  if (fd_ < 0 || to.is_six()) return false;
+  Way way;
+  if (!find_way_to(to.four.sin_addr.s_addr, &way) || way.interface != interface_) return false;
+  ether_header eth{};
+  std::memcpy(eth.ether_dhost, way.mac, sizeof way.mac);
+  std::memcpy(eth.ether_shost, own_mac_, sizeof own_mac_);
+  eth.ether_type = htons(ETHERTYPE_IP);
+  iphdr ip{};
+  ip.version = 4;
+  ip.ihl = 5;
+  ip.ttl = 64;
+  ip.protocol = IPPROTO_UDP;
+  ip.frag_off = htons(IP_DF);
+  ip.saddr = from.four.sin_addr.s_addr != 0 ? from.four.sin_addr.s_addr : way.source;
+  ip.daddr = to.four.sin_addr.s_addr;
+  udphdr udp{};
+  udp.source = from.four.sin_port;
+  udp.dest = to.four.sin_port;
+  std::memcpy(front->front, &eth, sizeof eth);
+  std::memcpy(front->front + 14, &ip, sizeof ip);
+  std::memcpy(front->front + 34, &udp, sizeof udp);
+  front->known = true;
+  return true;
+}
+
+void RawSender::send(const FrameFront& front, const void* data, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  alignas(8) unsigned char frame[FrameFront::bytes + 1400];
+  if (bytes > sizeof frame - FrameFront::bytes) return;
+  std::memcpy(frame, front.front, FrameFront::bytes);
+  std::memcpy(frame + FrameFront::bytes, data, bytes);
+  const auto put = [&frame](std::size_t at, std::uint16_t value) {
+    std::memcpy(frame + at, &value, sizeof value);
+  };
+  put(14 + 2, htons(static_cast<std::uint16_t>(28 + bytes)));
+  put(34 + 4, htons(static_cast<std::uint16_t>(8 + bytes)));
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < 20; i += 2) {
+    std::uint16_t word;
+    std::memcpy(&word, frame + 14 + i, sizeof word);
+    sum += word;
+  }
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum += sum >> 16;
+  put(14 + 10, static_cast<std::uint16_t>(~sum));
+  // What cannot be sent is lost, and repeated later.
+  if (::send(fd_, frame, FrameFront::bytes + bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
+}
+
+}  // namespace haul::atomics

@@ -1,0 +1,70 @@
+// A node: its responder, its windows, its client side. What a haul_atomic is.
+#pragma once
+
+#include <haul/atomic.h>
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "atomic/client/client.hpp"
+#include "atomic/node/attendant.hpp"
+#include "atomic/node/specification.hpp"
+#include "atomic/window/window.hpp"
+#include "base/error.hpp"
+
+namespace haul::atomics {
+
+class Node {
+ public:
+  static Expected<Node*> open(const Specification& specification,
+                              const haul_atomic_options& options) noexcept;
+  // Ends service and connections; windows stay mapped.
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // False in a child of fork.
+  bool is_here() const noexcept { return client_.is_here(); }
+
+  Expected<Window*> create_window(std::size_t bytes) noexcept;
+  // Ends its service; it is no longer this node's.
+  void withdraw(Window* window) noexcept;
+  // A duplicate of a window's descriptor, for who knows the key.
+  bool find_memory(unsigned index, std::uint64_t key, int* fd, std::uint64_t* bytes,
+                   std::uint64_t* address) noexcept;
+
+  Client& client() noexcept { return client_; }
+  const char* description() const noexcept { return description_; }
+  void counters(std::uint64_t* values) noexcept;
+
+  // The events of a responder, those of an XDP client, packets sent again.
+  static constexpr unsigned counter_count = XDP_EVENTS + 1;
+  static const char* counter_name(std::size_t index) noexcept;
+
+ private:
+  Node() noexcept = default;
+  bool start(const Specification& specification, const haul_atomic_options& options,
+             Error* error) noexcept;
+  bool find_place(const Specification& specification, const haul_atomic_options& options,
+                  Address* at, Error* error) noexcept;
+  bool start_xdp(const Specification& specification, const haul_atomic_options& options,
+                 const Address& at, Error* error) noexcept;
+  bool start_host(HostMode mode, const haul_atomic_options& options, const Address& at,
+                  Error* error) noexcept;
+  bool start_attendant(Error* error) noexcept;
+  void describe(const char* how, const char* interface, const char* why) noexcept;
+
+  haul_window_name name_{};  // host and port; what windows' names begin with
+  Xdp* xdp_ = nullptr;
+  UdpSocket passed_;  // xdp: the port's socket, for what the program leaves to the kernel
+  HostResponder host_;
+  bool serves_by_host_ = false, serves_by_xdp_ = false;
+  Client client_;
+  Attendant attendant_;
+  char description_[256] = {};
+
+  pthread_mutex_t windows_lock_ = PTHREAD_MUTEX_INITIALIZER;
+  Window* windows_[max_windows] = {};
+};
+
+}  // namespace haul::atomics

@@ -1,0 +1,58 @@
+#include "atomic/node/specification.hpp"
+
+#include <cstring>
+
+namespace haul::atomics {
+
+namespace {
+
+struct Word {
+  const char* word;
+  Specification::Kind kind;
+  HostMode host_mode;
+  XdpMode xdp_mode;
+  bool has_fallback;
+};
+using Kind = Specification::Kind;
+constexpr Word words[] = {
+    {"none", Kind::none, HostMode::block, XdpMode::automatic, false},
+    {"none-native", Kind::none, HostMode::block, XdpMode::native, false},
+    {"none-skb", Kind::none, HostMode::block, XdpMode::generic, false},
+    {"xdp", Kind::xdp, HostMode::block, XdpMode::automatic, true},
+    {"xdp-native", Kind::xdp, HostMode::block, XdpMode::native, false},
+    {"xdp-skb", Kind::xdp, HostMode::block, XdpMode::generic, false},
+    {"poll", Kind::host, HostMode::poll, XdpMode::automatic, false},
+    {"spin", Kind::host, HostMode::spin, XdpMode::automatic, false},
+    {"block", Kind::host, HostMode::block, XdpMode::automatic, false},
+};
+
+}  // namespace
+
+bool parse_specification(const char* text, Specification* specification, Error* error) noexcept {
+  const char* colon = std::strchr(text, ':');
+  const std::size_t length =
+      colon != nullptr ? static_cast<std::size_t>(colon - text) : std::strlen(text);
+  const char* where = colon != nullptr ? colon + 1 : "";
+  for (const Word& word : words) {
+    if (std::strlen(word.word) != length || std::strncmp(word.word, text, length) != 0) continue;
+    specification->kind = word.kind;
+    specification->host_mode = word.host_mode;
+    specification->xdp_mode = word.xdp_mode;
+    specification->has_fallback = word.has_fallback;
+    if (std::strlen(where) >= sizeof specification->where) break;
+    std::strcpy(specification->where, where);
+    const bool forced = word.xdp_mode != XdpMode::automatic;
+    if ((word.kind == Kind::xdp || forced) && where[0] == '\0') {
+      *error =
+          make_error(Code::invalid, 0, "'%s' names no interface; write %s:IFACE, such as %s:eth0",
+                     text, word.word, word.word);
+      return false;
+    }
+    return true;
+  }
+  *error = make_error(Code::invalid, 0,
+                      "'%.60s' is no responder; write xdp:IFACE, poll, spin, block or none", text);
+  return false;
+}
+
+}  // namespace haul::atomics

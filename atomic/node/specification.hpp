@@ -1,0 +1,22 @@
+// What haul_atomic_open() is asked for, as words.
+#pragma once
+
+#include <cstdint>
+
+#include "atomic/responder/host.hpp"
+#include "atomic/responder/xdp.hpp"
+
+namespace haul::atomics {
+
+struct Specification {
+  enum class Kind : std::uint8_t { none, host, xdp } kind = Kind::none;
+  HostMode host_mode = HostMode::block;
+  XdpMode xdp_mode = XdpMode::automatic;
+  bool has_fallback = false;  // xdp: another responder will do
+  char where[64] = {};        // an interface (xdp, none), or an address (host); may be empty
+};
+
+// ok, or the sentence.
+bool parse_specification(const char* text, Specification* specification, Error* error) noexcept;
+
+}  // namespace haul::atomics

@@ -1,0 +1,92 @@
+#include "atomic/responder/host.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "base/os.hpp"
+
+namespace haul::atomics {
+
+namespace {
+
+// A sleeping responder looks so often whether it is to end, should nobody wake it.
+constexpr unsigned sleep_ms = 500;
+
+}  // namespace
+
+Code HostResponder::open(const Options& options, int* sys_errno) noexcept {
+  options_ = options;
+  if (!tables_.open(options.sessions)) return Code::no_memory;
+  int error = socket_.open(options.at);
+  if (error == 0) {
+    socket_.receive_timeout_ms(sleep_ms);
+    error = os::start_thread(
+        &thread_,
+        [](void* self) -> void* {
+          static_cast<HostResponder*>(self)->serve();
+          return nullptr;
+        },
+        this);
+  }
+  if (error != 0) {
+    socket_.close();
+    *sys_errno = -error;
+    return error == -EADDRINUSE ? Code::again : Code::io;
+  }
+  running_ = true;
+  return Code::ok;
+}
+
+void HostResponder::close() noexcept {
+  if (running_) {
+    stop_.store(true, std::memory_order_relaxed);
+    shutdown(socket_.fd(), SHUT_RD);  // wakes a receive
+    pthread_join(thread_, nullptr);
+    running_ = false;
+  }
+  socket_.close();
+}
+
+void HostResponder::add_window(unsigned index, const window_entry& window, char* memory) noexcept {
+  pthread_mutex_lock(&windows_);
+  tables_.add_window(index, window, memory);
+  pthread_mutex_unlock(&windows_);
+}
+
+void HostResponder::remove_window(unsigned index) noexcept {
+  pthread_mutex_lock(&windows_);
+  tables_.remove_window(index);
+  pthread_mutex_unlock(&windows_);
+}
+
+bool HostResponder::serve_one(bool wait) noexcept {
+  Address from;
+  const ssize_t bytes = socket_.receive(&packet_, sizeof packet_, &from, wait);
+  if (bytes == -EMSGSIZE) {
+    tables_.count_event(DROPPED_SHORT);
+    return true;
+  }
+  if (bytes < 0) return false;
+  pthread_mutex_lock(&windows_);
+  const bool answer = tables_.serve(&packet_, static_cast<std::size_t>(bytes), from.number(),
+                                    static_cast<std::uint32_t>(now_ns() >> 30));
+  pthread_mutex_unlock(&windows_);
+  if (answer) socket_.send(&packet_, packet_bytes(packet_), from);
+  return true;
+}
+
+void HostResponder::serve() noexcept {
+  os::name_thread("haul-atomic");
+  if (options_.cpu >= 0) os::pin_thread(static_cast<unsigned>(options_.cpu));
+  std::uint64_t last_ns = now_ns();
+  while (!stop_.load(std::memory_order_relaxed)) {
+    bool wait = options_.mode == HostMode::block;
+    if (options_.mode == HostMode::spin) wait = now_ns() - last_ns > options_.spin_ns;
+    const bool served = serve_one(wait);
+    if (options_.mode == HostMode::spin && served) last_ns = now_ns();
+  }
+}
+
+}  // namespace haul::atomics

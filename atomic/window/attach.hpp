@@ -1,0 +1,33 @@
+// How another process of this host gets at a window's memory: it connects to the node's abstract
+// socket, shows the key, and is given the descriptor.
+#pragma once
+
+#include <haul/atomic.h>
+
+#include <cstdint>
+
+#include "base/error.hpp"
+
+namespace haul::atomics {
+
+struct AttachRequest {
+  static constexpr std::uint64_t magic_value = 0x3168637474616c68;  // "hlattch1"
+  std::uint64_t magic = magic_value;
+  std::uint64_t key = 0;
+  std::uint32_t window = 0;
+  std::uint32_t unused = 0;
+};
+struct AttachReply {
+  std::int32_t code = 0;  // a haul::Code; 0: with a descriptor
+  std::uint32_t unused = 0;
+  std::uint64_t bytes = 0, address = 0;
+};
+
+inline constexpr std::size_t attach_name_bytes = 100;
+// The abstract socket of the node that has this host and port.
+void attach_socket_name(const haul_window_name& name, char (&text)[attach_name_bytes]) noexcept;
+
+// Asks for a window: its descriptor, and *name as the owner knows it. Blocks for up to a second.
+Expected<int> fetch_window(haul_window_name* name) noexcept;
+
+}  // namespace haul::atomics

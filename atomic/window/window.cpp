@@ -1,0 +1,52 @@
+#include "atomic/window/window.hpp"
+
+#include <cerrno>
+#include <new>
+
+#include "atomic/client/convert.hpp"
+#include "atomic/responder/tables.hpp"
+#include "base/os.hpp"
+#include "base/sealed.hpp"
+
+namespace haul::atomics {
+
+Expected<Window*> Window::map(Node* owner, int fd, const haul_window_name& name) noexcept {
+  const std::size_t bytes = pages_of(name.bytes) * 4096;
+  void* memory = os::map_shared(nullptr, bytes, fd, 0);
+  if (memory == nullptr) {
+    os::close_fd(fd);
+    return make_error(
+        Code::no_memory, ENOMEM,
+        "cannot map a window of %zu bytes; make it smaller, or raise the limit of the "
+        "address space (ulimit -v)",
+        bytes);
+  }
+  auto* window = new (std::nothrow) Window(owner, fd, name, static_cast<char*>(memory));
+  if (window == nullptr) {
+    os::unmap(memory, bytes);
+    os::close_fd(fd);
+    return make_error(Code::no_memory, ENOMEM, "no memory for a window; free some");
+  }
+  // The owner's address is what the names say (paper 002, III-B).
+  if (owner != nullptr) window->name_.address = reinterpret_cast<std::uintptr_t>(memory);
+  return window;
+}
+
+Code Window::run(haul_atomic_operation* operations, std::size_t count) noexcept {
+  wire_operation wire[WIRE_MAX_OPERATIONS];
+  for (std::size_t i = 0; i < count; ++i) wire[i] = to_wire(operations[i]);
+  execute_here(entry(), memory_, wire, count);
+  Code first = Code::ok;
+  for (std::size_t i = 0; i < count; ++i) {
+    take_answer(wire[i], Code::ok, &operations[i]);
+    if (first == Code::ok) first = static_cast<Code>(operations[i].status);
+  }
+  return first;
+}
+
+Window::~Window() {
+  os::unmap(memory_, mapped_bytes());
+  os::close_fd(fd_);
+}
+
+}  // namespace haul::atomics

@@ -1,0 +1,52 @@
+// Memory on which remote atomics may act, as it is mapped here.
+#pragma once
+
+#include <haul/atomic.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "atomic/wire/tables.h"
+#include "base/error.hpp"
+
+namespace haul::atomics {
+
+class Node;
+
+// What a haul_window is.
+class Window {
+ public:
+  // `fd` is memory of at least `mapped_bytes` bytes (taken over, closed with the window); `owner`
+  // is nullptr for a window of another process.
+  static Expected<Window*> map(Node* owner, int fd, const haul_window_name& name) noexcept;
+  // Unmaps it.
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  char* memory() const noexcept { return memory_; }
+  const haul_window_name& name() const noexcept { return name_; }
+  int fd() const noexcept { return fd_; }
+  // As the responder knows it.
+  window_entry entry() const noexcept { return {name_.key, name_.address, name_.bytes}; }
+  std::size_t mapped_bytes() const noexcept { return pages_of(name_.bytes) * 4096; }
+
+  // Executes 1 to 16 operations by the CPU, as a responder would. ok, or the first that is not.
+  Code run(haul_atomic_operation* operations, std::size_t count) noexcept;
+
+  Node* owner() const noexcept { return owner_; }
+  void orphan() noexcept { owner_ = nullptr; }
+
+  static std::size_t pages_of(std::size_t bytes) noexcept { return (bytes + 4095) / 4096; }
+
+ private:
+  Window(Node* owner, int fd, const haul_window_name& name, char* memory) noexcept
+      : owner_(owner), fd_(fd), name_(name), memory_(memory) {}
+
+  Node* owner_;
+  const int fd_;
+  haul_window_name name_;
+  char* const memory_;
+};
+
+}  // namespace haul::atomics

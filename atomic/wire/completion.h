@@ -1,0 +1,34 @@
+/* Where a client's XDP program leaves replies, and the client finds them without a system call: the
+ * completion map, mapped by both. */
+#ifndef HAUL_ATOMIC_WIRE_COMPLETION_H
+#define HAUL_ATOMIC_WIRE_COMPLETION_H
+
+#include "atomic/wire/packet.h"
+
+/* One packet's answer. state: {sequence 32 | phase 32}; 0 at first. The program claims the entry of
+ * {sequence % WIRE_RESULTS} for a newer sequence, fills it in, and publishes it by a swap: a late
+ * duplicate can never write into what is being read. */
+struct completion_entry {
+  __u64 state;
+  __u8 status;
+  __u8 count;
+  __u8 unused[6];
+  __u8 result[WIRE_MAX_OPERATIONS];
+  __u64 old[WIRE_MAX_OPERATIONS];
+};
+enum { COMPLETION_FILLING = 1, COMPLETION_DONE = 2 };
+
+SERVE_INLINE __u64 completion_state(__u32 sequence, __u32 phase) {
+  return (__u64)sequence << 32 | phase;
+}
+
+/* One session's. An element of the map, of whole pages. */
+struct completion_slot {
+  __u64 session; /* 0: nobody's */
+  __u32 asleep;  /* not 0: the client sleeps at its socket, so let the packet go there, too */
+  __u32 unused;
+  struct completion_entry entries[WIRE_RESULTS];
+};
+enum { COMPLETION_SLOT_BYTES = 12288 };
+
+#endif

@@ -1,0 +1,325 @@
+/* What a responder does with one packet: checks it, executes it exactly once, turns it into its
+ * answer. The one implementation: the BPF program and the host responders both include this file,
+ * each with its own way to find things.
+ *
+ * Whoever includes it defines `struct responder` and the functions declared below. Each may say
+ * NULL: there is no such thing. find_page() gives the 4096 bytes that hold an offset, which is
+ * within the window. Atomics are the __sync builtins, which BPF has; each is a full barrier.
+ *
+ * Exactly once (paper 002, III-B): a result entry of {session slot, sequence % WIRE_RESULTS} is
+ * claimed by compare&swap before the first operation and published after the last. Who finds its
+ * sequence there gets the stored answer; who finds it claimed is dropped, and asks again. */
+#ifndef HAUL_ATOMIC_WIRE_SERVE_H
+#define HAUL_ATOMIC_WIRE_SERVE_H
+
+#include "atomic/wire/checksum.h"
+#include "atomic/wire/tables.h"
+
+struct responder;
+SERVE_INLINE void count_event(struct responder* self, __u32 event);
+SERVE_INLINE struct window_entry* find_window(struct responder* self, __u32 window);
+SERVE_INLINE char* find_page(struct responder* self, __u32 window, __u64 offset);
+SERVE_INLINE struct session_entry* find_session(struct responder* self, __u32 slot);
+SERVE_INLINE struct result_entry* find_results(struct responder* self, __u32 slot, __u32 sequence);
+SERVE_INLINE __u32 session_slots(struct responder* self);
+
+enum { SESSION_PROBES = 8, GUARD_TRIES = 8 };
+
+enum serve_verdict { SERVE_DROP, SERVE_ANSWER };
+
+SERVE_INLINE __u64 result_state(__u32 sequence, __u32 generation, __u32 phase) {
+  return (__u64)sequence << 32 | (generation << 2) | phase;
+}
+
+SERVE_INLINE __u64 execute_64(__u64* word, __u8 code, __u64 operand, __u64 compare) {
+  switch (code) {
+    case WIRE_READ: return *(volatile __u64*)word;
+    case WIRE_ADD: return __sync_fetch_and_add(word, operand);
+    case WIRE_CAS: return __sync_val_compare_and_swap(word, compare, operand);
+    case WIRE_AND: return __sync_fetch_and_and(word, operand);
+    case WIRE_OR: return __sync_fetch_and_or(word, operand);
+    case WIRE_XOR: return __sync_fetch_and_xor(word, operand);
+    default: break;
+  }
+  operand = __sync_lock_test_and_set(word, operand); /* swap and write */
+  return code == WIRE_WRITE ? 0 : operand;
+}
+
+SERVE_INLINE __u32 execute_32(__u32* word, __u8 code, __u32 operand, __u32 compare) {
+  switch (code) {
+    case WIRE_READ: return *(volatile __u32*)word;
+    case WIRE_ADD: return __sync_fetch_and_add(word, operand);
+    case WIRE_CAS: return __sync_val_compare_and_swap(word, compare, operand);
+    case WIRE_AND: return __sync_fetch_and_and(word, operand);
+    case WIRE_OR: return __sync_fetch_and_or(word, operand);
+    case WIRE_XOR: return __sync_fetch_and_xor(word, operand);
+    default: break;
+  }
+  operand = __sync_lock_test_and_set(word, operand);
+  return code == WIRE_WRITE ? 0 : operand;
+}
+
+/* What an operation leaves where `old` was. */
+SERVE_INLINE __u32 applied(__u32 old, __u8 code, __u32 operand, __u32 compare) {
+  switch (code) {
+    case WIRE_READ: return old;
+    case WIRE_ADD: return old + operand;
+    case WIRE_CAS: return old == compare ? operand : old;
+    case WIRE_AND: return old & operand;
+    case WIRE_OR: return old | operand;
+    case WIRE_XOR: return old ^ operand;
+    default: return operand;
+  }
+}
+
+/* A guarded word is stamped by whoever touches it, readers too: what a newer holder of a lock has
+ * seen, an older one cannot change any more. Stamps are compared modulo 2^32. */
+SERVE_INLINE __u8 execute_guarded(__u64* word, struct wire_operation* op) {
+  for (__u32 tries = 0; tries < GUARD_TRIES; ++tries) {
+    const __u64 old = *(volatile __u64*)word;
+    if ((__s32)(op->stamp - (__u32)(old >> 32)) < 0) {
+      op->operand = 0;
+      return WIRE_STALE;
+    }
+    const __u64 next = (__u64)op->stamp << 32 |
+                       applied((__u32)old, op->code, (__u32)op->operand, (__u32)op->compare);
+    if (__sync_val_compare_and_swap(word, old, next) == old) {
+      op->operand = op->code == WIRE_WRITE ? 0 : (__u32)old;
+      return WIRE_DONE;
+    }
+  }
+  op->operand = 0;
+  return WIRE_BUSY;
+}
+
+/* Executes one operation, whose old value replaces its operand. */
+SERVE_INLINE __u8 execute(struct responder* self, const struct window_entry* window, __u32 index,
+                          struct wire_operation* op) {
+  const __u64 offset = op->address - window->address;
+  const __u8 guarded = op->flags & WIRE_GUARDED;
+  __u8 why = WIRE_DONE;
+  char* page;
+  if (op->code < WIRE_READ || op->code > WIRE_XOR || (op->width != 4 && op->width != 8) ||
+      (op->flags & ~(WIRE_LINK | WIRE_GUARDED)) || (guarded && op->width != 8)) {
+    why = WIRE_UNKNOWN;
+  } else if (offset & (op->width - 1)) {
+    why = WIRE_UNALIGNED;
+  } else if (offset >= window->bytes) {
+    why = WIRE_OUTSIDE;
+  }
+  page = why == WIRE_DONE ? find_page(self, index, offset) : (char*)0;
+  if (!page) {
+    op->operand = 0;
+    if (why == WIRE_DONE) why = WIRE_OUTSIDE;
+    count_event(self, REFUSED_OPERATIONS);
+    return why;
+  }
+  /* The masks repeat what was checked: they are what the BPF verifier understands. */
+  if (op->width == 4) {
+    op->operand = execute_32((__u32*)(page + (offset & 0xffc)), op->code, (__u32)op->operand,
+                             (__u32)op->compare);
+    return WIRE_DONE;
+  }
+  if (guarded) {
+    why = execute_guarded((__u64*)(page + (offset & 0xff8)), op);
+    if (why == WIRE_STALE) count_event(self, REFUSED_STALE);
+    return why;
+  }
+  op->operand = execute_64((__u64*)(page + (offset & 0xff8)), op->code, op->operand, op->compare);
+  return WIRE_DONE;
+}
+
+/* Are the operations behind this executed one to be skipped? */
+SERVE_INLINE __u8 is_broken_link(const struct wire_operation* op) {
+  return (op->flags & WIRE_LINK) && (op->result != WIRE_DONE || op->operand != op->compare);
+}
+
+SERVE_INLINE void execute_all(struct responder* self, struct wire_header* header, const void* limit,
+                              const struct window_entry* window, struct result_entry* results) {
+  struct wire_operation* ops = (struct wire_operation*)(header + 1);
+  __u8 skip = 0;
+  for (__u32 i = 0; i < WIRE_MAX_OPERATIONS; ++i) {
+    struct wire_operation* op = ops + i;
+    if (i >= header->count || (const void*)(op + 1) > limit) break;
+    if (skip) {
+      op->operand = 0;
+      op->result = WIRE_SKIPPED;
+    } else {
+      op->result = execute(self, window, header->window, op);
+      if (op->result == WIRE_DONE) count_event(self, SERVED_OPERATIONS);
+      skip = is_broken_link(op);
+    }
+    results->old[i] = op->operand;
+    results->result[i] = op->result;
+  }
+}
+
+SERVE_INLINE void replay(struct wire_header* header, const void* limit,
+                         const struct result_entry* results) {
+  struct wire_operation* ops = (struct wire_operation*)(header + 1);
+  for (__u32 i = 0; i < WIRE_MAX_OPERATIONS; ++i) {
+    struct wire_operation* op = ops + i;
+    if (i >= header->count || (const void*)(op + 1) > limit) break;
+    op->operand = results->old[i];
+    op->result = results->result[i];
+  }
+}
+
+/* Its slot: the one it has, or the first that is free or long unused of those its number leads to.
+ */
+SERVE_INLINE __u8 begin_session(struct responder* self, struct wire_header* header, __u64 source,
+                                __u32 now_s) {
+  const __u32 slots = session_slots(self);
+  const __u64 id = header->session;
+  __u32 chosen = slots;
+  __u64 chosen_id = 0;
+  struct session_entry* entry;
+  if (id == 0 || slots == 0) return WIRE_MALFORMED;
+  for (__u32 i = 0; i < SESSION_PROBES; ++i) {
+    const __u32 slot = (__u32)((id >> 32) + i) % slots;
+    entry = find_session(self, slot);
+    if (!entry) break;
+    const __u64 there = *(volatile __u64*)&entry->id;
+    if (there == id) {
+      if (entry->source != source) return WIRE_TAKEN;
+      entry->last_used_s = now_s;
+      header->slot = slot;
+      return WIRE_OK;
+    }
+    if (chosen == slots && (there == 0 || now_s - entry->last_used_s > SESSION_IDLE_S)) {
+      chosen = slot;
+      chosen_id = there;
+    }
+  }
+  if (chosen == slots) return WIRE_FULL;
+  entry = find_session(self, chosen);
+  if (!entry) return WIRE_FULL;
+  /* Busy until the source is known: nobody's packets match a number of 0. */
+  if (__sync_val_compare_and_swap(&entry->id, chosen_id, (__u64)0) != chosen_id) return WIRE_FULL;
+  entry->source = source;
+  entry->last_used_s = now_s;
+  __sync_fetch_and_add(&entry->generation, 1);
+  __sync_lock_test_and_set(&entry->id, id);
+  header->slot = chosen;
+  return WIRE_OK;
+}
+
+/* The operations of a request, once. SERVE_DROP: nothing is to be said. */
+SERVE_INLINE enum serve_verdict serve_request(struct responder* self, struct wire_header* header,
+                                              const void* limit, const struct window_entry* window,
+                                              __u64 source, __u32 now_s) {
+  const __u32 sequence = header->sequence;
+  struct session_entry* session = find_session(self, header->slot);
+  struct result_entry* results = find_results(self, header->slot, sequence);
+  __u32 generation;
+  __u64 state, mine;
+  if (!session || !results) {
+    header->status = WIRE_NO_SESSION;
+    count_event(self, REFUSED_SESSION);
+    return SERVE_ANSWER;
+  }
+  /* Before the number: a slot that is given away changes its number first. */
+  generation = *(volatile __u32*)&session->generation & 0x3fffffff;
+  if (header->session == 0 || *(volatile __u64*)&session->id != header->session ||
+      session->source != source) {
+    header->status = WIRE_NO_SESSION;
+    count_event(self, REFUSED_SESSION);
+    return SERVE_ANSWER;
+  }
+  session->last_used_s = now_s;
+
+  state = *(volatile __u64*)&results->state;
+  mine = result_state(sequence, generation, PHASE_RUNNING);
+  if ((state & 3) == PHASE_RUNNING) {
+    count_event(self, DROPPED_IN_FLIGHT);
+    return SERVE_DROP;
+  }
+  if ((state & 3) == PHASE_DONE && ((__u32)state >> 2) == generation) {
+    const __s32 newer = (__s32)(sequence - (__u32)(state >> 32));
+    if (newer < 0) {
+      count_event(self, DROPPED_OLD);
+      return SERVE_DROP;
+    }
+    if (newer == 0) {
+      replay(header, limit, results);
+      /* While it was read a later sequence may have claimed the entry; then this one was answered.
+         The compare&swap changes nothing: it is a load behind a full barrier, which BPF lacks. */
+      if (__sync_val_compare_and_swap(&results->state, state, state) != state) {
+        count_event(self, DROPPED_OLD);
+        return SERVE_DROP;
+      }
+      count_event(self, REPLAYED);
+      return SERVE_ANSWER;
+    }
+  }
+  if (__sync_val_compare_and_swap(&results->state, state, mine) != state) {
+    count_event(self, DROPPED_IN_FLIGHT);
+    return SERVE_DROP;
+  }
+  execute_all(self, header, limit, window, results);
+  /* A swap: the results are visible before it. */
+  __sync_lock_test_and_set(&results->state, result_state(sequence, generation, PHASE_DONE));
+  count_event(self, SERVED_PACKETS);
+  return SERVE_ANSWER;
+}
+
+/* Decides on a packet of `bytes` bytes from `source`. SERVE_ANSWER: it has become its answer, but
+ * for the checksum. `limit` is the end of the memory that may be touched, at least that of the
+ * packet (the BPF verifier knows only the former). */
+SERVE_INLINE enum serve_verdict serve(struct responder* self, struct wire_header* header,
+                                      __u32 bytes, const void* limit, __u64 source, __u32 now_s) {
+  const struct window_entry* window;
+  if ((const void*)(header + 1) > limit) {
+    count_event(self, DROPPED_SHORT);
+    return SERVE_DROP;
+  }
+  if (header->magic != WIRE_MAGIC) {
+    count_event(self, DROPPED_MAGIC);
+    return SERVE_DROP;
+  }
+  if (header->count > WIRE_MAX_OPERATIONS ||
+      bytes != sizeof *header + header->count * sizeof(struct wire_operation)) {
+    count_event(self, DROPPED_SHORT);
+    return SERVE_DROP;
+  }
+  if (header->checksum != wire_checksum(header, limit, header->count)) {
+    count_event(self, DROPPED_CHECKSUM);
+    return SERVE_DROP;
+  }
+  /* An answer is never answered: two responders could do that for ever. */
+  if (header->kind & WIRE_REPLY || header->status != WIRE_OK) {
+    count_event(self, REFUSED_MALFORMED);
+    return SERVE_DROP;
+  }
+  if (header->version != WIRE_VERSION) {
+    header->version = WIRE_VERSION;
+    header->status = WIRE_OTHER_VERSION;
+    count_event(self, REFUSED_VERSION);
+    header->kind |= WIRE_REPLY;
+    return SERVE_ANSWER;
+  }
+  window = find_window(self, header->window);
+  if (!window || window->key == 0 || window->key != header->key) {
+    header->status = WIRE_NO_WINDOW;
+    count_event(self, REFUSED_WINDOW);
+  } else if (header->kind == WIRE_REQUEST && header->count > 0) {
+    if (serve_request(self, header, limit, window, source, now_s) == SERVE_DROP) return SERVE_DROP;
+  } else if (header->kind == WIRE_HELLO && header->count == 0) {
+    header->status = begin_session(self, header, source, now_s);
+    count_event(self, header->status == WIRE_OK     ? SERVED_HELLOS
+                      : header->status == WIRE_FULL ? REFUSED_FULL
+                                                    : REFUSED_TAKEN);
+  } else if (header->kind == WIRE_BYE && header->count == 0) {
+    struct session_entry* session = find_session(self, header->slot);
+    if (session && session->source == source && header->session != 0) {
+      __sync_val_compare_and_swap(&session->id, header->session, (__u64)0);
+    }
+  } else {
+    header->status = WIRE_MALFORMED;
+    count_event(self, REFUSED_MALFORMED);
+  }
+  header->kind |= WIRE_REPLY;
+  return SERVE_ANSWER;
+}
+
+#endif

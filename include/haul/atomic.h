@@ -1,0 +1,288 @@
+/* atomic.h: atomic operations on another host's memory, in C11 (libhaul-atomic.so.0). Fetch&add,
+ * fetch&write, compare&swap and their like act on a window of memory that its owner has made; they
+ * are served by a responder, which with "xdp" is the receive path of the owner's network interface:
+ * no process of that host takes part (paper 002).
+ *
+ *   haul_atomic* node;                              // the owner, root, interface eth0
+ *   haul_window* window;
+ *   haul_window_name name;
+ *   haul_atomic_open("xdp:eth0", NULL, &node);
+ *   haul_window_create(node, 4096, &window);
+ *   haul_window_export(window, &name);              // tell others: haul_window_format() as text
+ *
+ *   haul_remote* counter;                           // anybody else
+ *   haul_atomic_open("none", NULL, &node);
+ *   haul_atomic_connect(node, &name, &counter);
+ *   haul_fetch_add(counter, name.address, 1, &old); // a round trip
+ *
+ * Conventions, for every function below unless its comment says otherwise:
+ *  - Return: 0 (or a count) on success, a negative HAUL_E* of haul.h on failure. errno is neither
+ *    read nor set. haul_atomic_last_error() then gives the calling thread one sentence with cause
+ *    and remedy.
+ *  - Units: lengths in bytes, times in nanoseconds. Words are in the byte order of little-endian
+ *    hosts, which all hosts of haul are.
+ *  - Threads: any thread may call at any time; calls on the connections of one node take turns.
+ *    Closing or destroying something that another thread is using is an error of the program.
+ *  - Signals: no function may be called from a signal handler. haul's threads block all
+ *    asynchronous signals.
+ *  - Fork: a child has none of its parent's nodes: calls on them return HAUL_ESTALE. The memory of
+ *    windows stays mapped in it.
+ *  - Exactly once: an operation whose call succeeded was executed once, whatever the network lost,
+ *    repeated or reordered. One that failed with HAUL_ETIMEDOUT or HAUL_EPEER was executed once or
+ *    not at all; every other failure means not at all.
+ */
+#ifndef HAUL_ATOMIC_H
+#define HAUL_ATOMIC_H
+
+#include <haul/haul.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A place in the network: it may serve windows, and reach those of others. */
+typedef struct haul_atomic haul_atomic;
+/* Memory on which remote atomics may act, mapped here. */
+typedef struct haul_window haul_window;
+/* Another node's window, as reached from here. */
+typedef struct haul_remote haul_remote;
+
+/* The sentence (cause and remedy) of the calling thread's latest failing call of this header, ""
+ * before the first. Never NULL; valid until the thread's next failing call. */
+HAUL_API const char* haul_atomic_last_error(void);
+
+/* ---- nodes -------------------------------------------------------------------------------- */
+
+/* How replies are heard. */
+typedef enum haul_atomic_hearing {
+  HAUL_HEAR_AUTO = 0,       /* by completion map where there is an XDP program, else by socket */
+  HAUL_HEAR_COMPLETION = 1, /* an XDP program writes replies into memory that the caller polls */
+  HAUL_HEAR_SOCKET = 2      /* a UDP socket */
+} haul_atomic_hearing;
+
+/* Zero it, set `size`, fill what is needed: 0 means the default. */
+typedef struct haul_atomic_options {
+  uint32_t size;        /* sizeof(haul_atomic_options) */
+  uint16_t port;        /* UDP port of the responder; 0: the kernel chooses */
+  uint8_t hearing;      /* haul_atomic_hearing */
+  uint8_t reserved;     /* 0 */
+  uint32_t sessions;    /* clients served at once, 1 to 65536; default 256 */
+  uint32_t connections; /* haul_remotes at once with a completion map, 1 to 4096; default 64 */
+  int32_t cpu_plus_1;   /* 1 + the CPU of the responder's thread; 0: any */
+  uint32_t spin_us; /* how long waiters, and the responder `spin`, spin before they sleep; 0: 50 */
+  uint64_t timeout_ns; /* operations without an answer for so long fail; 0: 5 s */
+  const char* host;    /* what names of windows say; NULL: the interface's first address */
+} haul_atomic_options;
+
+/* Opens a node. `responder` says who executes what others ask of its windows:
+ *   "xdp:IFACE"         the receive path of that interface, native or generic, whichever it can
+ *   "xdp-native:IFACE"  in its driver only        "xdp-skb:IFACE"  generic only
+ *   "poll[:ADDRESS]"    a thread that polls a socket at this address (default: all)
+ *   "spin[:ADDRESS]"    a thread that polls for a while, then sleeps in the kernel
+ *   "block[:ADDRESS]"   a thread that sleeps in the kernel
+ *   "none"              nobody: this node has no windows
+ *   "none:IFACE"        likewise, but with an XDP program on that interface that hears replies
+ *                       (also "none-native:IFACE", "none-skb:IFACE")
+ * "xdp" needs CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW (root has them) and libhaul-atomic-xdp.so;
+ * where it cannot be had, `block` serves instead, at the interface's address: a warning on standard
+ * error says so, and haul_atomic_describe() ("xdp-native" and "xdp-skb" fail instead). A veth
+ * interface sends natively only to a peer with a native XDP program of its own, so "xdp" is generic
+ * there.
+ * HAUL_EINVAL (an unknown word, a bad option), HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP (no such
+ * interface, or it has an XDP program already), HAUL_EIO. May take a second (BPF is verified). */
+HAUL_API int haul_atomic_open(const char* responder, const haul_atomic_options* options,
+                              haul_atomic** node);
+
+/* Closes it: its windows are no longer served (their memory stays until haul_window_destroy()), its
+ * connections end, their unfinished operations fail. node NULL: nothing. What a killed process has
+ * open goes with it: no XDP program, socket or file stays. */
+HAUL_API int haul_atomic_close(haul_atomic* node);
+
+/* Who serves, how, and why not as asked: one line, such as "xdp, native, on eth0, 10.0.0.2 port
+ * 9475". Truncated at `bytes`. */
+HAUL_API int haul_atomic_describe(haul_atomic* node, char* text, size_t bytes);
+
+/* The node's counters, as many as fit; returns how many there are. haul_atomic_counter_name(i) says
+ * what counter i counts ("served operations", "dropped: checksum"); NULL from their number on. */
+HAUL_API int haul_atomic_counters(haul_atomic* node, uint64_t* values, size_t count);
+HAUL_API const char* haul_atomic_counter_name(size_t index);
+
+/* ---- windows ------------------------------------------------------------------------------ */
+
+/* What others need to reach a window: the triple of paper 002, III-B (host, port, address), and a
+ * key that a stranger cannot guess. Fixed size, no pointers: may be sent as it is. */
+typedef struct haul_window_name {
+  char host[64];    /* numeric address, or a libfabric one; NUL-terminated */
+  uint16_t port;    /* UDP */
+  uint16_t kind;    /* 0: UDP */
+  uint32_t window;  /* number at its node */
+  uint64_t address; /* of its first byte, in the owner's address space */
+  uint64_t bytes;
+  uint64_t key; /* random; whoever knows it may operate on the window */
+} haul_window_name;
+
+/* Makes a zeroed window of `bytes` bytes (1 to 1 TiB, rounded up to whole pages in memory), page
+ * aligned. At most 256 a node. HAUL_EINVAL, HAUL_ENOTSUP (a node without a responder), HAUL_ENOMEM.
+ */
+HAUL_API int haul_window_create(haul_atomic* node, size_t bytes, haul_window** window);
+
+/* Maps the window of another process of this host and network namespace, which has told its name.
+ * The owner's node must be open. HAUL_EPEER: nobody there; HAUL_EPERM: a wrong key, or another
+ * user's; HAUL_ENOMEM. Blocks for up to a second. */
+HAUL_API int haul_window_attach(const haul_window_name* name, haul_window** window);
+
+/* The first byte of its memory here. The owner and whoever has attached may use it with ordinary
+ * loads, stores and CPU atomics (of 4 and 8 bytes, aligned): they and the remote operations are
+ * atomic with each other. Guarded words: see haul_window_run(). */
+HAUL_API void* haul_window_memory(const haul_window* window);
+HAUL_API size_t haul_window_bytes(const haul_window* window);
+
+/* Its name, to be told to others. */
+HAUL_API int haul_window_export(const haul_window* window, haul_window_name* name);
+
+/* Unmaps it; the owner's call also ends its service: later operations on it fail with HAUL_ESTALE.
+ * window NULL: nothing. */
+HAUL_API int haul_window_destroy(haul_window* window);
+
+/* A name as one word of text, "haul:10.0.0.2:9475/0/7f2a4c000000+1000#6d3f0a92c1b4e857" (host and
+ * port, number, address+bytes and key in hexadecimal; an IPv6 host in brackets), and back.
+ * HAUL_EINVAL: no name, or no room (160 bytes do). */
+HAUL_API int haul_window_format(const haul_window_name* name, char* text, size_t bytes);
+HAUL_API int haul_window_parse(const char* text, haul_window_name* name);
+
+/* ---- operations --------------------------------------------------------------------------- */
+
+typedef enum haul_atomic_code {
+  HAUL_ATOMIC_READ = 1,
+  HAUL_ATOMIC_WRITE = 2,
+  HAUL_ATOMIC_ADD = 3,  /* fetch&add */
+  HAUL_ATOMIC_SWAP = 4, /* fetch&write */
+  HAUL_ATOMIC_CAS = 5,  /* compare&swap: `operand` replaces the word if it equals `compare` */
+  HAUL_ATOMIC_AND = 6,
+  HAUL_ATOMIC_OR = 7,
+  HAUL_ATOMIC_XOR = 8
+} haul_atomic_code;
+
+enum {
+  /* The next operation of the batch is executed only if this one's old value equals its `compare`
+   * (of a compare&swap: if it swapped); else it and all behind it report HAUL_EAGAIN, unexecuted.
+   */
+  HAUL_ATOMIC_LINK = 1u << 0,
+  /* The word is a guarded one: its low half is a value of 32 bits, its high half the stamp of who
+   * touched it last. `token` is a fencing token: one that is older than the word's stamp is refused
+   * with HAUL_ESTALE, a newer one's stamp replaces it (also if it only reads). Width 8. Stamps are
+   * the token's low 32 bits, compared modulo 2^32. */
+  HAUL_ATOMIC_GUARDED = 1u << 1
+};
+
+/* One operation, and what became of it. */
+typedef struct haul_atomic_operation {
+  uint8_t code;  /* haul_atomic_code */
+  uint8_t width; /* 4 or 8 bytes */
+  uint8_t flags; /* HAUL_ATOMIC_LINK, ... */
+  uint8_t reserved;
+  int32_t status;   /* out: 0, HAUL_EINVAL (unaligned, unknown), HAUL_EFAULT (outside the window),
+                       HAUL_ESTALE (guarded), HAUL_EAGAIN (linked), or how the whole batch failed */
+  uint64_t address; /* in the owner's address space: name.address + an offset */
+  uint64_t operand;
+  uint64_t compare;
+  uint64_t token;
+  uint64_t old; /* out: the word before the operation; of a write 0 */
+} haul_atomic_operation;
+
+enum { HAUL_ATOMIC_MAX_BATCH = 16, HAUL_ATOMIC_MAX_OUTSTANDING = 63 };
+
+/* Connects to a window. HAUL_ETIMEDOUT: no answer; HAUL_EPERM: no such window, or a wrong key;
+ * HAUL_EAGAIN: its node has no room for another client; HAUL_ENOTSUP: it speaks another version;
+ * HAUL_ENOMEM: `connections` are open. Blocks for up to the node's timeout_ns. */
+HAUL_API int haul_atomic_connect(haul_atomic* node, const haul_window_name* name,
+                                 haul_remote** remote);
+
+/* Ends it; unfinished operations fail unseen. remote NULL: nothing. */
+HAUL_API int haul_atomic_disconnect(haul_remote* remote);
+
+/* Sends 1 to 16 operations as one packet and returns: they are executed in this order, though other
+ * clients' may come in between. `tag` is handed back with the answer, *ticket (may be NULL) names
+ * it. HAUL_EAGAIN: 63 are unanswered or not yet collected, so collect one. HAUL_EPEER: the owner
+ * was restarted, or has not heard of this client for a minute: connect again. Packets of one
+ * connection may be executed in any order: who needs an order waits, or batches. A system call;
+ * never waits. (Paper 002, III-B: gm_atomic_send_with_callback.) */
+HAUL_API int haul_atomic_submit(haul_remote* remote, const haul_atomic_operation* operations,
+                                size_t count, uint64_t tag, uint64_t* ticket);
+
+/* 1: answered; `operations` (the array submitted, or another of `count`; may be NULL) has the old
+ * values and statuses, and the ticket is spent. 0: not yet. Negative: how it failed; spent, too.
+ * HAUL_EINVAL: no such ticket. Looks at the network, never waits; a client that never looks does
+ * not repeat what was lost. */
+HAUL_API int haul_atomic_test(haul_remote* remote, uint64_t ticket,
+                              haul_atomic_operation* operations, size_t count);
+
+/* As haul_atomic_test, but waits: 0, or how it failed. Spins for spin_us, then sleeps. */
+HAUL_API int haul_atomic_wait(haul_remote* remote, uint64_t ticket,
+                              haul_atomic_operation* operations, size_t count);
+
+/* An answer, collected in whatever order they came. */
+typedef struct haul_atomic_completion {
+  uint64_t tag;
+  uint64_t ticket;
+  int32_t status; /* 0, or how the packet failed; each operation's own is in `statuses` */
+  uint32_t count; /* operations */
+  uint64_t old[HAUL_ATOMIC_MAX_BATCH];
+  int32_t statuses[HAUL_ATOMIC_MAX_BATCH];
+} haul_atomic_completion;
+
+/* Collects up to `capacity` answers of a connection; how many. Never waits. */
+HAUL_API int haul_atomic_reap(haul_remote* remote, haul_atomic_completion* completions,
+                              size_t capacity);
+
+/* Submits and waits: 0 if every operation was done, else the first status that is not 0. */
+HAUL_API int haul_atomic_run(haul_remote* remote, haul_atomic_operation* operations, size_t count);
+
+/* The same operations on a window that is mapped here (addresses are the owner's, as in its name),
+ * by the CPU. Guarded words must be written so, or a stale holder could not be refused: a plain
+ * store is never refused. Never waits. */
+HAUL_API int haul_window_run(haul_window* window, haul_atomic_operation* operations, size_t count);
+
+/* ---- single operations on words of 64 bits, blocking (paper 002, table I) ------------------ */
+
+static inline int haul_atomic_one(haul_remote* remote, uint8_t code, uint64_t address,
+                                  uint64_t operand, uint64_t compare, uint64_t* old) {
+  haul_atomic_operation operation;
+  int result;
+  memset(&operation, 0, sizeof operation);
+  operation.code = code;
+  operation.width = 8;
+  operation.address = address;
+  operation.operand = operand;
+  operation.compare = compare;
+  result = haul_atomic_run(remote, &operation, 1);
+  if (old && result == 0) *old = operation.old;
+  return result;
+}
+/* Adds; *old (may be NULL, here and below) is the word before. */
+static inline int haul_fetch_add(haul_remote* remote, uint64_t address, uint64_t data,
+                                 uint64_t* old) {
+  return haul_atomic_one(remote, HAUL_ATOMIC_ADD, address, data, 0, old);
+}
+/* Writes and fetches (swap). */
+static inline int haul_fetch_write(haul_remote* remote, uint64_t address, uint64_t data,
+                                   uint64_t* old) {
+  return haul_atomic_one(remote, HAUL_ATOMIC_SWAP, address, data, 0, old);
+}
+/* Writes `data` if the word equals `compare`: it did if *old equals it. */
+static inline int haul_compare_swap(haul_remote* remote, uint64_t address, uint64_t data,
+                                    uint64_t compare, uint64_t* old) {
+  return haul_atomic_one(remote, HAUL_ATOMIC_CAS, address, data, compare, old);
+}
+static inline int haul_remote_read(haul_remote* remote, uint64_t address, uint64_t* value) {
+  return haul_atomic_one(remote, HAUL_ATOMIC_READ, address, 0, 0, value);
+}
+static inline int haul_remote_write(haul_remote* remote, uint64_t address, uint64_t data) {
+  return haul_atomic_one(remote, HAUL_ATOMIC_WRITE, address, data, 0, NULL);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
