@@ -4,7 +4,8 @@
 int use_atomic_header(void);
 int use_atomic_header(void) {
   int (*open)(const char*, const haul_atomic_options*, haul_atomic**) = haul_atomic_open;
-  return open != NULL && haul_fetch_add != NULL;
+  int (*add)(haul_remote*, uint64_t, uint64_t, uint64_t*) = haul_fetch_add;
+  return open != NULL ? add(NULL, 0, 0, NULL) : 0;
 }
 
 #include <haul/atomic.h>
