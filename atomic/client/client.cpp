@@ -87,7 +87,7 @@ Error Client::refusal(Code code, const haul_window_name& name) const noexcept {
   }
 }
 
-Expected<Connection*> Client::connect(const haul_window_name& name) noexcept {
+Expected<Connection*> Client::begin_connect(const haul_window_name& name) noexcept {
   Address peer;
   if (!parse_host(name.host, name.port, &peer)) {
     return make_error(Code::invalid, 0, "'%s' is not a numeric address; take the name as exported",
@@ -136,16 +136,24 @@ Expected<Connection*> Client::connect(const haul_window_name& name) noexcept {
     used_ = std::max(used_, place + 1);
     connection->session_.greet(now_ns());
   }
+  return connection;
+}
+
+Session::State Client::look(Connection& connection) noexcept {
+  const Hold hold(lock_);
+  if (connection.session_.state() == Session::State::greeting) pump(now_ns());
+  if (connection.session_.state() == Session::State::open) remember_way(connection);
+  return connection.session_.state();
+}
+
+Expected<Connection*> Client::connect(const haul_window_name& name) noexcept {
+  Expected<Connection*> begun = begin_connect(name);
+  if (!begun) return begun;
+  Connection* connection = *begun;
   for (;;) {
-    {
-      const Hold hold(lock_);
-      pump(now_ns());
-      if (connection->session_.state() == Session::State::open) {
-        remember_way(*connection);
-        return connection;
-      }
-      if (connection->session_.state() == Session::State::lost) break;
-    }
+    const Session::State state = look(*connection);
+    if (state == Session::State::open) return connection;
+    if (state == Session::State::lost) break;
     sleep(*connection);
   }
   const Code reason = connection->session_.reason();
@@ -154,7 +162,9 @@ Expected<Connection*> Client::connect(const haul_window_name& name) noexcept {
 }
 
 void Client::remember_way(Connection& connection) noexcept {
-  if (raw_.is_open()) raw_.find_way(socket_.local(), connection.peer_, &connection.front_);
+  if (raw_.is_open() && !connection.front_.known) {
+    raw_.find_way(socket_.local(), connection.peer_, &connection.front_);
+  }
 }
 
 void Client::disconnect(Connection* connection) noexcept {
@@ -223,6 +233,7 @@ std::uint64_t Client::next_ns() const noexcept {
 void Client::sleep(Connection& connection) noexcept {
   const KeepErrno keep;
   std::uint64_t next = 0;
+  bool something = false;
   if (connection.slot_ != nullptr) {
     // Sequentially consistent: the program swaps the entry before it reads this word.
     __atomic_fetch_add(&connection.slot_->asleep, 1, __ATOMIC_SEQ_CST);
@@ -232,10 +243,11 @@ void Client::sleep(Connection& connection) noexcept {
     // Looked at once more behind that store, so no answer is slept through.
     pump(now_ns());
     next = next_ns();
+    something = connection.session_.state() == Session::State::greeting ||
+                connection.session_.anything_unanswered();
   }
-  const std::uint64_t now = now_ns();
-  if (connection.session_.state() == Session::State::greeting ||
-      connection.session_.anything_unanswered()) {
+  if (something) {
+    const std::uint64_t now = now_ns();
     pollfd events{socket_.fd(), POLLIN, 0};
     // Other threads may hear what is ours: never for long.
     constexpr std::uint64_t longest_ns = 10'000'000;

@@ -62,12 +62,16 @@ class Client {
   // From now on answers come by the completion map, and packets leave as frames by this interface,
   // if that can be had.
   void hear_by(Xdp* xdp, const char* interface) noexcept;
+  std::uint64_t spin_ns() const noexcept { return options_.spin_ns; }
   bool hears_by_completion() const noexcept { return xdp_ != nullptr; }
   void close() noexcept;
   // False in a child of fork.
   bool is_here() const noexcept { return presence_.is_here(); }
 
   Expected<Connection*> connect(const haul_window_name& name) noexcept;
+  // The same without waiting: look() tells when it is open, or lost.
+  Expected<Connection*> begin_connect(const haul_window_name& name) noexcept;
+  Session::State look(Connection& connection) noexcept;
   void disconnect(Connection* connection) noexcept;
 
   Code submit(Connection& connection, const haul_atomic_operation* operations, std::size_t count,

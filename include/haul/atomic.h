@@ -281,6 +281,88 @@ static inline int haul_remote_write(haul_remote* remote, uint64_t address, uint6
   return haul_atomic_one(remote, HAUL_ATOMIC_WRITE, address, data, 0, NULL);
 }
 
+/* ---- locks -------------------------------------------------------------------------------- */
+
+/* A queue lock between members on any hosts (paper 002, IV): first come, first served; one round
+ * trip to its home to acquire and one to release while nobody contends; waiters poll their own
+ * memory. Members may die, or be paused, at any moment: after a lease without a sign of the holder
+ * another takes over, and the fencing token tells the holders apart. docs/design/atomic-locks.md */
+typedef struct haul_lock haul_lock;
+
+enum {
+  HAUL_LOCK_HOME_BYTES = 16,   /* zeroed memory of a window: the lock */
+  HAUL_LOCK_MEMBER_BYTES = 24, /* likewise, one a member, in a window of that member's */
+  HAUL_LOCK_MAX_MEMBERS = 4096
+};
+
+/* Where words of a lock lie. */
+typedef struct haul_lock_place {
+  haul_window_name window;
+  uint64_t offset; /* from the window's first byte; a multiple of 8 */
+} haul_lock_place;
+
+/* Zero it, set `size`. All members give the same home, members and lease. Copied. */
+typedef struct haul_lock_options {
+  uint32_t size;                  /* sizeof(haul_lock_options) */
+  uint32_t rank;                  /* who this is: 0 to count - 1 */
+  uint32_t count;                 /* members, up to HAUL_LOCK_MAX_MEMBERS */
+  uint32_t reserved;              /* 0 */
+  const haul_lock_place* home;    /* HAUL_LOCK_HOME_BYTES there; may be anybody's */
+  const haul_lock_place* members; /* `count` of them, by rank (paper 002: the array of triples) */
+  uint64_t lease_ns;              /* how long the lock outlives a silent holder; 0: 1 s; from 10 ms
+                                     to 1 hour */
+} haul_lock_options;
+
+/* Joins a lock as its member `rank`, whose words lie in `own`, a window of this process (created or
+ * attached). Nobody need be there yet: members connect when they meet. A lock handle belongs to one
+ * thread at a time; node and window must outlive it. HAUL_EINVAL, HAUL_ENOMEM. */
+HAUL_API int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lock_options* options,
+                            haul_lock** lock);
+/* Leaves it, releasing it if it is held. lock NULL: nothing. */
+HAUL_API int haul_lock_close(haul_lock* lock);
+
+/* Acquires the lock: 0, and *token (may be NULL) is its fencing token, greater than that of every
+ * earlier holder: hand it to guarded operations (HAUL_ATOMIC_GUARDED). HAUL_ETIMEDOUT: not within
+ * timeout_ns (UINT64_MAX: no limit; it may take a lease longer if the queue is broken at that
+ * moment); whoever asks again soon keeps its place. HAUL_EINVAL: held already. HAUL_EPEER,
+ * HAUL_EPERM, HAUL_ESTALE: the home cannot be had. Blocks: spins for the node's spin_us, then naps
+ * for up to half a millisecond at a time. */
+HAUL_API int haul_lock_acquire(haul_lock* lock, uint64_t timeout_ns, uint64_t* token);
+/* Acquires it if it is free: HAUL_EAGAIN if not. A round trip. */
+HAUL_API int haul_lock_try(haul_lock* lock, uint64_t* token);
+/* Releases it: to the member that has waited longest, if any. HAUL_ESTALE: the lease was over and
+ * another has it by now; what was guarded is safe, what was not may have been done by both.
+ * HAUL_EINVAL: not held. Complete all guarded operations before. */
+HAUL_API int haul_lock_release(haul_lock* lock);
+/* Begins a new lease; the token stays. HAUL_ESTALE as above. */
+HAUL_API int haul_lock_renew(haul_lock* lock);
+/* For how long nobody else can have it, whatever happens: nanoseconds from now; 0 if the lease is
+ * over or it is not held. Holds where clocks of different hosts run alike within 1.5 %. */
+HAUL_API uint64_t haul_lock_remaining(const haul_lock* lock);
+
+/* The same for event loops: haul_lock_start() begins one of these and returns, haul_lock_test()
+ * carries it on: 0 while it lasts, 1 when it is done (*token as above), or how it failed. Call it
+ * often: a lock that is handed to who does not look waits for its lease to end. */
+typedef enum haul_lock_action {
+  HAUL_LOCK_ACQUIRE = 1,
+  HAUL_LOCK_TRY = 2,
+  HAUL_LOCK_RELEASE = 3,
+  HAUL_LOCK_RENEW = 4
+} haul_lock_action;
+HAUL_API int haul_lock_start(haul_lock* lock, haul_lock_action action, uint64_t timeout_ns);
+HAUL_API int haul_lock_test(haul_lock* lock, uint64_t* token);
+
+/* What this member has seen of the lock. */
+typedef struct haul_lock_counts {
+  uint64_t acquired;   /* in all */
+  uint64_t handed;     /* of these: granted by the holder before */
+  uint64_t taken_over; /* of these: from a holder whose lease was over */
+  uint64_t requeued;   /* it had to queue again, as the queue was broken */
+  uint64_t forced;     /* releases past a successor that was gone */
+  uint64_t skipped;    /* waiters that had given up, passed over */
+} haul_lock_counts;
+HAUL_API int haul_lock_stats(const haul_lock* lock, haul_lock_counts* counts);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,225 @@
+// Locks.
+#include <algorithm>
+#include <new>
+
+#include "atomic/api/handles.hpp"
+#include "atomic/lock/member.hpp"
+#include "atomic/lock/places.hpp"
+#include "base/clock.hpp"
+#include "base/os.hpp"
+#include "base/sealed.hpp"
+
+using namespace haul::atomics;
+using haul::Code;
+using haul::make_error;
+using haul::now_ns;
+using lock::Member;
+using lock::MemberFacts;
+using lock::Places;
+
+// A handle's thread of use is the caller's; nothing here is shared.
+struct haul_lock {
+  Places places;
+  Client* client;
+  std::uint64_t spin_ns;
+  alignas(Member) unsigned char room[sizeof(Member)];
+  Member* member;
+};
+
+namespace {
+
+constexpr std::uint64_t default_lease_ns = 1'000'000'000;
+constexpr std::uint64_t least_lease_ns = 10'000'000, most_lease_ns = 3'600'000'000'000;
+constexpr std::uint64_t never = ~std::uint64_t{0};
+
+const char* complete(const haul_window* own, haul_lock_options* options) noexcept {
+  if (options->lease_ns == 0) options->lease_ns = default_lease_ns;
+  if (options->home == nullptr || options->members == nullptr) return "home or members is NULL";
+  if (options->count == 0 || options->count > HAUL_LOCK_MAX_MEMBERS) {
+    return "count is not 1 to 4096";
+  }
+  if (options->rank >= options->count) return "rank is not below count";
+  if (options->lease_ns < least_lease_ns || options->lease_ns > most_lease_ns) {
+    return "lease_ns is not 10 ms to 1 hour";
+  }
+  const auto fits = [](const haul_lock_place& place, std::uint64_t bytes) {
+    return place.window.kind == 0 && place.offset % 8 == 0 && place.window.bytes >= bytes &&
+           place.offset <= place.window.bytes - bytes;
+  };
+  if (!fits(*options->home, HAUL_LOCK_HOME_BYTES)) {
+    return "home is not aligned to 8, or not within its window";
+  }
+  for (std::uint32_t i = 0; i < options->count; ++i) {
+    if (!fits(options->members[i], HAUL_LOCK_MEMBER_BYTES)) {
+      return "a member's place is not aligned to 8, or not within its window";
+    }
+  }
+  const haul_window_name& mine = options->members[options->rank].window;
+  if (mine.key != from_c(own)->name().key) {
+    return "members[rank] is not in `own`; give the window that this member's words lie in";
+  }
+  return "";
+}
+
+int explain(Code code) noexcept {
+  switch (code) {
+    case Code::ok: return 0;
+    case Code::again:
+      return fail(make_error(code, 0, "the lock is held; try later, or acquire it"));
+    case Code::timed_out:
+      return fail(make_error(code, 0,
+                             "the lock was not to be had in time; its holder has not "
+                             "released it, or its home does not answer"));
+    case Code::stale:
+      return fail(make_error(code, 0,
+                             "the lease was over and another member has taken the lock; "
+                             "renew it in time, or ask for a longer lease"));
+    case Code::invalid:
+      return refuse("this does not fit the lock's state: it is held, not held, or busy");
+    default:
+      return fail(make_error(code, 0, "the lock's home cannot be had (%s); is its owner running?",
+                             haul::describe(code)));
+  }
+}
+
+int check(const haul_lock* lock) noexcept {
+  if (lock == nullptr) return refuse("lock is NULL");
+  if (lock->client->is_here()) return 0;
+  return fail(make_error(Code::stale, 0,
+                         "this lock was opened by the process that forked this one; open it here"));
+}
+
+Member::Goal goal_of(haul_lock_action action) noexcept {
+  switch (action) {
+    case HAUL_LOCK_ACQUIRE: return Member::Goal::acquire;
+    case HAUL_LOCK_TRY: return Member::Goal::try_once;
+    case HAUL_LOCK_RELEASE: return Member::Goal::release;
+    case HAUL_LOCK_RENEW: return Member::Goal::renew;
+  }
+  return Member::Goal::none;
+}
+
+// Spins, then naps ever longer: what it waits for comes into memory, which wakes nobody.
+int run(haul_lock* lock, haul_lock_action action, std::uint64_t timeout_ns,
+        std::uint64_t* token) noexcept {
+  constexpr std::uint64_t first_nap_ns = 10'000, longest_nap_ns = 500'000;
+  const int started = haul_lock_start(lock, action, timeout_ns);
+  if (started != 0) return started;
+  const std::uint64_t since = now_ns();
+  std::uint64_t nap_ns = first_nap_ns;
+  for (;;) {
+    const int result = haul_lock_test(lock, token);
+    if (result != 0) return std::min(result, 0);
+    if (now_ns() - since < lock->spin_ns) {
+      __builtin_ia32_pause();
+      continue;
+    }
+    haul::os::sleep_ns(nap_ns);
+    nap_ns = std::min(longest_nap_ns, nap_ns + nap_ns / 4);
+  }
+}
+
+}  // namespace
+
+extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lock_options* options,
+                              haul_lock** lock) {
+  if (node == nullptr || own == nullptr || options == nullptr || lock == nullptr) {
+    return refuse("node, own, options or lock is NULL");
+  }
+  *lock = nullptr;
+  if (options->size != sizeof *options) {
+    return refuse("options.size is not sizeof(haul_lock_options); set it");
+  }
+  if (!from_c(node)->is_here()) {
+    return fail(make_error(Code::stale, 0, "this node is not this process's; open one here"));
+  }
+  haul_lock_options complete_options = *options;
+  const char* wrong = complete(own, &complete_options);
+  if (wrong[0] != '\0') return refuse(wrong);
+  MemberFacts facts;
+  facts.rank = complete_options.rank;
+  facts.count = complete_options.count;
+  facts.lease_ns = complete_options.lease_ns;
+  std::uint64_t tag = 0;
+  if (!haul::os::random_bytes(&tag, sizeof tag)) {
+    return fail(
+        make_error(Code::io, 0, "the kernel gives no random numbers; is /dev/urandom there?"));
+  }
+  // Of 48 bits; half of them are room to count in.
+  facts.first_tag = (tag & 0x7fffffffffff) | 1;
+  auto* made = new (std::nothrow) haul_lock{};
+  if (made == nullptr ||
+      !made->places.open(from_c(node)->client(), *from_c(own), complete_options)) {
+    delete made;
+    return fail(make_error(Code::no_memory, 0, "no memory for a lock; free some"));
+  }
+  made->client = &from_c(node)->client();
+  made->spin_ns = made->client->spin_ns();
+  const std::uint64_t offset = complete_options.members[facts.rank].offset;
+  auto* words = reinterpret_cast<std::uint64_t*>(from_c(own)->memory() + offset);
+  made->member = new (made->room) Member(made->places, facts, words);
+  *lock = made;
+  return 0;
+}
+
+extern "C" int haul_lock_close(haul_lock* lock) {
+  if (lock == nullptr) return 0;
+  const int wrong = check(lock);
+  if (wrong != 0) return wrong;
+  lock->member->hurry();
+  // What is under way ends first: a node that is left in the middle costs the others a lease.
+  while (!lock->member->step(now_ns())) haul::os::sleep_ns(10'000);
+  if (lock->member->holds()) run(lock, HAUL_LOCK_RELEASE, never, nullptr);
+  lock->member->~Member();
+  delete lock;
+  return 0;
+}
+
+extern "C" int haul_lock_start(haul_lock* lock, haul_lock_action action, uint64_t timeout_ns) {
+  const int wrong = check(lock);
+  if (wrong != 0) return wrong;
+  const std::uint64_t now = now_ns();
+  const std::uint64_t until = timeout_ns > never - now ? never : now + timeout_ns;
+  return explain(lock->member->begin(goal_of(action), now, until));
+}
+
+extern "C" int haul_lock_test(haul_lock* lock, uint64_t* token) {
+  const int wrong = check(lock);
+  if (wrong != 0) return wrong;
+  Member& member = *lock->member;
+  if (!member.step(now_ns())) return 0;
+  if (member.result() != Code::ok) return explain(member.result());
+  if (token != nullptr && member.holds()) *token = member.token();
+  return 1;
+}
+
+extern "C" int haul_lock_acquire(haul_lock* lock, uint64_t timeout_ns, uint64_t* token) {
+  return run(lock, HAUL_LOCK_ACQUIRE, timeout_ns, token);
+}
+
+extern "C" int haul_lock_try(haul_lock* lock, uint64_t* token) {
+  return run(lock, HAUL_LOCK_TRY, never, token);
+}
+
+extern "C" int haul_lock_release(haul_lock* lock) {
+  return run(lock, HAUL_LOCK_RELEASE, never, nullptr);
+}
+
+extern "C" int haul_lock_renew(haul_lock* lock) {
+  return run(lock, HAUL_LOCK_RENEW, never, nullptr);
+}
+
+extern "C" uint64_t haul_lock_remaining(const haul_lock* lock) {
+  if (check(lock) != 0 || !lock->member->holds()) return 0;
+  const std::uint64_t now = now_ns(), until = lock->member->safe_until_ns();
+  return until > now ? until - now : 0;
+}
+
+extern "C" int haul_lock_stats(const haul_lock* lock, haul_lock_counts* counts) {
+  const int wrong = check(lock);
+  if (wrong != 0) return wrong;
+  if (counts == nullptr) return refuse("counts is NULL");
+  const Member::Counts& from = lock->member->counts();
+  *counts = {from.acquired, from.handed, from.taken_over, from.requeued, from.forced, from.skipped};
+  return 0;
+}
