@@ -40,6 +40,8 @@ int main(int argc, char** argv) {
     cli::add_run(tree);
     cli::add_serve(tree);
     cli::add_top(tree);
+    cli::add_atomic(tree);
+    cli::add_lock(tree);
     cli::add_clean(tree);
     cli::add_completion(tree);
     cli::add_man(tree);

@@ -49,7 +49,8 @@ CLI::Option* Tree::bytes(CLI::App& app, const std::string& name, std::string& va
   return app.add_option(name, value, help)->type_name("BYTES")->check(check_bytes, "");
 }
 
-void Tree::program(CLI::App& app, std::vector<std::string>& words, const std::string& help) {
+void Tree::program(CLI::App& app, std::vector<std::string>& words, const std::string& help,
+                   bool first) {
   app.add_option("command", words, help)
       ->type_name("")
       ->expected(-1)
@@ -59,7 +60,7 @@ void Tree::program(CLI::App& app, std::vector<std::string>& words, const std::st
             return fmt::format("'{}' stands before --; put all of the command behind it", text);
           },
           "");
-  app.positionals_at_end();
+  if (first) app.positionals_at_end();
   programs_[app.get_name()] = &words;
 }
 
@@ -88,6 +89,15 @@ std::string check_bytes(const std::string& text) {
   Expected<std::uint64_t> parsed = parse_bytes(text.c_str());
   if (!parsed) return parsed.error().sentence;
   return *parsed == 0 ? "0 bytes are nothing to measure; give at least 1" : "";
+}
+
+std::function<std::string(const std::string&)> check_between(double low, double high) {
+  return [low, high](const std::string& text) {
+    char* end = nullptr;
+    const double number = std::strtod(text.c_str(), &end);
+    if (!text.empty() && *end == '\0' && number >= low && number <= high) return std::string();
+    return fmt::format("'{}' is not a number from {:.15g} to {:.15g}", text, low, high);
+  };
 }
 
 std::size_t to_bytes(const std::string& text) {

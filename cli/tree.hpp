@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -38,8 +39,10 @@ class Tree {
                      const std::string& help);
 
   // The command of another program as the last arguments: all behind "--" (take_program() reads
-  // that), or from the first that is no option on. `words` must live as long as this.
-  void program(CLI::App& app, std::vector<std::string>& words, const std::string& help);
+  // that), or from the first that is no option on (`first`: there are no other positional ones).
+  // `words` must live as long as this.
+  void program(CLI::App& app, std::vector<std::string>& words, const std::string& help,
+               bool first = true);
   // Where the command of argv[1] takes a program's: hands over what is behind "--" as it is, and
   // returns how many arguments are left to parse.
   int take_program(int argc, char** argv);
@@ -60,6 +63,9 @@ std::string check_bytes(const std::string& text);
 // The size; the text has been checked.
 std::size_t to_bytes(const std::string& text);
 
+// A check for add_option(): a number from `low` to `high`.
+std::function<std::string(const std::string&)> check_between(double low, double high);
+
 // All commands that people use, in the order of --help.
 std::vector<const CLI::App*> commands_of(const Tree& tree);
 // Options of a command that have a name, --help included.
@@ -77,6 +83,8 @@ void add_bench_worker(Tree& tree);  // hidden: what `haul bench` starts
 void add_run(Tree& tree);
 void add_serve(Tree& tree);
 void add_top(Tree& tree);
+void add_atomic(Tree& tree);
+void add_lock(Tree& tree);
 void add_clean(Tree& tree);
 void add_completion(Tree& tree);
 void add_man(Tree& tree);

@@ -38,8 +38,8 @@ if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
     OBJECT_DEPENDS "${embedded};${PROJECT_SOURCE_DIR}/scripts/peers.sh")
   target_include_directories(haul_bench PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(haul_bench PUBLIC
-    haul_options haul haul_service haul_internal fmt::fmt nlohmann_json::nlohmann_json)
-  target_link_libraries(haul_cli PRIVATE haul_bench CLI11::CLI11)
+    haul_options haul haul_atomic haul_service haul_internal fmt::fmt nlohmann_json::nlohmann_json)
+  target_link_libraries(haul_cli PRIVATE haul_bench haul_atomic CLI11::CLI11)
   set_target_properties(haul_cli PROPERTIES OUTPUT_NAME haul
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 endif()

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "atomic/api/handles.hpp"
+#include "atomic/lock/directory.hpp"
 #include "atomic/lock/member.hpp"
 #include "atomic/lock/places.hpp"
 #include "base/clock.hpp"
@@ -24,6 +25,8 @@ struct haul_lock {
   std::uint64_t spin_ns;
   alignas(Member) unsigned char room[sizeof(Member)];
   Member* member;
+  std::uint64_t directory_id;  // 0: no directory
+  std::uint32_t rank;
 };
 
 namespace {
@@ -34,30 +37,37 @@ constexpr std::uint64_t never = ~std::uint64_t{0};
 
 const char* complete(const haul_window* own, haul_lock_options* options) noexcept {
   if (options->lease_ns == 0) options->lease_ns = default_lease_ns;
-  if (options->home == nullptr || options->members == nullptr) return "home or members is NULL";
+  const bool directory = options->members == nullptr;
+  if (options->home == nullptr) return "home is NULL";
   if (options->count == 0 || options->count > HAUL_LOCK_MAX_MEMBERS) {
     return "count is not 1 to 4096";
   }
-  if (options->rank >= options->count) return "rank is not below count";
+  if (options->rank >= options->count && !(directory && options->rank == HAUL_LOCK_ANY_RANK)) {
+    return "rank is not below count";
+  }
   if (options->lease_ns < least_lease_ns || options->lease_ns > most_lease_ns) {
     return "lease_ns is not 10 ms to 1 hour";
   }
-  const auto fits = [](const haul_lock_place& place, std::uint64_t bytes) {
-    return place.window.kind == 0 && place.offset % 8 == 0 && place.window.bytes >= bytes &&
-           place.offset <= place.window.bytes - bytes;
-  };
-  if (!fits(*options->home, HAUL_LOCK_HOME_BYTES)) {
+  const std::uint64_t home_bytes =
+      directory ? HAUL_LOCK_DIRECTORY_BYTES(options->count) : std::uint64_t{HAUL_LOCK_HOME_BYTES};
+  if (!lock::is_usable(*options->home, home_bytes)) {
     return "home is not aligned to 8, or not within its window";
   }
+  if (directory) {
+    const haul_lock_place own_place{from_c(own)->name(), options->own_offset};
+    return lock::is_usable(own_place, HAUL_LOCK_MEMBER_BYTES)
+               ? ""
+               : "own_offset is not aligned to 8, or not within the window";
+  }
   for (std::uint32_t i = 0; i < options->count; ++i) {
-    if (!fits(options->members[i], HAUL_LOCK_MEMBER_BYTES)) {
+    if (!lock::is_usable(options->members[i], HAUL_LOCK_MEMBER_BYTES)) {
       return "a member's place is not aligned to 8, or not within its window";
     }
   }
-  const haul_window_name& mine = options->members[options->rank].window;
-  if (mine.key != from_c(own)->name().key) {
+  if (options->members[options->rank].window.key != from_c(own)->name().key) {
     return "members[rank] is not in `own`; give the window that this member's words lie in";
   }
+  options->own_offset = options->members[options->rank].offset;
   return "";
 }
 
@@ -119,6 +129,24 @@ int run(haul_lock* lock, haul_lock_action action, std::uint64_t timeout_ns,
   }
 }
 
+// Enters this member into the home's directory.
+int join(haul_lock* lock, const Window* own, const haul_lock_options& options,
+         std::uint64_t id) noexcept {
+  const haul_lock_place place{own->name(), options.own_offset};
+  const Code code = lock::directory::join(lock->places, options.count, id, place, &lock->rank);
+  if (code == Code::again) {
+    return fail(
+        make_error(code, 0,
+                   "all %u places of the lock's directory have members; close some, or make "
+                   "the home larger",
+                   options.count));
+  }
+  if (code != Code::ok) return explain(code);
+  lock->directory_id = id;
+  lock->places.settle(lock->rank, options.own_offset);
+  return 0;
+}
+
 }  // namespace
 
 extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lock_options* options,
@@ -136,17 +164,11 @@ extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lo
   haul_lock_options complete_options = *options;
   const char* wrong = complete(own, &complete_options);
   if (wrong[0] != '\0') return refuse(wrong);
-  MemberFacts facts;
-  facts.rank = complete_options.rank;
-  facts.count = complete_options.count;
-  facts.lease_ns = complete_options.lease_ns;
-  std::uint64_t tag = 0;
-  if (!haul::os::random_bytes(&tag, sizeof tag)) {
+  std::uint64_t random[2] = {};
+  if (!haul::os::random_bytes(random, sizeof random)) {
     return fail(
         make_error(Code::io, 0, "the kernel gives no random numbers; is /dev/urandom there?"));
   }
-  // Of 48 bits; half of them are room to count in.
-  facts.first_tag = (tag & 0x7fffffffffff) | 1;
   auto* made = new (std::nothrow) haul_lock{};
   if (made == nullptr ||
       !made->places.open(from_c(node)->client(), *from_c(own), complete_options)) {
@@ -155,8 +177,22 @@ extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lo
   }
   made->client = &from_c(node)->client();
   made->spin_ns = made->client->spin_ns();
-  const std::uint64_t offset = complete_options.members[facts.rank].offset;
-  auto* words = reinterpret_cast<std::uint64_t*>(from_c(own)->memory() + offset);
+  made->rank = complete_options.rank;
+  if (complete_options.members == nullptr) {
+    const int joined = join(made, from_c(own), complete_options, random[1] | 1);
+    if (joined != 0) {
+      delete made;
+      return joined;
+    }
+  }
+  MemberFacts facts;
+  facts.rank = made->rank;
+  facts.count = complete_options.count;
+  facts.lease_ns = complete_options.lease_ns;
+  // Of 48 bits; half of them are room to count in.
+  facts.first_tag = (random[0] & 0x7fffffffffff) | 1;
+  auto* words =
+      reinterpret_cast<std::uint64_t*>(from_c(own)->memory() + complete_options.own_offset);
   made->member = new (made->room) Member(made->places, facts, words);
   *lock = made;
   return 0;
@@ -171,6 +207,7 @@ extern "C" int haul_lock_close(haul_lock* lock) {
   while (!lock->member->step(now_ns())) haul::os::sleep_ns(10'000);
   if (lock->member->holds()) run(lock, HAUL_LOCK_RELEASE, never, nullptr);
   lock->member->~Member();
+  if (lock->directory_id != 0) lock::directory::leave(lock->places, lock->directory_id, lock->rank);
   delete lock;
   return 0;
 }

@@ -1,4 +1,5 @@
 // Nodes and connections.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -12,6 +13,7 @@ constexpr std::uint32_t default_sessions = 256, most_sessions = 65536;
 constexpr std::uint32_t default_connections = 64, most_connections = 4096;
 constexpr std::uint32_t default_spin_us = 50;
 constexpr std::uint64_t default_timeout_ns = 5'000'000'000;
+constexpr std::uint64_t most_timeout_ns = 1ull << 62;  // for ever; a time behind it can be told
 
 // Zeros become the defaults. "" or what is wrong.
 const char* complete(haul_atomic_options* options) noexcept {
@@ -24,6 +26,7 @@ const char* complete(haul_atomic_options* options) noexcept {
   if (options->cpu_plus_1 < 0) return "cpu_plus_1 is negative; 0 means any CPU";
   if (options->spin_us == 0) options->spin_us = default_spin_us;
   if (options->timeout_ns == 0) options->timeout_ns = default_timeout_ns;
+  options->timeout_ns = std::min(options->timeout_ns, most_timeout_ns);
   return "";
 }
 
@@ -70,6 +73,7 @@ extern "C" int haul_atomic_close(haul_atomic* node) {
 
 extern "C" int haul_atomic_describe(haul_atomic* node, char* text, size_t bytes) {
   if (node == nullptr || text == nullptr || bytes == 0) return refuse("node or text is NULL");
+  if (!from_c(node)->is_here()) return stale();
   snprintf(text, bytes, "%s", from_c(node)->description());
   return 0;
 }

@@ -57,6 +57,21 @@ int explain(Code code) noexcept {
   }
 }
 
+// The first operation that was not done.
+int explain_first(const haul_atomic_operation* operations, std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    const Code code = static_cast<Code>(operations[i].status);
+    if (code == Code::again) {
+      return fail(make_error(code, 0,
+                             "operation %zu was skipped: one it is linked to did not match, or a "
+                             "guarded word was changed by others again and again; try again",
+                             i));
+    }
+    if (code != Code::ok) return explain(code);
+  }
+  return 0;
+}
+
 int spent() noexcept {
   return refuse("this ticket is none of this connection's, or was collected already");
 }
@@ -109,21 +124,13 @@ extern "C" int haul_atomic_run(haul_remote* remote, haul_atomic_operation* opera
   uint64_t ticket = 0;
   int result = haul_atomic_submit(remote, operations, count, 0, &ticket);
   if (result == 0) result = haul_atomic_wait(remote, ticket, operations, count);
-  for (std::size_t i = 0; result == 0 && i < count; ++i) {
-    const Code code = static_cast<Code>(operations[i].status);
-    if (code == Code::again) {
-      result = fail(
-          make_error(code, 0, "operation %zu was skipped: one it is linked to did not match", i));
-    } else {
-      result = explain(code);
-    }
-  }
-  return result;
+  return result == 0 ? explain_first(operations, count) : result;
 }
 
 extern "C" int haul_window_run(haul_window* window, haul_atomic_operation* operations,
                                size_t count) {
   const int wrong = check(static_cast<const void*>(window), operations, count);
   if (wrong != 0) return wrong;
-  return explain(from_c(window)->run(operations, count));
+  from_c(window)->run(operations, count);
+  return explain_first(operations, count);
 }

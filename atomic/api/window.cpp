@@ -44,6 +44,17 @@ extern "C" int haul_window_attach(const haul_window_name* name, haul_window** wi
   return 0;
 }
 
+extern "C" int haul_window_counters(const haul_window_name* name, uint64_t* values, size_t count) {
+  if (name == nullptr || (values == nullptr && count != 0)) return refuse("name or values is NULL");
+  if (name->kind != 0 || std::memchr(name->host, '\0', sizeof name->host) == nullptr) {
+    return refuse("this is no name of a window; take one from haul_window_export()");
+  }
+  haul::Expected<AttachReply> reply = fetch_counters(*name);
+  if (!reply) return fail(reply.error());
+  for (std::size_t i = 0; i < count && i < reply->counters; ++i) values[i] = reply->counter[i];
+  return static_cast<int>(reply->counters);
+}
+
 extern "C" void* haul_window_memory(const haul_window* window) {
   return window == nullptr ? nullptr : from_c(window)->memory();
 }

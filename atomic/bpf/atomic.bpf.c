@@ -145,7 +145,7 @@ SERVE_INLINE int ignore_reply(void) {
 }
 
 SERVE_INLINE int take_reply(struct wire_header* header, __u32 bytes, void* end) {
-  const __u32 cookie = header->cookie;
+  const __u32 connection = header->cookie & 0xffff;
   const __u32 sequence = header->sequence;
   struct wire_operation* ops = (struct wire_operation*)(header + 1);
   if (header->magic != WIRE_MAGIC || !(header->kind & WIRE_REPLY) ||
@@ -155,7 +155,7 @@ SERVE_INLINE int take_reply(struct wire_header* header, __u32 bytes, void* end) 
   }
   /* Sessions begin and end at the socket. */
   if (header->kind != (WIRE_REQUEST | WIRE_REPLY)) return XDP_PASS;
-  struct completion_slot* slot = bpf_map_lookup_elem(&completions, &cookie);
+  struct completion_slot* slot = bpf_map_lookup_elem(&completions, &connection);
   if (!slot || header->session == 0 || slot->session != header->session ||
       header->checksum != wire_checksum(header, end, header->count)) {
     return ignore_reply();
@@ -169,6 +169,7 @@ SERVE_INLINE int take_reply(struct wire_header* header, __u32 bytes, void* end) 
   }
   entry->status = header->status;
   entry->count = header->count;
+  entry->repetition = header->cookie >> 16;
   for (__u32 i = 0; i < WIRE_MAX_OPERATIONS; ++i) {
     if (i >= header->count || (void*)(ops + i + 1) > end) break;
     entry->old[i] = ops[i].operand;
@@ -217,7 +218,10 @@ int haul_atomic(struct xdp_md* context) {
     count_event(NULL, PASSED_OTHER);
     return XDP_PASS;
   }
-  if (udp->dest != config.port && udp->dest != config.client_port) return XDP_PASS;
+  /* 0 is what a node without responder, or without client, says of its port. */
+  if (udp->dest == 0 || (udp->dest != config.port && udp->dest != config.client_port)) {
+    return XDP_PASS;
+  }
   /* A frame may be longer than its packet (Ethernet's least length). */
   const __u32 bytes = bpf_ntohs(udp->len) - sizeof *udp;
   if (ip_sum(ip) != 0xffff || bpf_ntohs(ip->tot_len) != sizeof *ip + sizeof *udp + bytes ||

@@ -185,7 +185,7 @@ void Client::receive(std::uint64_t now_ns) noexcept {
     if (bytes == -EAGAIN) return;
     // An ICMP error of something sent earlier is a loss.
     if (bytes < 0 || !intact(packet, static_cast<std::size_t>(bytes))) continue;
-    const unsigned cookie = packet.header.cookie;
+    const unsigned cookie = packet.header.cookie & 0xffff;
     if (cookie < used_ && connections_[cookie] != nullptr) {
       connections_[cookie]->session_.heard(packet, now_ns);
     }

@@ -13,7 +13,7 @@ class Patience {
   static constexpr std::uint64_t least_ns = 200'000;
   static constexpr std::uint64_t most_ns = 100'000'000;
 
-  // A round trip of something that was sent once (Karn's rule).
+  // A round trip: from a question, or one of its repetitions, to the answer to just that one.
   void measured(std::uint64_t round_trip_ns) noexcept {
     if (smooth_ns_ == 0) {
       smooth_ns_ = round_trip_ns;

@@ -69,13 +69,13 @@ void Session::leave() noexcept {
 Code Session::submit(const haul_atomic_operation* operations, std::size_t count, std::uint64_t tag,
                      std::uint64_t now_ns, std::uint64_t* ticket) noexcept {
   if (state_ != State::open) return reason_;
-  const std::uint64_t mine = last_ticket_ + 1;
-  // The flight of 64 packets ago is collected, so it was answered: its results are needed no more.
-  // One place stays free, as the responder may still execute the oldest.
   const std::uint64_t used = waiting_ | answered_;
-  if ((used & bit_of(mine)) != 0 || __builtin_popcountll(used) >= HAUL_ATOMIC_MAX_OUTSTANDING) {
-    return Code::again;
-  }
+  if (__builtin_popcountll(used) >= HAUL_ATOMIC_MAX_OUTSTANDING) return Code::again;
+  // A flight of this place before is collected, so it was answered: its results are needed no more.
+  // A place in use is stepped over, as sequences may have gaps: an old one must not stop the
+  // others.
+  std::uint64_t mine = last_ticket_ + 1;
+  while ((used & bit_of(mine)) != 0) ++mine;
   Flight& flight = flights_[mine % flights];
   fill_header(&flight.packet, WIRE_REQUEST, static_cast<unsigned>(count), mine);
   for (std::size_t i = 0; i < count; ++i) flight.packet.operations[i] = to_wire(operations[i]);
@@ -93,18 +93,21 @@ Code Session::submit(const haul_atomic_operation* operations, std::size_t count,
   return Code::ok;
 }
 
-void Session::answered(Flight& flight, std::uint64_t now_ns) noexcept {
+void Session::answered(Flight& flight, unsigned repetition, std::uint64_t now_ns) noexcept {
   waiting_ &= ~bit_of(flight.ticket);
   answered_ |= bit_of(flight.ticket);
-  // After a repetition the answer may be that of either; one that comes too soon for the repetition
-  // is of the first, and the patience was too short.
-  const bool first = flight.tries == 0 || now_ns - flight.sent_ns < patience_.round_trip_ns() / 2;
-  if (first && now_ns > flight.first_ns) patience_.measured(now_ns - flight.first_ns);
+  // Whatever took an answer long, the time that was waited for another is no part of it: measured
+  // as such it would make the next wait longer, and that the one behind it.
+  const std::uint64_t asked_ns = repetition == 0 ? flight.first_ns : flight.sent_ns;
+  if ((repetition == 0 || repetition == flight.tries) && now_ns > asked_ns) {
+    patience_.measured(now_ns - asked_ns);
+  }
 }
 
-void Session::refused(Flight& flight, wire_status status, std::uint64_t now_ns) noexcept {
+void Session::refused(Flight& flight, wire_status status, unsigned repetition,
+                      std::uint64_t now_ns) noexcept {
   flight.status = code_of(status, false);
-  answered(flight, now_ns);
+  answered(flight, repetition, now_ns);
   // A session that is unknown there stays so.
   if (flight.status == Code::peer_gone) lose(Code::peer_gone);
 }
@@ -135,13 +138,14 @@ void Session::heard(const Packet& packet, std::uint64_t now_ns) noexcept {
       static_cast<std::uint32_t>(flight.ticket) != header.sequence) {
     return;  // late: answered already
   }
+  const unsigned repetition = header.cookie >> 16;
   if (header.status != WIRE_OK) {
-    refused(flight, static_cast<wire_status>(header.status), now_ns);
+    refused(flight, static_cast<wire_status>(header.status), repetition, now_ns);
     return;
   }
   if (header.count != flight.packet.header.count) return;
   std::memcpy(flight.packet.operations, packet.operations, header.count * sizeof(wire_operation));
-  answered(flight, now_ns);
+  answered(flight, repetition, now_ns);
 }
 
 void Session::look(completion_slot& slot, std::uint64_t now_ns) noexcept {
@@ -155,7 +159,7 @@ void Session::look(completion_slot& slot, std::uint64_t now_ns) noexcept {
       continue;
     }
     if (entry.status != WIRE_OK) {
-      refused(flight, static_cast<wire_status>(entry.status), now_ns);
+      refused(flight, static_cast<wire_status>(entry.status), entry.repetition, now_ns);
       if (state_ == State::lost) return;
       continue;
     }
@@ -163,7 +167,7 @@ void Session::look(completion_slot& slot, std::uint64_t now_ns) noexcept {
       flight.packet.operations[i].operand = entry.old[i];
       flight.packet.operations[i].result = entry.result[i];
     }
-    answered(flight, now_ns);
+    answered(flight, entry.repetition, now_ns);
   }
 }
 
@@ -190,6 +194,9 @@ void Session::tick(std::uint64_t now_ns) noexcept {
       ++flight.tries;
       ++repeated_;
       flight.sent_ns = now_ns;
+      // The answer says which of them it answers.
+      flight.packet.header.cookie = names_.cookie | flight.tries << 16;
+      seal(&flight.packet);
       outlet_.send(flight.packet);
     }
     next_ns_ = std::min({next_ns_, flight.sent_ns + patience_.before_again_ns(flight.tries),

@@ -31,7 +31,7 @@ class Session {
     std::uint64_t id = 0;  // random, not 0
     std::uint32_t window = 0;
     std::uint64_t key = 0;
-    std::uint32_t cookie = 0;
+    std::uint32_t cookie = 0;  // below 2^16
   };
   enum class State : std::uint8_t { closed, greeting, open, lost };
 
@@ -89,8 +89,9 @@ class Session {
 
   void fill_header(Packet* packet, wire_kind kind, unsigned count,
                    std::uint64_t ticket) const noexcept;
-  void answered(Flight& flight, std::uint64_t now_ns) noexcept;
-  void refused(Flight& flight, wire_status status, std::uint64_t now_ns) noexcept;
+  void answered(Flight& flight, unsigned repetition, std::uint64_t now_ns) noexcept;
+  void refused(Flight& flight, wire_status status, unsigned repetition,
+               std::uint64_t now_ns) noexcept;
   void heard_greeting(const Packet& packet, std::uint64_t now_ns) noexcept;
   void greet_again(std::uint64_t now_ns) noexcept;
 

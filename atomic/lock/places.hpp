@@ -1,5 +1,6 @@
 // The words of a lock wherever they lie: in a window that is mapped here, or behind a connection
-// that is made when it is first needed and again when it is lost.
+// that is made when it is first needed, and again when it is lost. With a directory the home says
+// where a member is (directory.hpp).
 #pragma once
 
 #include <haul/atomic.h>
@@ -13,38 +14,56 @@
 
 namespace haul::atomics::lock {
 
+// Is [place, place + bytes) aligned, and within its window?
+bool is_usable(const haul_lock_place& place, std::uint64_t bytes) noexcept;
+
 class Places final : public Reach {
  public:
   // Copies what it needs. `own` is the member's window. False: no memory.
   bool open(Client& client, Window& own, const haul_lock_options& options) noexcept;
   ~Places();
+  // With a directory: this member is `rank`, its words are at this offset of its own window.
+  void settle(unsigned rank, std::uint64_t own_offset) noexcept;
 
   void send(int place, const haul_atomic_operation* operations, unsigned count) noexcept override;
   bool answered(haul_atomic_operation* operations, unsigned count, Code* code) noexcept override;
+  // Both at once; waits.
+  Code run(int place, haul_atomic_operation* operations, unsigned count) noexcept;
+
+  // Does a member's window answer? Waits, for a quarter of a lease at most.
+  bool is_there(unsigned rank) noexcept;
 
  private:
   struct Place {
-    haul_window_name name{};
-    std::uint64_t offset = 0;
-    Connection* connection = nullptr;  // nullptr: of this window, or not made
+    haul_lock_place at{};
+    bool known = false;
+    Connection* connection = nullptr;  // nullptr: not made, or of our own window
   };
   Place& place_of(int place) noexcept { return places_[static_cast<std::size_t>(place + 1)]; }
   bool is_own(const Place& place) const noexcept;
   void drop(Place& place) noexcept;
+
+  void begin(Place& place) noexcept;
+  void connect(Place& place) noexcept;
+  bool submit(Place& place) noexcept;
+  void look_up(int place) noexcept;
+  void heard_look_up() noexcept;
   bool end(Code result, Code* code) noexcept;
 
   Client* client_ = nullptr;
   Window* own_ = nullptr;
   std::unique_ptr<Place[]> places_;  // home, then the members by rank
   unsigned count_ = 0;
+  bool has_directory_ = false;
   std::uint64_t neighbour_patience_ns_ = 0;
 
-  // The packet that is out.
-  enum class Stage : std::uint8_t { none, done_here, connecting, submitted };
+  // The packet that is out; its addresses are offsets until it is submitted.
+  enum class Stage : std::uint8_t { none, looking_up, connecting, submitted, done, failed };
   Stage stage_ = Stage::none;
   int to_ = home;
   haul_atomic_operation packet_[HAUL_ATOMIC_MAX_BATCH];
   unsigned packet_count_ = 0;
+  haul_atomic_operation entry_[HAUL_ATOMIC_MAX_BATCH];  // being looked up
   Code failure_ = Code::ok;
   std::uint64_t ticket_ = 0, begun_ns_ = 0;
 };

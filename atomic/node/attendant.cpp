@@ -74,7 +74,7 @@ void Attendant::admit() noexcept {
     const bool same_user =
         os::peer_of(socket, &peer) && (peer.uid == os::user_id() || peer.uid == 0);
     if (bytes != sizeof request || request.magic != AttachRequest::magic_value || !same_user ||
-        !node_->find_memory(request.window, request.key, &memory, &reply.bytes, &reply.address)) {
+        !node_->answer(request, &reply, &memory)) {
       reply.code = static_cast<std::int32_t>(Code::permission);
     }
     os::send_packet(socket, &reply, sizeof reply, &memory, memory >= 0 ? 1 : 0);

@@ -291,20 +291,25 @@ void Node::withdraw(Window* window) noexcept {
   pthread_mutex_unlock(&windows_lock_);
 }
 
-bool Node::find_memory(unsigned index, std::uint64_t key, int* fd, std::uint64_t* bytes,
-                       std::uint64_t* address) noexcept {
+bool Node::answer(const AttachRequest& request, AttachReply* reply, int* fd) noexcept {
   const KeepErrno keep;
-  if (index >= max_windows) return false;
+  if (request.window >= max_windows) return false;
   pthread_mutex_lock(&windows_lock_);
-  const Window* window = windows_[index];
-  const bool known = window != nullptr && window->name().key == key;
-  if (known) {
+  const Window* window = windows_[request.window];
+  bool known = window != nullptr && window->name().key == request.key;
+  if (known && request.what == AttachRequest::What::memory) {
     *fd = fcntl(window->fd(), F_DUPFD_CLOEXEC, 3);
-    *bytes = window->name().bytes;
-    *address = window->name().address;
+    reply->bytes = window->name().bytes;
+    reply->address = window->name().address;
+    known = *fd >= 0;
   }
   pthread_mutex_unlock(&windows_lock_);
-  return known && *fd >= 0;
+  if (known && request.what == AttachRequest::What::counters) {
+    static_assert(counter_count <= AttachReply::most_counters);
+    reply->counters = counter_count;
+    counters(reply->counter);
+  }
+  return known;
 }
 
 void Node::counters(std::uint64_t* values) noexcept {

@@ -29,9 +29,9 @@ class Node {
   Expected<Window*> create_window(std::size_t bytes) noexcept;
   // Ends its service; it is no longer this node's.
   void withdraw(Window* window) noexcept;
-  // A duplicate of a window's descriptor, for who knows the key.
-  bool find_memory(unsigned index, std::uint64_t key, int* fd, std::uint64_t* bytes,
-                   std::uint64_t* address) noexcept;
+  // To another process of this host. Memory: *fd is a duplicate of its descriptor, the caller's to
+  // close. False: it does not know the key of that window.
+  bool answer(const AttachRequest& request, AttachReply* reply, int* fd) noexcept;
 
   Client& client() noexcept { return client_; }
   const char* description() const noexcept { return description_; }

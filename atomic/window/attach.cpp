@@ -16,52 +16,69 @@ namespace {
 
 constexpr int patience_ms = 1000;
 
-Expected<int> ask(int socket, haul_window_name* name) noexcept {
+// The reply, and what came with it; a descriptor only if memory was asked for.
+Expected<AttachReply> ask(int socket, const haul_window_name& name, AttachRequest::What what,
+                          int* fd) noexcept {
   AttachRequest request;
-  request.key = name->key;
-  request.window = name->window;
+  request.key = name.key;
+  request.window = name.window;
+  request.what = what;
   if (os::send_packet(socket, &request, sizeof request) < 0 ||
       os::wait_readable(socket, patience_ms) <= 0) {
     return make_error(Code::peer_gone, 0, "the owner of %s port %u does not answer; is it stopped?",
-                      name->host, name->port);
+                      name.host, name.port);
   }
   AttachReply reply;
   int fds[os::max_packet_fds];
   unsigned count = 0;
   const ssize_t bytes = os::receive_packet(socket, &reply, sizeof reply, fds, &count);
-  const bool given = bytes == sizeof reply && reply.code == 0 && count == 1;
-  if (!given) {
-    for (unsigned i = 0; i < count; ++i) os::close_fd(fds[i]);
-    if (bytes == sizeof reply && reply.code == static_cast<int>(Code::permission)) {
-      return make_error(
-          Code::permission, 0,
-          "%s port %u gives its window to processes of its own user that know its key; "
-          "check both",
-          name->host, name->port);
-    }
-    return make_error(Code::peer_gone, 0, "the owner of %s port %u has gone; ask for a new name",
-                      name->host, name->port);
+  const unsigned expected = what == AttachRequest::What::memory ? 1 : 0;
+  if (bytes == sizeof reply && reply.code == 0 && count == expected) {
+    if (count == 1) *fd = fds[0];
+    return reply;
   }
-  name->bytes = reply.bytes;
-  name->address = reply.address;
-  return fds[0];
+  for (unsigned i = 0; i < count; ++i) os::close_fd(fds[i]);
+  if (bytes == sizeof reply && reply.code == static_cast<int>(Code::permission)) {
+    return make_error(
+        Code::permission, 0,
+        "%s port %u answers processes of its own user that know a window's key; check "
+        "both",
+        name.host, name.port);
+  }
+  return make_error(Code::peer_gone, 0, "the owner of %s port %u has gone; ask for a new name",
+                    name.host, name.port);
 }
 
-}  // namespace
-
-Expected<int> fetch_window(haul_window_name* name) noexcept {
+Expected<AttachReply> connect_and_ask(const haul_window_name& name, AttachRequest::What what,
+                                      int* fd) noexcept {
   char socket_name[attach_name_bytes];
-  attach_socket_name(*name, socket_name);
+  attach_socket_name(name, socket_name);
   const int socket = os::connect_abstract(socket_name);
   if (socket < 0) {
     return make_error(
         Code::peer_gone, -socket,
         "no process of this host serves %s port %u; windows of other hosts are reached "
         "by haul_atomic_connect()",
-        name->host, name->port);
+        name.host, name.port);
   }
-  Expected<int> fd = ask(socket, name);
+  Expected<AttachReply> reply = ask(socket, name, what, fd);
   os::close_fd(socket);
+  return reply;
+}
+
+}  // namespace
+
+Expected<AttachReply> fetch_counters(const haul_window_name& name) noexcept {
+  int none = -1;
+  return connect_and_ask(name, AttachRequest::What::counters, &none);
+}
+
+Expected<int> fetch_window(haul_window_name* name) noexcept {
+  int fd = -1;
+  Expected<AttachReply> reply = connect_and_ask(*name, AttachRequest::What::memory, &fd);
+  if (!reply) return reply.error();
+  name->bytes = reply->bytes;
+  name->address = reply->address;
   return fd;
 }
 

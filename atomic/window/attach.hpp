@@ -1,5 +1,5 @@
-// How another process of this host gets at a window's memory: it connects to the node's abstract
-// socket, shows the key, and is given the descriptor.
+// What another process of this host may ask a node for: it connects to the node's abstract socket,
+// shows a window's key, and is given that window's memory, or the node's counters.
 #pragma once
 
 #include <haul/atomic.h>
@@ -15,18 +15,22 @@ struct AttachRequest {
   std::uint64_t magic = magic_value;
   std::uint64_t key = 0;
   std::uint32_t window = 0;
-  std::uint32_t unused = 0;
+  enum class What : std::uint32_t { memory = 1, counters = 2 } what = What::memory;
 };
 struct AttachReply {
-  std::int32_t code = 0;  // a haul::Code; 0: with a descriptor
-  std::uint32_t unused = 0;
+  static constexpr unsigned most_counters = 32;
+  std::int32_t code = 0;  // a haul::Code; 0: with a descriptor if memory was asked for
+  std::uint32_t counters = 0;
   std::uint64_t bytes = 0, address = 0;
+  std::uint64_t counter[most_counters] = {};
 };
 
 inline constexpr std::size_t attach_name_bytes = 100;
 // The abstract socket of the node that has this host and port.
 void attach_socket_name(const haul_window_name& name, char (&text)[attach_name_bytes]) noexcept;
 
+// Asks for the counters of a window's node. Blocks likewise.
+Expected<AttachReply> fetch_counters(const haul_window_name& name) noexcept;
 // Asks for a window: its descriptor, and *name as the owner knows it. Blocks for up to a second.
 Expected<int> fetch_window(haul_window_name* name) noexcept;
 

@@ -12,7 +12,8 @@ struct completion_entry {
   __u64 state;
   __u8 status;
   __u8 count;
-  __u8 unused[6];
+  __u16 repetition; /* which of the client's it answers */
+  __u8 unused[4];
   __u8 result[WIRE_MAX_OPERATIONS];
   __u64 old[WIRE_MAX_OPERATIONS];
 };

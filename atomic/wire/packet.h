@@ -78,7 +78,7 @@ struct wire_header { /* 48 bytes */
   __u32 slot;     /* where the responder keeps this session; its answer to WIRE_HELLO says so */
   __u32 sequence; /* counts the packets of a session, from 1 */
   __u32 window;
-  __u32 cookie; /* the client's own, handed back */
+  __u32 cookie; /* the client's own, handed back: {repetition 16, connection 16} */
   __u64 key;    /* the window's */
 };
 

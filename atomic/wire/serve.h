@@ -25,6 +25,12 @@ SERVE_INLINE __u32 session_slots(struct responder* self);
 
 enum { SESSION_PROBES = 8, GUARD_TRIES = 8 };
 
+/* A session's number while its slot changes hands: nobody's. */
+#define SESSION_BUSY (~(__u64)0)
+/* A header's `slot` is {generation 16 | slot 16}: a late duplicate of a finished session's hello
+ * begins another generation, in which its late requests are strangers. */
+enum { SLOT_BITS = 16, SLOT_MASK = (1 << SLOT_BITS) - 1 };
+
 enum serve_verdict { SERVE_DROP, SERVE_ANSWER };
 
 SERVE_INLINE __u64 result_state(__u32 sequence, __u32 generation, __u32 phase) {
@@ -104,7 +110,7 @@ SERVE_INLINE __u8 execute(struct responder* self, const struct window_entry* win
     why = WIRE_UNKNOWN;
   } else if (offset & (op->width - 1)) {
     why = WIRE_UNALIGNED;
-  } else if (offset >= window->bytes) {
+  } else if (offset >= window->bytes || window->bytes - offset < op->width) {
     why = WIRE_OUTSIDE;
   }
   page = why == WIRE_DONE ? find_page(self, index, offset) : (char*)0;
@@ -129,9 +135,11 @@ SERVE_INLINE __u8 execute(struct responder* self, const struct window_entry* win
   return WIRE_DONE;
 }
 
-/* Are the operations behind this executed one to be skipped? */
+/* Are the operations behind this executed one to be skipped? Compared is what the word can hold. */
 SERVE_INLINE __u8 is_broken_link(const struct wire_operation* op) {
-  return (op->flags & WIRE_LINK) && (op->result != WIRE_DONE || op->operand != op->compare);
+  const __u8 narrow = op->width == 4 || (op->flags & WIRE_GUARDED);
+  const __u64 compare = narrow ? (__u32)op->compare : op->compare;
+  return (op->flags & WIRE_LINK) && (op->result != WIRE_DONE || op->operand != compare);
 }
 
 SERVE_INLINE void execute_all(struct responder* self, struct wire_header* header, const void* limit,
@@ -152,6 +160,7 @@ SERVE_INLINE void execute_all(struct responder* self, struct wire_header* header
     results->old[i] = op->operand;
     results->result[i] = op->result;
   }
+  results->count = header->count;
 }
 
 SERVE_INLINE void replay(struct wire_header* header, const void* limit,
@@ -165,43 +174,64 @@ SERVE_INLINE void replay(struct wire_header* header, const void* limit,
   }
 }
 
+/* The entry of a packet's session; NULL if there is none, or another's. */
+SERVE_INLINE struct session_entry* own_session(struct responder* self,
+                                               const struct wire_header* header, __u64 source,
+                                               __u32* generation) {
+  const __u64 id = header->session;
+  struct session_entry* entry = find_session(self, header->slot & SLOT_MASK);
+  if (!entry || id == 0 || id == SESSION_BUSY) return (struct session_entry*)0;
+  /* Before the number: a slot that is given away changes its number first. */
+  *generation = *(volatile __u32*)&entry->generation & 0x3fffffff;
+  if (*(volatile __u64*)&entry->id != id || entry->source != source ||
+      (*generation & SLOT_MASK) != header->slot >> SLOT_BITS) {
+    return (struct session_entry*)0;
+  }
+  return entry;
+}
+
 /* Its slot: the one it has, or the first that is free or long unused of those its number leads to.
- */
-SERVE_INLINE __u8 begin_session(struct responder* self, struct wire_header* header, __u64 source,
-                                __u32 now_s) {
+ * SERVE_DROP: one of them changes hands at this moment, so let it ask again. */
+SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wire_header* header,
+                                              __u64 source, __u32 now_s) {
   const __u32 slots = session_slots(self);
   const __u64 id = header->session;
   __u32 chosen = slots;
   __u64 chosen_id = 0;
   struct session_entry* entry;
-  if (id == 0 || slots == 0) return WIRE_MALFORMED;
+  header->status = WIRE_MALFORMED;
+  if (id == 0 || id == SESSION_BUSY || slots == 0) return SERVE_ANSWER;
+  header->status = WIRE_OK;
   for (__u32 i = 0; i < SESSION_PROBES; ++i) {
     const __u32 slot = (__u32)((id >> 32) + i) % slots;
     entry = find_session(self, slot);
     if (!entry) break;
     const __u64 there = *(volatile __u64*)&entry->id;
+    if (there == SESSION_BUSY) return SERVE_DROP;
     if (there == id) {
-      if (entry->source != source) return WIRE_TAKEN;
-      entry->last_used_s = now_s;
-      header->slot = slot;
-      return WIRE_OK;
+      header->slot = slot | entry->generation << SLOT_BITS;
+      if (entry->source != source) header->status = WIRE_TAKEN;
+      if (entry->source == source) entry->last_used_s = now_s;
+      return SERVE_ANSWER;
     }
     if (chosen == slots && (there == 0 || now_s - entry->last_used_s > SESSION_IDLE_S)) {
       chosen = slot;
       chosen_id = there;
     }
   }
-  if (chosen == slots) return WIRE_FULL;
-  entry = find_session(self, chosen);
-  if (!entry) return WIRE_FULL;
-  /* Busy until the source is known: nobody's packets match a number of 0. */
-  if (__sync_val_compare_and_swap(&entry->id, chosen_id, (__u64)0) != chosen_id) return WIRE_FULL;
+  entry = chosen == slots ? (struct session_entry*)0 : find_session(self, chosen);
+  if (!entry) {
+    header->status = WIRE_FULL;
+    return SERVE_ANSWER;
+  }
+  if (__sync_val_compare_and_swap(&entry->id, chosen_id, SESSION_BUSY) != chosen_id) {
+    return SERVE_DROP;
+  }
   entry->source = source;
   entry->last_used_s = now_s;
-  __sync_fetch_and_add(&entry->generation, 1);
+  header->slot = chosen | (__sync_fetch_and_add(&entry->generation, 1) + 1) << SLOT_BITS;
   __sync_lock_test_and_set(&entry->id, id);
-  header->slot = chosen;
-  return WIRE_OK;
+  return SERVE_ANSWER;
 }
 
 /* The operations of a request, once. SERVE_DROP: nothing is to be said. */
@@ -209,19 +239,11 @@ SERVE_INLINE enum serve_verdict serve_request(struct responder* self, struct wir
                                               const void* limit, const struct window_entry* window,
                                               __u64 source, __u32 now_s) {
   const __u32 sequence = header->sequence;
-  struct session_entry* session = find_session(self, header->slot);
-  struct result_entry* results = find_results(self, header->slot, sequence);
-  __u32 generation;
+  __u32 generation = 0;
+  struct session_entry* session = own_session(self, header, source, &generation);
+  struct result_entry* results = find_results(self, header->slot & SLOT_MASK, sequence);
   __u64 state, mine;
   if (!session || !results) {
-    header->status = WIRE_NO_SESSION;
-    count_event(self, REFUSED_SESSION);
-    return SERVE_ANSWER;
-  }
-  /* Before the number: a slot that is given away changes its number first. */
-  generation = *(volatile __u32*)&session->generation & 0x3fffffff;
-  if (header->session == 0 || *(volatile __u64*)&session->id != header->session ||
-      session->source != source) {
     header->status = WIRE_NO_SESSION;
     count_event(self, REFUSED_SESSION);
     return SERVE_ANSWER;
@@ -241,6 +263,11 @@ SERVE_INLINE enum serve_verdict serve_request(struct responder* self, struct wir
       return SERVE_DROP;
     }
     if (newer == 0) {
+      /* No duplicate, but a question about what was there before. */
+      if (results->count != header->count) {
+        count_event(self, DROPPED_OLD);
+        return SERVE_DROP;
+      }
       replay(header, limit, results);
       /* While it was read a later sequence may have claimed the entry; then this one was answered.
          The compare&swap changes nothing: it is a load behind a full barrier, which BPF lacks. */
@@ -305,15 +332,18 @@ SERVE_INLINE enum serve_verdict serve(struct responder* self, struct wire_header
   } else if (header->kind == WIRE_REQUEST && header->count > 0) {
     if (serve_request(self, header, limit, window, source, now_s) == SERVE_DROP) return SERVE_DROP;
   } else if (header->kind == WIRE_HELLO && header->count == 0) {
-    header->status = begin_session(self, header, source, now_s);
-    count_event(self, header->status == WIRE_OK     ? SERVED_HELLOS
-                      : header->status == WIRE_FULL ? REFUSED_FULL
-                                                    : REFUSED_TAKEN);
-  } else if (header->kind == WIRE_BYE && header->count == 0) {
-    struct session_entry* session = find_session(self, header->slot);
-    if (session && session->source == source && header->session != 0) {
-      __sync_val_compare_and_swap(&session->id, header->session, (__u64)0);
+    if (begin_session(self, header, source, now_s) == SERVE_DROP) {
+      count_event(self, DROPPED_IN_FLIGHT);
+      return SERVE_DROP;
     }
+    count_event(self, header->status == WIRE_OK      ? SERVED_HELLOS
+                      : header->status == WIRE_FULL  ? REFUSED_FULL
+                      : header->status == WIRE_TAKEN ? REFUSED_TAKEN
+                                                     : REFUSED_MALFORMED);
+  } else if (header->kind == WIRE_BYE && header->count == 0) {
+    __u32 generation = 0;
+    struct session_entry* session = own_session(self, header, source, &generation);
+    if (session) __sync_val_compare_and_swap(&session->id, header->session, (__u64)0);
   } else {
     header->status = WIRE_MALFORMED;
     count_event(self, REFUSED_MALFORMED);

@@ -34,7 +34,7 @@ struct window_entry {
 };
 
 struct session_entry {
-  __u64 id;          /* 0: free */
+  __u64 id;          /* 0: free; ~0: changes hands */
   __u64 source;      /* address and port of the client */
   __u32 generation;  /* counts the sessions that have had this slot */
   __u32 last_used_s; /* about seconds */
@@ -45,6 +45,7 @@ struct result_entry {
   __u64 state;
   __u64 old[WIRE_MAX_OPERATIONS];
   __u8 result[WIRE_MAX_OPERATIONS];
+  __u64 count; /* of operations */
 };
 enum { PHASE_EMPTY = 0, PHASE_RUNNING = 1, PHASE_DONE = 2 };
 

@@ -131,6 +131,10 @@ HAUL_API int haul_window_create(haul_atomic* node, size_t bytes, haul_window** w
  * user's; HAUL_ENOMEM. Blocks for up to a second. */
 HAUL_API int haul_window_attach(const haul_window_name* name, haul_window** window);
 
+/* The counters of the node that serves this window, if it is another process's of this host and
+ * network namespace: as haul_atomic_counters(). Errors as haul_window_attach(). */
+HAUL_API int haul_window_counters(const haul_window_name* name, uint64_t* values, size_t count);
+
 /* The first byte of its memory here. The owner and whoever has attached may use it with ordinary
  * loads, stores and CPU atomics (of 4 and 8 bytes, aligned): they and the remote operations are
  * atomic with each other. Guarded words: see haul_window_run(). */
@@ -294,6 +298,10 @@ enum {
   HAUL_LOCK_MEMBER_BYTES = 24, /* likewise, one a member, in a window of that member's */
   HAUL_LOCK_MAX_MEMBERS = 4096
 };
+/* Zeroed memory of a home that also keeps the members' names, for up to `count` members. */
+#define HAUL_LOCK_DIRECTORY_BYTES(count) (64 + 128 * (size_t)(count))
+/* As a rank: any that is free in the home's directory. */
+#define HAUL_LOCK_ANY_RANK UINT32_MAX
 
 /* Where words of a lock lie. */
 typedef struct haul_lock_place {
@@ -304,17 +312,23 @@ typedef struct haul_lock_place {
 /* Zero it, set `size`. All members give the same home, members and lease. Copied. */
 typedef struct haul_lock_options {
   uint32_t size;                  /* sizeof(haul_lock_options) */
-  uint32_t rank;                  /* who this is: 0 to count - 1 */
+  uint32_t rank;                  /* who this is: 0 to count - 1, or HAUL_LOCK_ANY_RANK */
   uint32_t count;                 /* members, up to HAUL_LOCK_MAX_MEMBERS */
   uint32_t reserved;              /* 0 */
   const haul_lock_place* home;    /* HAUL_LOCK_HOME_BYTES there; may be anybody's */
-  const haul_lock_place* members; /* `count` of them, by rank (paper 002: the array of triples) */
+  const haul_lock_place* members; /* `count` of them, by rank (paper 002: the array of triples);
+                                     NULL: their names are kept at home, which then has
+                                     HAUL_LOCK_DIRECTORY_BYTES(count) */
+  uint64_t own_offset;            /* members NULL: where in `own` this member's words lie */
   uint64_t lease_ns;              /* how long the lock outlives a silent holder; 0: 1 s; from 10 ms
                                      to 1 hour */
 } haul_lock_options;
 
 /* Joins a lock as its member `rank`, whose words lie in `own`, a window of this process (created or
- * attached). Nobody need be there yet: members connect when they meet. A lock handle belongs to one
+ * attached). Nobody need be there yet: members connect when they meet. With a directory it enters
+ * its name there: a place that nobody has, or one of a member that does not answer; HAUL_EAGAIN:
+ * all have members, HAUL_ETIMEDOUT and others: the home cannot be had. Blocks for a few round trips
+ * then, for a quarter of a lease for each member that does not answer. A lock handle belongs to one
  * thread at a time; node and window must outlive it. HAUL_EINVAL, HAUL_ENOMEM. */
 HAUL_API int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lock_options* options,
                             haul_lock** lock);

@@ -1,0 +1,43 @@
+// A bad cable between two hosts that are network namespaces: it loses, repeats and reorders the
+// packets of remote atomics, both ways, whatever hooks and rings the hosts send and receive by.
+// Needs root; failures are bench::Failure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "bench/namespaces.hpp"
+#include "tests/atomic/faults_facts.h"
+
+struct bpf_object;
+
+namespace atomic_test {
+
+// Per mille of the packets, each way.
+struct FaultRates {
+  unsigned drop = 0, duplicate = 0, reorder = 0;
+};
+
+class BadCable {
+ public:
+  // Joins `a` (interface haul0, 10.0.0.1) and `b` (haul1, 10.0.0.2). `native`: their XDP programs
+  // may be native ones.
+  BadCable(const haul::bench::Namespace& a, const haul::bench::Namespace& b,
+           const FaultRates& rates, bool native);
+  ~BadCable();
+  BadCable(const BadCable&) = delete;
+  BadCable& operator=(const BadCable&) = delete;
+
+  using Counts = std::array<std::uint64_t, FAULTS_EVENTS>;
+  // Way 0 is from a to b.
+  Counts counts(unsigned way) const;
+
+ private:
+  void open(const FaultRates& rates, bool native);
+
+  haul::bench::Namespace middle_;
+  bpf_object* object_ = nullptr;
+  int events_ = -1;
+};
+
+}  // namespace atomic_test

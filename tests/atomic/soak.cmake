@@ -1,0 +1,36 @@
+# The exactly-once soak (soak.cpp), for a while; by hand: atomic_soak --operations 10000000.
+# It needs what the XDP plug-in needs, and fmt for bench/namespaces.
+if(NOT TARGET haul_bpf OR NOT TARGET fmt::fmt)
+  return()
+endif()
+set(atomic_dir "${CMAKE_CURRENT_SOURCE_DIR}/atomic")
+set(faults_object "${PROJECT_BINARY_DIR}/tests/faults.bpf.o")
+add_custom_command(OUTPUT "${faults_object}" VERBATIM
+  COMMAND "${HAUL_BPF_CLANG}" -O2 -g -Wall -Werror -target bpf -mcpu=v3
+    -I "/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}" -I "${HAUL_LIBBPF_INCLUDE}" -I "${PROJECT_SOURCE_DIR}"
+    -c "${atomic_dir}/faults.bpf.c" -o "${faults_object}"
+  DEPENDS "${atomic_dir}/faults.bpf.c" "${atomic_dir}/faults_facts.h"
+    "${PROJECT_SOURCE_DIR}/atomic/wire/packet.h"
+  COMMENT "BPF program of the bad cable")
+add_custom_target(atomic_faults DEPENDS "${faults_object}")
+
+# haul_atomic_internal behind the shared library: only the control's tables come from it.
+add_executable(atomic_soak "${atomic_dir}/soak.cpp" "${atomic_dir}/soak_client.cpp"
+  "${atomic_dir}/soak_server.cpp" "${atomic_dir}/soak_forgetful.cpp" "${atomic_dir}/soak_check.cpp"
+  "${atomic_dir}/faults.cpp" "${PROJECT_SOURCE_DIR}/bench/namespaces.cpp")
+add_dependencies(atomic_soak atomic_faults haul_atomic_xdp)
+# What is slow here makes the histories short.
+target_compile_options(atomic_soak PRIVATE -O2)
+target_compile_definitions(atomic_soak PRIVATE "FAULTS_OBJECT=\"${faults_object}\"")
+target_include_directories(atomic_soak PRIVATE "${PROJECT_SOURCE_DIR}" "${HAUL_LIBBPF_INCLUDE}")
+target_link_libraries(atomic_soak PRIVATE
+  haul_options haul_atomic haul_atomic_internal "${HAUL_LIBBPF}" fmt::fmt Threads::Threads)
+set_target_properties(atomic_soak PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${programs_dir}")
+
+foreach(responder block xdp-skb xdp-native)
+  add_test(NAME atomic.soak.${responder} COMMAND atomic_soak --operations 500000 --responder ${responder})
+  list(APPEND soak_tests atomic.soak.${responder})
+endforeach()
+add_test(NAME atomic.soak.control COMMAND atomic_soak --control)
+set_tests_properties(${soak_tests} atomic.soak.control PROPERTIES LABELS atomic
+  TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 RUN_SERIAL ON ENVIRONMENT "${script_environment}")

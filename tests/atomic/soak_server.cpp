@@ -1,0 +1,63 @@
+#include "tests/atomic/soak_server.hpp"
+
+#include "bench/failure.hpp"
+
+namespace atomic_test {
+
+void must_do(int code, const char* what) {
+  if (code >= 0) return;
+  throw haul::bench::Failure(std::string(what) + " failed: " + haul_atomic_last_error());
+}
+
+std::map<std::string, std::uint64_t> counters_of(haul_atomic* node) {
+  std::uint64_t values[64] = {};
+  const int count = haul_atomic_counters(node, values, std::size(values));
+  std::map<std::string, std::uint64_t> counters;
+  for (int i = 0; i < count; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    counters[haul_atomic_counter_name(index)] = values[index];
+  }
+  return counters;
+}
+
+namespace {
+
+class LibraryServer final : public Server {
+ public:
+  LibraryServer(const haul::bench::Namespace& host, const std::string& responder,
+                std::uint64_t bytes) {
+    const haul::bench::Inside inside(host);
+    must_do(haul_atomic_open(responder.c_str(), nullptr, &node_), "opening the server");
+    must_do(haul_window_create(node_, bytes, &window_), "making the window");
+    must_do(haul_window_export(window_, &name_), "naming the window");
+  }
+  ~LibraryServer() override {
+    haul_window_destroy(window_);
+    haul_atomic_close(node_);
+  }
+
+  std::string description() const override {
+    char text[256] = "";
+    haul_atomic_describe(node_, text, sizeof text);
+    return text;
+  }
+  haul_window_name name() const override { return name_; }
+  const std::uint64_t* words() const override {
+    return static_cast<const std::uint64_t*>(haul_window_memory(window_));
+  }
+  std::map<std::string, std::uint64_t> counters() const override { return counters_of(node_); }
+
+ private:
+  haul_atomic* node_ = nullptr;
+  haul_window* window_ = nullptr;
+  haul_window_name name_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Server> serve(const haul::bench::Namespace& host, const std::string& responder,
+                              std::uint64_t bytes) {
+  return std::make_unique<LibraryServer>(host, responder, bytes);
+}
+
+}  // namespace atomic_test

@@ -1,0 +1,184 @@
+// wire/serve.h on several processors at once, as the XDP program runs: the same packets meet there,
+// the same slots change hands, and yet each is executed once.
+#include <atomic>
+#include <thread>
+
+#include "unit/atomic/service.hpp"
+
+namespace {
+
+// A responder whose counters may be counted by several.
+struct shared_tables {
+  haul::atomics::Tables* tables;
+  std::atomic<std::uint64_t> events[SERVE_EVENTS];
+};
+
+}  // namespace
+
+struct responder {
+  shared_tables* shared;
+  char* memory;
+};
+
+#include "atomic/wire/serve.h"
+
+SERVE_INLINE void count_event(struct responder* self, __u32 event) {
+  self->shared->events[event].fetch_add(1, std::memory_order_relaxed);
+}
+SERVE_INLINE struct window_entry* find_window(struct responder* self, __u32 window) {
+  return self->shared->tables->find_window(window);
+}
+SERVE_INLINE char* find_page(struct responder* self, __u32 window, __u64 offset) {
+  return self->shared->tables->find_page(window, offset);
+}
+SERVE_INLINE struct session_entry* find_session(struct responder* self, __u32 slot) {
+  return self->shared->tables->find_session(slot);
+}
+SERVE_INLINE struct result_entry* find_results(struct responder* self, __u32 slot, __u32 sequence) {
+  return self->shared->tables->find_results(slot, sequence);
+}
+SERVE_INLINE __u32 session_slots(struct responder* self) {
+  return self->shared->tables->sessions();
+}
+
+namespace haul::atomics::test {
+namespace {
+
+constexpr unsigned processors = 3;
+
+class Processors : public testing::Test {
+ protected:
+  // What each of several does, in step with the others.
+  template <class Work>
+  void on_each(Work work) {
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < processors; ++i) threads.emplace_back([&work, i] { work(i); });
+    for (std::thread& thread : threads) thread.join();
+  }
+  // True: answered. A drop is asked again by the caller, as a client does.
+  bool serve_here(Packet* packet, std::uint64_t source) {
+    responder self{&shared, nullptr};
+    const std::size_t bytes = packet_bytes(*packet);
+    const char* limit = reinterpret_cast<const char*>(packet) + bytes;
+    return ::serve(&self, &packet->header, static_cast<__u32>(bytes), limit, source,
+                   service.now_s) == SERVE_ANSWER;
+  }
+  bool ask_until_answered(const Packet& question, std::uint64_t source, Packet* answer) {
+    for (int tries = 0; tries < 1'000'000; ++tries) {
+      *answer = question;
+      if (serve_here(answer, source)) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  }
+  // Together at the same line, each round.
+  void meet(std::uint64_t round) {
+    arrived.fetch_add(1);
+    while (arrived.load() < processors * round) std::this_thread::yield();
+  }
+
+  Service service{4};
+  shared_tables shared{&service.tables, {}};
+  std::atomic<std::uint64_t> arrived{0};
+};
+
+TEST_F(Processors, TheSamePacketOnAllIsExecutedOnce) {
+  Asker asker(5);
+  ASSERT_EQ(asker.hello(service), WIRE_OK);
+  constexpr std::uint64_t rounds = 20'000;
+  std::atomic<std::uint64_t> wrong{0};
+  on_each([&](unsigned) {
+    Asker mine = asker;
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      Packet answer;
+      const Packet question = mine.request({operation(WIRE_ADD, 0, 1), operation(WIRE_ADD, 8, 2)});
+      meet(i + 1);
+      if (!ask_until_answered(question, mine.source, &answer) || answer.header.status != WIRE_OK ||
+          answer.operations[0].operand != i || answer.operations[1].operand != 2 * i) {
+        ++wrong;
+      }
+    }
+  });
+  EXPECT_EQ(wrong.load(), 0u);
+  EXPECT_EQ(service.memory.word(0), rounds);
+  EXPECT_EQ(service.memory.word(8), 2 * rounds);
+  EXPECT_EQ(shared.events[SERVED_PACKETS].load(), rounds);
+}
+
+TEST_F(Processors, NewAndOldSequencesOfOnePlaceMeet) {
+  // One asks for the next sequence of a place while others still deliver copies of the last.
+  Asker asker(5);
+  ASSERT_EQ(asker.hello(service), WIRE_OK);
+  constexpr std::uint64_t rounds = 20'000;
+  std::atomic<std::uint64_t> wrong{0};
+  on_each([&](unsigned processor) {
+    Asker mine = asker;
+    Packet last = mine.request({operation(WIRE_ADD, 0, 1)});
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      mine.sequence += WIRE_RESULTS - 1;
+      const Packet next = mine.request({operation(WIRE_ADD, 0, 1)});
+      meet(i + 1);
+      if (processor == 0) {
+        Packet answer;
+        if (!ask_until_answered(next, mine.source, &answer)) ++wrong;
+      } else if (i > 0) {
+        Packet copy = last;
+        serve_here(&copy, mine.source);  // replayed or dropped
+      }
+      last = next;
+    }
+  });
+  EXPECT_EQ(wrong.load(), 0u);
+  EXPECT_EQ(service.memory.word(0), rounds);
+}
+
+TEST_F(Processors, ClientsThatWantOneSlotAreKeptApart) {
+  // Whoever is told that it has a session can use it, until it leaves.
+  constexpr std::uint64_t rounds = 20'000;
+  std::atomic<std::uint64_t> wrong{0}, added{0};
+  on_each([&](unsigned processor) {
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      // All lead to one slot first.
+      Asker mine((i % 4) << 32 | (processor + 1) << 20 | (i + 1), processor + 1);
+      meet(i + 1);
+      Packet answer;
+      if (!ask_until_answered(mine.packet(WIRE_HELLO), mine.source, &answer) ||
+          answer.header.status != WIRE_OK) {
+        ++wrong;
+        continue;
+      }
+      mine.slot = answer.header.slot;
+      if (!ask_until_answered(mine.request({operation(WIRE_ADD, 0, 1)}), mine.source, &answer) ||
+          answer.header.status != WIRE_OK) {
+        ++wrong;
+      } else {
+        ++added;
+      }
+      Packet bye = mine.packet(WIRE_BYE);
+      serve_here(&bye, mine.source);
+    }
+  });
+  EXPECT_EQ(wrong.load(), 0u);
+  EXPECT_EQ(service.memory.word(0), added.load());
+}
+
+TEST_F(Processors, GuardedWordsLoseNothing) {
+  constexpr std::uint64_t rounds = 50'000;
+  std::atomic<std::uint64_t> added{0};
+  on_each([&](unsigned processor) {
+    Asker mine((processor + 1ull) << 32 | 1, processor + 1);
+    Packet answer;
+    ASSERT_TRUE(ask_until_answered(mine.packet(WIRE_HELLO), mine.source, &answer));
+    mine.slot = answer.header.slot;
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      const Packet question = mine.request({operation(WIRE_ADD, 0, 1, 0, 8, WIRE_GUARDED, 7)});
+      ASSERT_TRUE(ask_until_answered(question, mine.source, &answer));
+      if (answer.operations[0].result == WIRE_DONE) ++added;
+    }
+  });
+  EXPECT_GT(added.load(), 0u);
+  EXPECT_EQ(service.memory.word(0), 7ull << 32 | added.load());
+}
+
+}  // namespace
+}  // namespace haul::atomics::test
