@@ -2,6 +2,7 @@
 #include "cli/machine.hpp"
 
 #include <fmt/format.h>
+#include <haul/atomic.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -51,6 +52,14 @@ SystemAbility peer_ability() {
   return {"peer memory", ready && scope < 3,
           geteuid() == 0 && scope < 3 ? "all processes can be copied to and from (root)"
                                       : statuses[std::clamp(scope, 0, 3)]};
+}
+
+SystemAbility atomic_ability() {
+  const bool ready = haul_atomic_probe_xdp() == 0;
+  return {"xdp", ready,
+          ready
+              ? "remote atomics can be served in the receive path, by no process"
+              : fmt::format("remote atomics are served by a thread: {}", haul_atomic_last_error())};
 }
 
 }  // namespace
@@ -123,7 +132,7 @@ std::string mover_state_name(const haul_state& state) {
 }
 
 std::vector<SystemAbility> system_abilities() {
-  return {membarrier_ability(), peer_ability()};
+  return {membarrier_ability(), peer_ability(), atomic_ability()};
 }
 
 }  // namespace haul::cli

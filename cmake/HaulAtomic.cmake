@@ -2,7 +2,7 @@
 # libbpf are here, its plug-in libhaul-atomic-xdp.so. haul_atomic_internal is the former as a static
 # library, for the tests. HAUL_XDP_MISSING names the Debian packages that the plug-in lacks.
 file(GLOB_RECURSE atomic_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/atomic/*.cpp")
-list(FILTER atomic_sources EXCLUDE REGEX "/atomic/xdp/")
+list(FILTER atomic_sources EXCLUDE REGEX "/atomic/(xdp/|operators\\.cpp)")
 set(atomic_options -fvisibility=hidden -fvisibility-inlines-hidden -fno-exceptions -fno-rtti)
 
 add_library(haul_atomic_objects OBJECT ${atomic_sources})
@@ -11,7 +11,12 @@ target_include_directories(haul_atomic_objects PRIVATE
   "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${source_dir}")
 target_compile_options(haul_atomic_objects PRIVATE ${atomic_options})
 
-add_library(haul_atomic SHARED $<TARGET_OBJECTS:haul_atomic_objects>)
+# A sanitizer has operators of its own.
+set(atomic_operators)
+if(NOT HAUL_SANITIZE)
+  set(atomic_operators "${PROJECT_SOURCE_DIR}/atomic/operators.cpp")
+endif()
+add_library(haul_atomic SHARED $<TARGET_OBJECTS:haul_atomic_objects> ${atomic_operators})
 add_library(haul::atomic ALIAS haul_atomic)
 target_link_libraries(haul_atomic PRIVATE haul_options haul_base Threads::Threads ${CMAKE_DL_LIBS})
 target_include_directories(haul_atomic INTERFACE
@@ -19,6 +24,7 @@ target_include_directories(haul_atomic INTERFACE
 set_target_properties(haul_atomic PROPERTIES OUTPUT_NAME haul-atomic EXPORT_NAME atomic
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE CXX
   LINK_DEPENDS "${PROJECT_SOURCE_DIR}/atomic/atomic.map" SKIP_BUILD_RPATH ON)
+target_compile_options(haul_atomic PRIVATE ${atomic_options})
 target_link_options(haul_atomic PRIVATE
   "-Wl,--version-script=${PROJECT_SOURCE_DIR}/atomic/atomic.map"
   -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--as-needed)
@@ -65,7 +71,7 @@ add_custom_target(haul_bpf DEPENDS "${bpf_object}")
 file(GLOB xdp_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/atomic/xdp/*.cpp")
 set_source_files_properties("${PROJECT_SOURCE_DIR}/atomic/xdp/object.cpp" PROPERTIES
   OBJECT_DEPENDS "${bpf_object}" COMPILE_DEFINITIONS "HAUL_BPF_OBJECT=\"${bpf_object}\"")
-add_library(haul_atomic_xdp MODULE ${xdp_sources})
+add_library(haul_atomic_xdp MODULE ${xdp_sources} ${atomic_operators})
 add_dependencies(haul_atomic_xdp haul_bpf)
 target_link_libraries(haul_atomic_xdp PRIVATE haul_options haul_base "${HAUL_LIBBPF}")
 target_include_directories(haul_atomic_xdp PRIVATE

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# The ABI of libhaul.so.0 against its baseline, abi/libhaul.so.0.abi.
+# The ABI of a library against its baseline, abi/NAME.abi (libhaul.so.0, libhaul-atomic.so.0).
 # Usage: scripts/abi.sh update|check LIBRARY
 # `update` writes the baseline: do it when a function was added, and say so in CHANGELOG.md. A change that
 # breaks programs needs a new soname instead.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-baseline=$root/abi/libhaul.so.0.abi
 action=${1:-}
 library=${2:-}
 if [ -z "$library" ] || [ ! -f "$library" ]; then
@@ -14,11 +13,13 @@ if [ -z "$library" ] || [ ! -f "$library" ]; then
   exit 2
 fi
 
+baseline=$root/abi/$(basename "$library").abi
+
 write_abi() {
   abidw --headers-dir "$root/include" --drop-private-types --no-corpus-path --no-comp-dir-path \
     --no-show-locs --out-file "$1" "$library"
   # Whose checkout it was is nobody's business.
-  sed -i "s#path='[^']*/\(src\|include\)/#path='\1/#" "$1"
+  sed -i "s#path='[^']*/\(src\|include\|atomic\)/#path='\1/#" "$1"
 }
 
 case $action in

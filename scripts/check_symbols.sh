@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# What libhaul.so.0 promises to the process that loads it: it exports haul_* alone, versioned; it needs
-# libc alone; it runs nothing when loaded; it cannot be unloaded under a mover's feet.
-# Usage: scripts/check_symbols.sh LIBRARY [HEADER]
+# What libhaul.so.0 and libhaul-atomic.so.0 promise to the process that loads them: they export haul_* alone,
+# versioned; they need libc alone; they run nothing when loaded; they cannot be unloaded under a thread's feet.
+# Usage: scripts/check_symbols.sh LIBRARY [HEADER]   (HEADER: include/haul/haul.h, or atomic.h by the library's name)
 set -euo pipefail
 
 library=$1
-header=${2:-$(dirname "$0")/../include/haul/haul.h}
+name=$(basename "$library")
+case $name in libhaul-atomic.*) header=atomic.h ;; *) header=haul.h ;; esac
+header=${2:-$(dirname "$0")/../include/haul/$header}
 export LC_ALL=C
 errors=0
 complain() {
@@ -15,21 +17,21 @@ complain() {
 
 exported=$(nm -D --defined-only --with-symbol-versions "$library" | awk '$2 != "A" { print $3 }')
 foreign=$(grep -vE '^haul_[a-z0-9_]+@@?HAUL_[A-Z0-9_.]+$' <<< "$exported" || true)
-[ -z "$foreign" ] || complain "exports more than versioned haul_* names, mend src/haul.map: $(head -5 <<< "$foreign" | tr '\n' ' ')"
+[ -z "$foreign" ] || complain "exports more than versioned haul_* names, mend its version script: $(head -5 <<< "$foreign" | tr '\n' ' ')"
 
 # Every function of the header exists, and none exists beside it (HAUL_PRIVATE names are not in the header).
 declared=$(grep -oE '^HAUL_API .*' "$header" | grep -oE '\bhaul_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u)
-public=$(sed -n 's/@@*HAUL_[0-9].*//p' <<< "$exported" | sort -u)
+public=$(sed -n 's/@@*HAUL_\(ATOMIC_\)*[0-9].*//p' <<< "$exported" | sort -u)
 absent=$(comm -23 <(echo "$declared") <(echo "$public"))
 unknown=$(comm -13 <(echo "$declared") <(echo "$public"))
-[ -z "$absent" ] || complain "haul.h declares what the library lacks: $(echo $absent)"
-[ -z "$unknown" ] || complain "exports what haul.h does not declare: $(echo $unknown)"
+[ -z "$absent" ] || complain "its header declares what the library lacks: $(echo $absent)"
+[ -z "$unknown" ] || complain "exports what its header does not declare: $(echo $unknown)"
 
 dynamic=$(readelf -dW "$library")
 needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<< "$dynamic" | tr '\n' ' ')
 [ "$needed" = "libc.so.6 " ] || complain "needs '${needed% }' where libc.so.6 alone is allowed"
 soname=$(grep -oP '\(SONAME\).*\[\K[^]]+' <<< "$dynamic" || true)
-[ "$soname" = libhaul.so.0 ] || complain "its soname is '$soname', not libhaul.so.0"
+[ "$soname" = "$name" ] || complain "its soname is '$soname', not $name"
 ! grep -qE '\((RPATH|RUNPATH)\)' <<< "$dynamic" || complain "carries an RPATH"
 ! grep -q '(TEXTREL)' <<< "$dynamic" || complain "has text relocations; compile every object with -fPIC"
 grep -q '(FLAGS_1).*NODELETE' <<< "$dynamic" || complain "lacks -z nodelete"
@@ -47,4 +49,4 @@ done
 if [ "$errors" != 0 ]; then
   exit 1
 fi
-echo "symbols: $(wc -l <<< "$exported") versioned names, needs $needed, no constructors, $(stat -Lc %s "$library") bytes"
+echo "symbols: $name: $(wc -l <<< "$exported") versioned names, needs ${needed% }, no constructors, $(stat -Lc %s "$library") bytes"

@@ -3,7 +3,7 @@
 
 #include <haul/atomic.h>
 
-#include "atomic/client/client.hpp"
+#include "atomic/client/carrier.hpp"
 #include "atomic/node/node.hpp"
 #include "atomic/window/window.hpp"
 

@@ -21,7 +21,7 @@ using lock::Places;
 // A handle's thread of use is the caller's; nothing here is shared.
 struct haul_lock {
   Places places;
-  Client* client;
+  Carrier* carrier;
   std::uint64_t spin_ns;
   alignas(Member) unsigned char room[sizeof(Member)];
   Member* member;
@@ -94,7 +94,7 @@ int explain(Code code) noexcept {
 
 int check(const haul_lock* lock) noexcept {
   if (lock == nullptr) return refuse("lock is NULL");
-  if (lock->client->is_here()) return 0;
+  if (lock->carrier->is_here()) return 0;
   return fail(make_error(Code::stale, 0,
                          "this lock was opened by the process that forked this one; open it here"));
 }
@@ -171,12 +171,12 @@ extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lo
   }
   auto* made = new (std::nothrow) haul_lock{};
   if (made == nullptr ||
-      !made->places.open(from_c(node)->client(), *from_c(own), complete_options)) {
+      !made->places.open(from_c(node)->carrier(), *from_c(own), complete_options)) {
     delete made;
     return fail(make_error(Code::no_memory, 0, "no memory for a lock; free some"));
   }
-  made->client = &from_c(node)->client();
-  made->spin_ns = made->client->spin_ns();
+  made->carrier = &from_c(node)->carrier();
+  made->spin_ns = made->carrier->spin_ns();
   made->rank = complete_options.rank;
   if (complete_options.members == nullptr) {
     const int joined = join(made, from_c(own), complete_options, random[1] | 1);

@@ -5,6 +5,7 @@
 
 #include "atomic/api/handles.hpp"
 #include "atomic/node/specification.hpp"
+#include "atomic/window/name.hpp"
 
 namespace haul::atomics {
 namespace {
@@ -98,10 +99,10 @@ extern "C" int haul_atomic_connect(haul_atomic* node, const haul_window_name* na
   }
   *remote = nullptr;
   if (!from_c(node)->is_here()) return stale();
-  if (name->kind != 0 || std::memchr(name->host, '\0', sizeof name->host) == nullptr) {
+  if (!is_name(*name)) {
     return refuse("this is no name of a window; take one from haul_window_export()");
   }
-  haul::Expected<Connection*> made = from_c(node)->client().connect(*name);
+  haul::Expected<Connection*> made = from_c(node)->carrier().connect(*name);
   if (!made) return fail(made.error());
   *remote = to_c(*made);
   return 0;
@@ -109,8 +110,8 @@ extern "C" int haul_atomic_connect(haul_atomic* node, const haul_window_name* na
 
 extern "C" int haul_atomic_disconnect(haul_remote* remote) {
   if (remote == nullptr) return 0;
-  Client& client = from_c(remote)->client();
-  if (!client.is_here()) return stale();
-  client.disconnect(from_c(remote));
+  Carrier& carrier = from_c(remote)->carrier();
+  if (!carrier.is_here()) return stale();
+  carrier.disconnect(from_c(remote));
   return 0;
 }

@@ -19,7 +19,7 @@ int check(const void* target, const haul_atomic_operation* operations, std::size
 
 int check(haul_remote* remote) noexcept {
   if (remote == nullptr) return refuse("remote is NULL");
-  if (from_c(remote)->client().is_here()) return 0;
+  if (from_c(remote)->carrier().is_here()) return 0;
   return fail(make_error(Code::stale, 0,
                          "this connection is of the process that forked this one; connect here"));
 }
@@ -85,7 +85,7 @@ extern "C" int haul_atomic_submit(haul_remote* remote, const haul_atomic_operati
   if (wrong != 0) return wrong;
   uint64_t ignored = 0;
   Connection* connection = from_c(remote);
-  return explain(connection->client().submit(*connection, operations, count, tag,
+  return explain(connection->carrier().submit(*connection, operations, count, tag,
                                              ticket != nullptr ? ticket : &ignored));
 }
 
@@ -95,7 +95,7 @@ extern "C" int haul_atomic_test(haul_remote* remote, uint64_t ticket,
   if (wrong != 0) return wrong;
   Code status = Code::ok;
   const int found =
-      from_c(remote)->client().test(*from_c(remote), ticket, operations, count, &status);
+      from_c(remote)->carrier().test(*from_c(remote), ticket, operations, count, &status);
   if (found < 0) return spent();
   if (found == 0) return 0;
   return status == Code::ok ? 1 : explain(status);
@@ -107,7 +107,7 @@ extern "C" int haul_atomic_wait(haul_remote* remote, uint64_t ticket,
   if (wrong != 0) return wrong;
   Code status = Code::ok;
   const int found =
-      from_c(remote)->client().wait(*from_c(remote), ticket, operations, count, &status);
+      from_c(remote)->carrier().wait(*from_c(remote), ticket, operations, count, &status);
   return found < 0 ? spent() : explain(status);
 }
 
@@ -116,7 +116,7 @@ extern "C" int haul_atomic_reap(haul_remote* remote, haul_atomic_completion* com
   if (completions == nullptr && capacity != 0) return refuse("completions is NULL");
   const int wrong = check(remote);
   if (wrong != 0) return wrong;
-  return static_cast<int>(from_c(remote)->client().reap(*from_c(remote), completions, capacity));
+  return static_cast<int>(from_c(remote)->carrier().reap(*from_c(remote), completions, capacity));
 }
 
 extern "C" int haul_atomic_run(haul_remote* remote, haul_atomic_operation* operations,

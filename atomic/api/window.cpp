@@ -32,7 +32,7 @@ extern "C" int haul_window_create(haul_atomic* node, size_t bytes, haul_window**
 extern "C" int haul_window_attach(const haul_window_name* name, haul_window** window) {
   if (name == nullptr || window == nullptr) return refuse("name or window is NULL");
   *window = nullptr;
-  if (name->kind != 0 || std::memchr(name->host, '\0', sizeof name->host) == nullptr) {
+  if (!is_name(*name)) {
     return refuse("this is no name of a window; take one from haul_window_export()");
   }
   haul_window_name known = *name;
@@ -46,7 +46,7 @@ extern "C" int haul_window_attach(const haul_window_name* name, haul_window** wi
 
 extern "C" int haul_window_counters(const haul_window_name* name, uint64_t* values, size_t count) {
   if (name == nullptr || (values == nullptr && count != 0)) return refuse("name or values is NULL");
-  if (name->kind != 0 || std::memchr(name->host, '\0', sizeof name->host) == nullptr) {
+  if (!is_name(*name)) {
     return refuse("this is no name of a window; take one from haul_window_export()");
   }
   haul::Expected<AttachReply> reply = fetch_counters(*name);
@@ -80,6 +80,7 @@ extern "C" int haul_window_destroy(haul_window* window) {
 
 extern "C" int haul_window_format(const haul_window_name* name, char* text, size_t bytes) {
   if (name == nullptr || text == nullptr) return refuse("name or text is NULL");
+  if (!is_name(*name)) return refuse("this is no name of a window; take one as exported");
   if (!format_name(*name, text, bytes)) return refuse("no room for the name; 160 bytes do");
   return 0;
 }

@@ -42,12 +42,23 @@ void Session::fill_header(Packet* packet, wire_kind kind, unsigned count,
   header.key = names_.key;
 }
 
+// Over a sure way time alone ends it.
+std::uint64_t Session::before_again_ns(unsigned tries) const noexcept {
+  return way_ == Way::sure ? timeout_ns_ : patience_.before_again_ns(tries);
+}
+
+bool Session::is_unanswered(std::uint32_t sequence) const noexcept {
+  const Flight& flight = flights_[sequence % flights];
+  return (waiting_ & bit_of(flight.ticket)) != 0 &&
+         static_cast<std::uint32_t>(flight.ticket) == sequence;
+}
+
 void Session::greet_again(std::uint64_t now_ns) noexcept {
   Packet hello;
   fill_header(&hello, WIRE_HELLO, 0, 0);
   seal(&hello);
   greeting_sent_ns_ = now_ns;
-  next_ns_ = now_ns + patience_.before_again_ns(greetings_++);
+  next_ns_ = now_ns + before_again_ns(greetings_++);
   outlet_.send(hello);
 }
 
@@ -87,7 +98,7 @@ Code Session::submit(const haul_atomic_operation* operations, std::size_t count,
   flight.status = Code::ok;
   last_ticket_ = mine;
   waiting_ |= bit_of(mine);
-  next_ns_ = std::min(next_ns_, now_ns + std::min(patience_.before_again_ns(0), timeout_ns_));
+  next_ns_ = std::min(next_ns_, now_ns + std::min(before_again_ns(0), timeout_ns_));
   outlet_.send(flight.packet);
   *ticket = mine;
   return Code::ok;
@@ -133,11 +144,8 @@ void Session::heard(const Packet& packet, std::uint64_t now_ns) noexcept {
     return;
   }
   if (header.kind != (WIRE_REQUEST | WIRE_REPLY)) return;
+  if (!is_unanswered(header.sequence)) return;  // late: answered already
   Flight& flight = flights_[header.sequence % flights];
-  if ((waiting_ & bit_of(flight.ticket)) == 0 ||
-      static_cast<std::uint32_t>(flight.ticket) != header.sequence) {
-    return;  // late: answered already
-  }
   const unsigned repetition = header.cookie >> 16;
   if (header.status != WIRE_OK) {
     refused(flight, static_cast<wire_status>(header.status), repetition, now_ns);
@@ -190,7 +198,7 @@ void Session::tick(std::uint64_t now_ns) noexcept {
       answered_ |= bit_of(flight.ticket);
       continue;
     }
-    if (now_ns - flight.sent_ns >= patience_.before_again_ns(flight.tries)) {
+    if (now_ns - flight.sent_ns >= before_again_ns(flight.tries)) {
       ++flight.tries;
       ++repeated_;
       flight.sent_ns = now_ns;
@@ -199,7 +207,7 @@ void Session::tick(std::uint64_t now_ns) noexcept {
       seal(&flight.packet);
       outlet_.send(flight.packet);
     }
-    next_ns_ = std::min({next_ns_, flight.sent_ns + patience_.before_again_ns(flight.tries),
+    next_ns_ = std::min({next_ns_, flight.sent_ns + before_again_ns(flight.tries),
                          flight.first_ns + timeout_ns_});
   }
 }

@@ -34,9 +34,12 @@ class Session {
     std::uint32_t cookie = 0;  // below 2^16
   };
   enum class State : std::uint8_t { closed, greeting, open, lost };
+  // Over a sure way every packet is answered, or its peer is gone: none is sent again.
+  enum class Way : std::uint8_t { lossy, sure };
 
-  Session(Outlet& outlet, const Names& names, std::uint64_t timeout_ns) noexcept
-      : outlet_(outlet), names_(names), timeout_ns_(timeout_ns) {}
+  Session(Outlet& outlet, const Names& names, std::uint64_t timeout_ns,
+          Way way = Way::lossy) noexcept
+      : outlet_(outlet), names_(names), timeout_ns_(timeout_ns), way_(way) {}
 
   State state() const noexcept { return state_; }
   // Why it is lost.
@@ -60,6 +63,8 @@ class Session {
   void tick(std::uint64_t now_ns) noexcept;
   std::uint64_t next_ns() const noexcept { return next_ns_; }
   bool anything_unanswered() const noexcept { return waiting_ != 0; }
+  // Has the packet of this sequence neither been answered nor given up?
+  bool is_unanswered(std::uint32_t sequence) const noexcept;
 
   // A collected answer: the ticket is spent.
   enum class Found : std::uint8_t { unknown, unanswered, answered };
@@ -89,6 +94,7 @@ class Session {
 
   void fill_header(Packet* packet, wire_kind kind, unsigned count,
                    std::uint64_t ticket) const noexcept;
+  std::uint64_t before_again_ns(unsigned tries) const noexcept;
   void answered(Flight& flight, unsigned repetition, std::uint64_t now_ns) noexcept;
   void refused(Flight& flight, wire_status status, unsigned repetition,
                std::uint64_t now_ns) noexcept;
@@ -98,6 +104,7 @@ class Session {
   Outlet& outlet_;
   const Names names_;
   const std::uint64_t timeout_ns_;
+  const Way way_;
   State state_ = State::closed;
   Code reason_ = Code::closed;
   std::uint32_t slot_ = 0;

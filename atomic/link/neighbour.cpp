@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "base/keep_errno.hpp"
-#include "base/os.hpp"
 
 namespace haul::atomics {
 
@@ -104,13 +104,15 @@ bool find(int fd, std::uint32_t address, Way* way) noexcept {
 
 }  // namespace
 
-bool find_way_to(std::uint32_t address, Way* way) noexcept {
+int open_ways() noexcept {
   const KeepErrno keep;
   const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-  if (fd < 0) return false;
-  const bool found = find(fd, address, way);
-  os::close_fd(fd);
-  return found;
+  return fd < 0 ? -errno : fd;
+}
+
+bool find_way_to(int ways, std::uint32_t address, Way* way) noexcept {
+  const KeepErrno keep;
+  return find(ways, address, way);
 }
 
 }  // namespace haul::atomics

@@ -11,8 +11,10 @@ struct Way {
   unsigned char mac[6] = {};  // of the host, or of the gateway
 };
 
+// What the two are asked by, of the caller's network namespace: a descriptor, or -errno.
+int open_ways() noexcept;
 // False if there is no route, or the next hop's MAC address is not known (yet): something that the
 // kernel sends there makes it known.
-bool find_way_to(std::uint32_t address, Way* way) noexcept;
+bool find_way_to(int ways, std::uint32_t address, Way* way) noexcept;
 
 }  // namespace haul::atomics

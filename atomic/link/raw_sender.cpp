@@ -28,6 +28,13 @@ int RawSender::open(const char* interface) noexcept {
   // Protocol 0: it receives nothing.
   fd_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
   if (fd_ < 0) return -errno;
+  // Now: the threads that send later may be in another network namespace.
+  ways_ = open_ways();
+  if (ways_ < 0) {
+    const int error = ways_;
+    close();
+    return error;
+  }
   sockaddr_ll at{};
   at.sll_family = AF_PACKET;
   at.sll_ifindex = static_cast<int>(interface_);
@@ -49,7 +56,8 @@ int RawSender::open(const char* interface) noexcept {
 
 void RawSender::close() noexcept {
   if (fd_ >= 0) os::close_fd(fd_);
-  fd_ = -1;
+  if (ways_ >= 0) os::close_fd(ways_);
+  fd_ = ways_ = -1;
 }
 
 bool RawSender::find_way(const Address& from, const Address& to, FrameFront* front) noexcept {
@@ -57,7 +65,8 @@ bool RawSender::find_way(const Address& from, const Address& to, FrameFront* fro
   front->known = false;
   if (fd_ < 0 || to.is_six()) return false;
   Way way;
-  if (!find_way_to(to.four.sin_addr.s_addr, &way) || way.interface != interface_) return false;
+  if (!find_way_to(ways_, to.four.sin_addr.s_addr, &way) || way.interface != interface_)
+    return false;
   ether_header eth{};
   std::memcpy(eth.ether_dhost, way.mac, sizeof way.mac);
   std::memcpy(eth.ether_shost, own_mac_, sizeof own_mac_);

@@ -36,7 +36,7 @@ class RawSender {
   void send(const FrameFront& front, const void* data, std::size_t bytes) noexcept;
 
  private:
-  int fd_ = -1;
+  int fd_ = -1, ways_ = -1;
   unsigned interface_ = 0;
   unsigned char own_mac_[6] = {};
 };

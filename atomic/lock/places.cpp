@@ -5,6 +5,7 @@
 #include <new>
 
 #include "atomic/lock/directory.hpp"
+#include "atomic/window/name.hpp"
 #include "base/clock.hpp"
 #include "base/os.hpp"
 
@@ -13,20 +14,19 @@ namespace haul::atomics::lock {
 namespace {
 
 bool is_same_window(const haul_window_name& a, const haul_window_name& b) noexcept {
-  return a.key == b.key && a.window == b.window && a.port == b.port &&
+  return a.key == b.key && a.window == b.window && a.port == b.port && a.kind == b.kind &&
          std::strncmp(a.host, b.host, sizeof a.host) == 0;
 }
 
 }  // namespace
 
 bool is_usable(const haul_lock_place& place, std::uint64_t bytes) noexcept {
-  return place.window.kind == 0 && place.offset % 8 == 0 && place.window.bytes >= bytes &&
-         place.offset <= place.window.bytes - bytes &&
-         std::memchr(place.window.host, '\0', sizeof place.window.host) != nullptr;
+  return is_name(place.window) && place.offset % 8 == 0 && place.window.bytes >= bytes &&
+         place.offset <= place.window.bytes - bytes;
 }
 
-bool Places::open(Client& client, Window& own, const haul_lock_options& options) noexcept {
-  client_ = &client;
+bool Places::open(Carrier& carrier, Window& own, const haul_lock_options& options) noexcept {
+  carrier_ = &carrier;
   own_ = &own;
   // A neighbour that does not answer is done without, long before the lease is over.
   neighbour_patience_ns_ = options.lease_ns / 4;
@@ -56,7 +56,7 @@ void Places::settle(unsigned rank, std::uint64_t own_offset) noexcept {
 }
 
 void Places::drop(Place& place) noexcept {
-  if (place.connection != nullptr) client_->disconnect(place.connection);
+  if (place.connection != nullptr) carrier_->disconnect(place.connection);
   place.connection = nullptr;
   // Another may have the rank by now.
   if (has_directory_ && &place != &places_[0] && !is_own(place)) place.known = false;
@@ -88,14 +88,14 @@ void Places::begin(Place& place) noexcept {
   if (place.connection != nullptr && submit(place)) return;
   if (place.connection != nullptr) {
     // Its owner was restarted, or has heard nothing for long: once more.
-    client_->disconnect(place.connection);
+    carrier_->disconnect(place.connection);
     place.connection = nullptr;
   }
   connect(place);
 }
 
 void Places::connect(Place& place) noexcept {
-  Expected<Connection*> made = client_->begin_connect(place.at.window);
+  Expected<Connection*> made = carrier_->begin_connect(place.at.window);
   if (made) {
     place.connection = *made;
     stage_ = Stage::connecting;
@@ -111,7 +111,7 @@ bool Places::submit(Place& place) noexcept {
     absolute[i] = packet_[i];
     absolute[i].address += place.at.window.address + place.at.offset;
   }
-  failure_ = client_->submit(*place.connection, absolute, packet_count_, 0, &ticket_);
+  failure_ = carrier_->submit(*place.connection, absolute, packet_count_, 0, &ticket_);
   stage_ = failure_ == Code::ok ? Stage::submitted : Stage::failed;
   return failure_ == Code::ok;
 }
@@ -134,7 +134,7 @@ void Places::look_up(int to) noexcept {
   // Whoever meets another member has spoken to the home before.
   failure_ = at_home.connection == nullptr
                  ? Code::peer_gone
-                 : client_->submit(*at_home.connection, entry_, directory::words, 0, &ticket_);
+                 : carrier_->submit(*at_home.connection, entry_, directory::words, 0, &ticket_);
   stage_ = failure_ == Code::ok ? Stage::looking_up : Stage::failed;
 }
 
@@ -161,19 +161,19 @@ bool Places::end(Code result, Code* code) noexcept {
 bool Places::answered(haul_atomic_operation* operations, unsigned count, Code* code) noexcept {
   Code status = Code::ok;
   if (stage_ == Stage::looking_up &&
-      client_->test(*places_[0].connection, ticket_, entry_, directory::words, &status) != 0) {
+      carrier_->test(*places_[0].connection, ticket_, entry_, directory::words, &status) != 0) {
     status == Code::ok ? heard_look_up() : static_cast<void>(end(status, code));
     if (status != Code::ok) return true;
   }
   if (stage_ == Stage::connecting) {
-    switch (client_->look(*place_of(to_).connection)) {
+    switch (carrier_->look(*place_of(to_).connection)) {
       case Session::State::open: submit(place_of(to_)); break;
       case Session::State::greeting: break;
       default: return end(Code::peer_gone, code);
     }
   }
   if (stage_ == Stage::submitted &&
-      client_->test(*place_of(to_).connection, ticket_, packet_, packet_count_, &status) != 0) {
+      carrier_->test(*place_of(to_).connection, ticket_, packet_, packet_count_, &status) != 0) {
     if (status != Code::ok) return end(status, code);
     stage_ = Stage::done;
   }
@@ -199,7 +199,7 @@ Code Places::run(int place, haul_atomic_operation* operations, unsigned count) n
   Code code = Code::ok;
   send(place, operations, count);
   while (!answered(operations, count, &code)) {
-    if (now_ns() - begun_ns_ > client_->spin_ns()) os::sleep_ns(nap_ns);
+    if (now_ns() - begun_ns_ > carrier_->spin_ns()) os::sleep_ns(nap_ns);
   }
   return code;
 }

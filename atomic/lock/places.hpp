@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "atomic/client/client.hpp"
+#include "atomic/client/carrier.hpp"
 #include "atomic/lock/member.hpp"
 #include "atomic/window/window.hpp"
 
@@ -20,7 +20,7 @@ bool is_usable(const haul_lock_place& place, std::uint64_t bytes) noexcept;
 class Places final : public Reach {
  public:
   // Copies what it needs. `own` is the member's window. False: no memory.
-  bool open(Client& client, Window& own, const haul_lock_options& options) noexcept;
+  bool open(Carrier& carrier, Window& own, const haul_lock_options& options) noexcept;
   ~Places();
   // With a directory: this member is `rank`, its words are at this offset of its own window.
   void settle(unsigned rank, std::uint64_t own_offset) noexcept;
@@ -50,7 +50,7 @@ class Places final : public Reach {
   void heard_look_up() noexcept;
   bool end(Code result, Code* code) noexcept;
 
-  Client* client_ = nullptr;
+  Carrier* carrier_ = nullptr;
   Window* own_ = nullptr;
   std::unique_ptr<Place[]> places_;  // home, then the members by rank
   unsigned count_ = 0;

@@ -33,7 +33,7 @@ class Node {
   // close. False: it does not know the key of that window.
   bool answer(const AttachRequest& request, AttachReply* reply, int* fd) noexcept;
 
-  Client& client() noexcept { return client_; }
+  Carrier& carrier() noexcept { return client_; }
   const char* description() const noexcept { return description_; }
   void counters(std::uint64_t* values) noexcept;
 

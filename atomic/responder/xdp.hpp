@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "atomic/responder/plugin.hpp"
 #include "atomic/wire/completion.h"
 #include "atomic/wire/xdp_facts.h"
 #include "base/error.hpp"
@@ -14,7 +15,7 @@ namespace haul::atomics {
 enum class XdpMode : std::uint8_t { automatic, native, generic };
 
 struct XdpOptions {
-  unsigned interface = 0;
+  unsigned interface = 0;  // 0: none, the program is only loaded
   XdpMode mode = XdpMode::automatic;
   std::uint32_t address = 0;                // network order, as the ports
   std::uint16_t port = 0, client_port = 0;  // 0: serves nobody; hears nobody
@@ -45,10 +46,10 @@ class Xdp {
   ~Xdp() = default;
 };
 
-// The plug-in's one function, and its name for dlsym. nullptr and *error.
+// The plug-in's one function. nullptr and *error.
 using OpenXdp = Xdp* (*)(const XdpOptions& options, Error* error) noexcept;
-inline constexpr char open_xdp_name[] = "haul_atomic_xdp_open";
-inline constexpr char xdp_plugin_name[] = "libhaul-atomic-xdp.so";
+inline constexpr Plugin xdp_plugin{"libhaul-atomic-xdp.so", "haul_atomic_xdp_open",
+                                   "install libbpf1 and build haul with libbpf-dev and clang"};
 
 // Opens the plug-in, and then the program. nullptr and *error.
 Xdp* open_xdp(const XdpOptions& options, Error* error) noexcept;

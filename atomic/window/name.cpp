@@ -8,6 +8,8 @@ namespace haul::atomics {
 
 namespace {
 
+constexpr const char* schemes[] = {"haul", "haul+fabric"};  // by kind
+
 // A number in this base that ends before `end`, which is stepped over. False: none, or too large.
 bool take_number(const char** text, int base, char end, std::uint64_t most,
                  std::uint64_t* number) noexcept {
@@ -30,20 +32,29 @@ bool take_number(const char** text, int base, char end, std::uint64_t most,
 
 }  // namespace
 
+bool is_name(const haul_window_name& name) noexcept {
+  return name.kind <= by_fabric && std::memchr(name.host, '\0', sizeof name.host) != nullptr;
+}
+
 bool format_name(const haul_window_name& name, char* text, std::size_t bytes) noexcept {
   const bool six = std::strchr(name.host, ':') != nullptr;
-  const int length = snprintf(text, bytes, "haul:%s%s%s:%u/%u/%" PRIx64 "+%" PRIx64 "#%016" PRIx64,
-                              six ? "[" : "", name.host, six ? "]" : "", name.port, name.window,
+  const int length = snprintf(text, bytes, "%s:%s%s%s:%u/%u/%" PRIx64 "+%" PRIx64 "#%016" PRIx64,
+                              schemes[name.kind], six ? "[" : "", name.host, six ? "]" : "", name.port, name.window,
                               name.address, name.bytes, name.key);
   return length > 0 && static_cast<std::size_t>(length) < bytes;
 }
 
 bool parse_name(const char* text, haul_window_name* name) noexcept {
-  constexpr char scheme[] = "haul:";
   constexpr std::uint64_t any = ~std::uint64_t{0};
   haul_window_name found{};
-  if (std::strncmp(text, scheme, sizeof scheme - 1) != 0) return false;
-  text += sizeof scheme - 1;
+  const char* colon = std::strchr(text, ':');
+  if (colon == nullptr) return false;
+  const auto scheme = static_cast<std::size_t>(colon - text);
+  while (std::strlen(schemes[found.kind]) != scheme ||
+         std::strncmp(schemes[found.kind], text, scheme) != 0) {
+    if (++found.kind > by_fabric) return false;
+  }
+  text = colon + 1;
   const bool six = *text == '[';
   const char* host = six ? text + 1 : text;
   const char* host_end = six ? std::strstr(host, "]:") : std::strchr(host, ':');

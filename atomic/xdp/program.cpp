@@ -160,7 +160,7 @@ bool Program::attach(Error* error) noexcept {
 
 bool Program::open(const XdpOptions& options, Error* error) noexcept {
   options_ = options;
-  return load(error) && attach(error);
+  return load(error) && (options.interface == 0 || attach(error));
 }
 
 void Program::close() noexcept {

@@ -28,8 +28,9 @@
  *  - Fork: a child has none of its parent's nodes: calls on them return HAUL_ESTALE. The memory of
  *    windows stays mapped in it.
  *  - Exactly once: an operation whose call succeeded was executed once, whatever the network lost,
- *    repeated or reordered. One that failed with HAUL_ETIMEDOUT or HAUL_EPEER was executed once or
- *    not at all; every other failure means not at all.
+ *    repeated or reordered. One that failed with HAUL_ETIMEDOUT, HAUL_EPEER, or HAUL_ESTALE because
+ *    its window was destroyed, was executed once or not at all; every other failure means not at
+ * all.
  */
 #ifndef HAUL_ATOMIC_H
 #define HAUL_ATOMIC_H
@@ -92,6 +93,10 @@ typedef struct haul_atomic_options {
  * interface, or it has an XDP program already), HAUL_EIO. May take a second (BPF is verified). */
 HAUL_API int haul_atomic_open(const char* responder, const haul_atomic_options* options,
                               haul_atomic** node);
+
+/* 0 if the XDP program can be loaded here and now, else as haul_atomic_open() fails ("xdp" may then
+ * still fail at an interface). Loads it, attaches it to nothing. */
+HAUL_API int haul_atomic_probe_xdp(void);
 
 /* Closes it: its windows are no longer served (their memory stays until haul_window_destroy()), its
  * connections end, their unfinished operations fail. node NULL: nothing. What a killed process has

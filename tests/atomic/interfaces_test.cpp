@@ -156,6 +156,30 @@ TEST_F(Interfaces, ThatGoDownAndComeUpLoseNothing) {
   }
 }
 
+TEST_F(Interfaces, ThatChangeTheirMacAreFoundAgain) {
+  // The client's frames have the old one, and nobody takes them any more.
+  const Node server = serve("block:10.77.0.2");
+  const Window window = make_window(server);
+  const haul_window_name name = name_of(window);
+  Node client;
+  {
+    const Inside inside(cable->client);
+    client = open_node("none-skb:cable0");
+  }
+  const Remote remote = connect(client, name);
+  std::uint64_t old = 0;
+  for (const char* mac : {"02:00:00:00:00:11", "02:00:00:00:00:12"}) {
+    for (int i = 0; i < 20; ++i) ASSERT_EQ(haul_fetch_add(remote.get(), name.address, 1, &old), 0);
+    cable->server.ip("link set cable1 down");
+    cable->server.ip("link set cable1 address " + std::string(mac));
+    cable->server.ip("link set cable1 up");
+    cable->client.ip("neighbour flush dev cable0");
+  }
+  ASSERT_EQ(haul_fetch_add(remote.get(), name.address, 1, &old), 0) << haul_atomic_last_error();
+  EXPECT_EQ(old, 40u);
+  EXPECT_EQ(word_of(window), 41u);
+}
+
 TEST(AddressesOfSix, ServeAndAreNotMixedWithFour) {
   const Node server = open_node("block:::1");
   ASSERT_TRUE(server);

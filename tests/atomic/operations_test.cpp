@@ -31,22 +31,22 @@ class Operations : public OnCarrier {
 TEST_P(Operations, SingleOnes) {
   std::uint64_t old = 0;
   word() = 10;
-  EXPECT_EQ(haul_fetch_add(remote.get(), at(0), 5, &old), 0);
+  ASSERT_EQ(haul_fetch_add(remote.get(), at(0), 5, &old), 0);
   EXPECT_EQ(old, 10u);
   EXPECT_EQ(word(), 15u);
-  EXPECT_EQ(haul_fetch_write(remote.get(), at(0), 7, &old), 0);
+  ASSERT_EQ(haul_fetch_write(remote.get(), at(0), 7, &old), 0);
   EXPECT_EQ(old, 15u);
-  EXPECT_EQ(haul_compare_swap(remote.get(), at(0), 8, 6, &old), 0);
+  ASSERT_EQ(haul_compare_swap(remote.get(), at(0), 8, 6, &old), 0);
   EXPECT_EQ(old, 7u);
   EXPECT_EQ(word(), 7u);
-  EXPECT_EQ(haul_compare_swap(remote.get(), at(0), 8, 7, &old), 0);
+  ASSERT_EQ(haul_compare_swap(remote.get(), at(0), 8, 7, &old), 0);
   EXPECT_EQ(old, 7u);
   EXPECT_EQ(word(), 8u);
-  EXPECT_EQ(haul_remote_read(remote.get(), at(0), &old), 0);
+  ASSERT_EQ(haul_remote_read(remote.get(), at(0), &old), 0);
   EXPECT_EQ(old, 8u);
-  EXPECT_EQ(haul_remote_write(remote.get(), at(8), 99), 0);
+  ASSERT_EQ(haul_remote_write(remote.get(), at(8), 99), 0);
   EXPECT_EQ(word(8), 99u);
-  EXPECT_EQ(haul_fetch_add(remote.get(), at(0), 1, nullptr), 0);
+  ASSERT_EQ(haul_fetch_add(remote.get(), at(0), 1, nullptr), 0);
   EXPECT_EQ(word(), 9u);
 }
 

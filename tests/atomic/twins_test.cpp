@@ -36,13 +36,14 @@ class Twins : public testing::Test {
   void TearDown() override {
     if (mapped != MAP_FAILED) munmap(mapped, pages * 4096);
   }
-  void open(std::uint16_t port) {
+  void open(std::uint16_t port, std::uint16_t client_port = 0) {
     const bench::Inside inside(*space);
     XdpOptions options;
     options.interface = if_nametoindex("lo");
     options.mode = XdpMode::generic;
     options.address = htonl(INADDR_LOOPBACK);
     options.port = port;
+    options.client_port = client_port;
     options.sessions = Sender::sessions;
     Error error;
     xdp.reset(open_xdp(options, &error));
@@ -108,7 +109,7 @@ TEST_F(Twins, AnswerAlikeWhateverComes) {
 TEST_F(Twins, AProgramThatServesNobodyAnswersNobody) {
   xdp.reset();
   munmap(mapped, pages * 4096);
-  open(0);
+  open(0, htons(4712));
   Packet hello{};
   hello.header.magic = WIRE_MAGIC;
   hello.header.version = WIRE_VERSION;

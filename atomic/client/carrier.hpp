@@ -1,0 +1,124 @@
+// How a node reaches the windows of others: its connections, each with a session, and the waiting
+// for answers. What carries the packets is UDP (client.hpp) or a fabric (responder/fabric.hpp).
+#pragma once
+
+#include <haul/atomic.h>
+#include <pthread.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "atomic/client/session.hpp"
+#include "atomic/link/presence.hpp"
+#include "base/error.hpp"
+
+namespace haul::atomics {
+
+class Carrier;
+
+// What a haul_remote is.
+class Connection : public Outlet {
+ public:
+  virtual ~Connection() = default;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  Carrier& carrier() const noexcept { return carrier_; }
+
+ protected:
+  Connection(Carrier& carrier, const Session::Names& names, std::uint64_t timeout_ns,
+             Session::Way way) noexcept
+      : session_(*this, names, timeout_ns, way), carrier_(carrier), place_(names.cookie) {}
+  Session session_;
+
+ private:
+  friend class Carrier;
+  Carrier& carrier_;
+  const unsigned place_;
+};
+
+// Any thread may call; calls take turns.
+class Carrier {
+ public:
+  struct Options {
+    unsigned connections = 64;
+    std::uint64_t timeout_ns = 5'000'000'000, spin_ns = 50'000;
+  };
+  Carrier(const Carrier&) = delete;
+  Carrier& operator=(const Carrier&) = delete;
+
+  std::uint64_t spin_ns() const noexcept { return options_.spin_ns; }
+  // False in a child of fork.
+  bool is_here() const noexcept { return presence_.is_here(); }
+
+  Expected<Connection*> connect(const haul_window_name& name) noexcept;
+  // The same without waiting: look() tells when it is open, or lost.
+  Expected<Connection*> begin_connect(const haul_window_name& name) noexcept;
+  Session::State look(Connection& connection) noexcept;
+  void disconnect(Connection* connection) noexcept;
+
+  Code submit(Connection& connection, const haul_atomic_operation* operations, std::size_t count,
+              std::uint64_t tag, std::uint64_t* ticket) noexcept;
+  // 1: collected, *status says how it went. 0: unanswered. -1: no such ticket.
+  int test(Connection& connection, std::uint64_t ticket, haul_atomic_operation* operations,
+           std::size_t count, Code* status) noexcept;
+  int wait(Connection& connection, std::uint64_t ticket, haul_atomic_operation* operations,
+           std::size_t count, Code* status) noexcept;
+  std::size_t reap(Connection& connection, haul_atomic_completion* completions,
+                   std::size_t capacity) noexcept;
+
+  // Packets that were sent again, over all connections so far.
+  std::uint64_t repeated() noexcept;
+
+ protected:
+  Carrier() noexcept = default;
+  ~Carrier() = default;
+
+  class Hold {
+   public:
+    explicit Hold(Carrier& carrier) noexcept : mutex_(carrier.lock_) { pthread_mutex_lock(&mutex_); }
+    ~Hold() { pthread_mutex_unlock(&mutex_); }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    pthread_mutex_t& mutex_;
+  };
+
+  // Before all else. False: no memory.
+  bool begin(const Options& options) noexcept;
+  // Disconnects whatever is connected.
+  void disconnect_all() noexcept;
+
+  // ---- what carries; the lock is held ----
+  // A connection that is not greeted yet; names.cookie is its place.
+  virtual Expected<Connection*> make(const haul_window_name& name,
+                                     const Session::Names& names) noexcept = 0;
+  // Its session has said good-bye; it is deleted next.
+  virtual void parting(Connection& connection) noexcept = 0;
+  // Its session is open. Called more than once.
+  virtual void is_open(Connection& connection) noexcept = 0;
+  // Looks for answers, of all connections or of this one, and has their sessions tick.
+  virtual void pump(std::uint64_t now_ns) noexcept = 0;
+  virtual void pump_one(Connection& connection, std::uint64_t now_ns) noexcept = 0;
+  // ---- the lock is not held ----
+  // Sleeps until something may have come for it.
+  virtual void sleep(Connection& connection) noexcept = 0;
+  // Why it is not to be had.
+  virtual Error refusal(Code code, const haul_window_name& name) const noexcept = 0;
+
+  static Session& session_of(Connection& connection) noexcept { return connection.session_; }
+  static unsigned place_of(const Connection& connection) noexcept { return connection.place_; }
+  std::uint64_t next_ns() const noexcept;
+
+  Options options_;
+  std::unique_ptr<Connection*[]> connections_;
+  unsigned used_ = 0;  // places of connections_ below this may be taken
+
+ private:
+  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+  Presence presence_;
+  std::uint64_t repeated_before_ = 0;  // by connections that are closed
+};
+
+}  // namespace haul::atomics
