@@ -82,7 +82,7 @@ class Member {
     take_over,     // at home: its holder's lease is over
     undo,          // at home: out of the queue, if last
     undo_next,     // own word: somebody is about to link himself
-    notice,        // at a successor: it must begin anew
+    notice,        // at a successor: nobody is in front of it
     release_home,  // at home: out of the queue and released, if last
     release_next,  // own word: somebody is about to link himself
     grant,         // at the successor

@@ -111,7 +111,11 @@ void Member::go_on_waiting(std::uint64_t now_ns) noexcept {
     return;
   }
   if (word == waiting(tag_, requeue)) {
-    begin_anew(now_ns);
+    // Its head is here now. (If all began anew whom the one in front tells to, two could chase each
+    // other around for good, each behind the other.) A look at the lock tells if it is the old one.
+    put_own(Node::waiting, waiting(tag_, waits));
+    tries_ = 0;
+    step_ = Step::head;
     return;
   }
   const bool tried = goal_ == Goal::try_once && tries_ >= tries_of_a_try;
@@ -146,6 +150,11 @@ void Member::give_up(std::uint64_t now_ns) noexcept {
 }
 
 void Member::heard_undo(std::uint64_t now_ns) noexcept {
+  if (!swap_own(Node::waiting, waiting(tag_, waits), waiting(tag_, idle)) &&
+      own(Node::waiting) == waiting(tag_, granted)) {
+    step_ = Step::wait;  // after all: who granted it has let go of it
+    return;
+  }
   put_own(Node::waiting, waiting(tag_, idle));
   if (swapped(0)) {
     finish(goal_ == Goal::try_once ? Code::again : Code::timed_out);
@@ -188,13 +197,17 @@ void Member::look_at(std::uint64_t state, std::uint64_t now_ns) noexcept {
     seen_ = state;
     seen_since_ns_ = now_ns;
   }
-  const std::uint64_t word = own(Node::waiting);
-  if (word == waiting(tag_, requeue)) return;
-  if (word == waiting(tag_, granted) && own(Node::hint) != 0) return;
+  // A node is left by compare&swap: a grant that came meanwhile would be lost, the lock nobody's
+  // for a lease.
+  const std::uint64_t word = own(Node::waiting), left = waiting(tag_, idle);
+  const bool waits_still = word == waiting(tag_, waits);
+  if (!waits_still && (word != waiting(tag_, granted) || own(Node::hint) != 0)) return;
   // Everybody else can be in front once.
   const std::uint64_t most_in_front = 2 * facts_.count + 8;
-  if (epoch_of(state) != epoch_ || holders_of(state) - holders_ > most_in_front) {
-    begin_anew(now_ns);  // the queue of before is no more, or lives on without this node
+  const bool over = epoch_of(state) != epoch_ || holders_of(state) - holders_ > most_in_front;
+  if (over && waits_still) {
+    // The queue of before is no more, or lives on without this node.
+    if (swap_own(Node::waiting, word, left)) begin_anew(now_ns);
   } else if (!is_held(state)) {
     // Free, and nobody in front takes it.
     if (++seen_free_ >= looks_that_convince) {
@@ -202,7 +215,7 @@ void Member::look_at(std::uint64_t state, std::uint64_t now_ns) noexcept {
       step_ = Step::head;
     }
   } else if (same && now_ns - seen_since_ns_ >= lease_of_others_ns(facts_.lease_ns)) {
-    take_over(now_ns);
+    if (swap_own(Node::waiting, word, left)) take_over(now_ns);
   }
 }
 

@@ -39,7 +39,7 @@ class Places final : public Reach {
     bool known = false;
     Connection* connection = nullptr;  // nullptr: not made, or of our own window
   };
-  Place& place_of(int place) noexcept { return places_[static_cast<std::size_t>(place + 1)]; }
+  Place& place_of(int place) noexcept { return places_[static_cast<unsigned>(place + 1)]; }
   bool is_own(const Place& place) const noexcept;
   void drop(Place& place) noexcept;
 

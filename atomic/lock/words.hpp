@@ -71,7 +71,7 @@ enum Phase : std::uint64_t {
   granted = 2,
   abandoned = 3,  // its member has given up: the lock goes to the next, or it comes back
   skipped = 4,    // ... and was passed over: the node is in no queue any more
-  requeue = 5     // the queue is broken in front of it: it must begin anew
+  requeue = 5     // the queue is broken in front of it: it is the head, or must begin anew
 };
 constexpr std::uint64_t waiting(std::uint64_t tag, Phase phase) noexcept {
   return tag << 16 | phase;

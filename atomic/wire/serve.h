@@ -23,7 +23,7 @@ SERVE_INLINE struct session_entry* find_session(struct responder* self, __u32 sl
 SERVE_INLINE struct result_entry* find_results(struct responder* self, __u32 slot, __u32 sequence);
 SERVE_INLINE __u32 session_slots(struct responder* self);
 
-enum { SESSION_PROBES = 8, GUARD_TRIES = 8 };
+enum { SESSION_PROBES = 64, GUARD_TRIES = 8 };
 
 /* A session's number while its slot changes hands: nobody's. */
 #define SESSION_BUSY (~(__u64)0)
@@ -203,6 +203,7 @@ SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wir
   if (id == 0 || id == SESSION_BUSY || slots == 0) return SERVE_ANSWER;
   header->status = WIRE_OK;
   for (__u32 i = 0; i < SESSION_PROBES; ++i) {
+    if (i >= slots) break;
     const __u32 slot = (__u32)((id >> 32) + i) % slots;
     entry = find_session(self, slot);
     if (!entry) break;

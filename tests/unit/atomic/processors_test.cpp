@@ -59,7 +59,7 @@ SERVE_INLINE char* find_page(struct responder* self, __u32 window, __u64 offset)
 }
 SERVE_INLINE struct session_entry* find_session(struct responder* self, __u32 slot) {
   // A hello looks at all slots that its number leads to, then takes one.
-  if (++slots_looked_at == SESSION_PROBES + 1) attend(&before_taking_slot);
+  if (++slots_looked_at == self->shared->tables->sessions() + 1) attend(&before_taking_slot);
   return self->shared->tables->find_session(slot);
 }
 SERVE_INLINE struct result_entry* find_results(struct responder* self, __u32 slot, __u32 sequence) {
