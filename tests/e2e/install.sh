@@ -45,7 +45,8 @@ export LD_LIBRARY_PATH=$usr/lib
 export PKG_CONFIG_PATH=$usr/lib/pkgconfig
 export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1
 
-for file in lib/libhaul.so.0 lib/libhaul.so include/haul/haul.h include/haul/haul.hpp share/doc/haul/LICENSE; do
+for file in lib/libhaul.so.0 lib/libhaul.so include/haul/haul.h include/haul/haul.hpp share/doc/haul/LICENSE \
+  lib/libhaul-atomic.so.0 include/haul/atomic.h; do
   [ -e "$usr/$file" ] || fail "$file was not installed"
 done
 if [ -e "$E2E_BUILD/lib/libhaul-fi.so" ]; then
@@ -93,9 +94,11 @@ for folder in "$E2E_SOURCE"/examples/*/; do
   source=$(find "$folder" -maxdepth 1 -name 'main.c*' -print -quit)
   [ -n "$source" ] || fail "examples/$name has no main.c or main.cpp"
   case $source in *.c) compiler='cc -std=c11' ;; *) compiler='c++ -std=c++20' ;; esac
+  package=haul target=haul::haul
+  if [ "$name" = atomic ]; then package=haul-atomic target=haul::atomic; fi
   # Warnings of the installed headers count, so they are no system headers here.
   $compiler -O2 -Wall -Wextra -Wpedantic -Werror "$source" -o "$work/$name" \
-    $(pkg-config --cflags --libs haul) -pthread
+    $(pkg-config --cflags --libs $package) -pthread
   check_output pkg-config "$name" "$work/$name"
 
   mkdir -p "$work/cmake/$name"
@@ -106,7 +109,7 @@ set(CMAKE_CXX_STANDARD 20)
 find_package(haul $version REQUIRED)
 find_package(Threads REQUIRED)
 add_executable(example $source)
-target_link_libraries(example PRIVATE haul::haul Threads::Threads)
+target_link_libraries(example PRIVATE $target Threads::Threads)
 END
   cmake -S "$work/cmake/$name" -B "$work/cmake/$name/build" -DCMAKE_PREFIX_PATH="$usr" > "$work/log" 2>&1 &&
     cmake --build "$work/cmake/$name/build" >> "$work/log" 2>&1 ||
