@@ -199,6 +199,9 @@ void run_worker(const std::string& role, unsigned index, int block_fd) {
   if (role == "client") return work_as_client(index, block_fd);
   if (role == "share-server") return work_as_share_server(index, block_fd);
   if (role == "share-reader") return work_as_share_reader(index, block_fd);
+  if (role == "count") return work_as_counter(index, block_fd);
+  if (role == "stream-source") return work_as_stream_source(index, block_fd);
+  if (role == "stream-sink") return work_as_stream_sink(index, block_fd);
   throw Failure(fmt::format("there is no worker '{}'; `haul bench` starts them itself", role));
 }
 

@@ -98,5 +98,8 @@ void run_worker(const std::string& role, unsigned index, int block_fd);
 void work_as_client(unsigned index, int block_fd);
 void work_as_share_server(unsigned index, int block_fd);
 void work_as_share_reader(unsigned index, int block_fd);
+void work_as_counter(unsigned index, int block_fd);
+void work_as_stream_source(unsigned index, int block_fd);
+void work_as_stream_sink(unsigned index, int block_fd);
 
 }  // namespace haul::bench

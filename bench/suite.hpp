@@ -57,8 +57,9 @@ struct Suite {
   const char* help;
   void (*run)(Session& session, std::vector<Row>& rows);
   std::vector<Column> columns;
-  bool needs_distance;     // rows carry placement
-  bool needs_mpi = false;  // `haul bench all` leaves it out where there is none
+  bool needs_distance;  // rows carry placement
+  // "" if it can run here, else why not: `haul bench all` then leaves it out. None: it always can.
+  std::string (*why_not)() = nullptr;
 };
 
 const std::vector<Suite>& suites();

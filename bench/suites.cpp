@@ -8,14 +8,19 @@
 #include <utility>
 
 #include "base/cpu.hpp"
+#include "bench/mpi_race.hpp"
 #include "bench/stats.hpp"
 #include "bench/suite.hpp"
+#include "bench/suites_atomic.hpp"
 #include "bench/units.hpp"
 
 namespace haul::bench {
 
-const std::vector<Suite>& suites() {
-  static const Column cache{"cache", "cache", Unit::text}, size{"size_bytes", "size", Unit::bytes},
+namespace {
+
+// Those of copies and messages.
+std::vector<Suite> copy_suites() {
+  const Column cache{"cache", "cache", Unit::text}, size{"size_bytes", "size", Unit::bytes},
       scheme{"scheme", "scheme", Unit::text}, memcpy_ns{"memcpy_ns", "memcpy", Unit::ns},
       ratio{"ratio", "ratio", Unit::ratio}, low{"ratio_q25", "25 %", Unit::ratio},
       high{"ratio_q75", "75 %", Unit::ratio}, mpi{"mpi", "MPI", Unit::text},
@@ -23,7 +28,7 @@ const std::vector<Suite>& suites() {
       time{"median_us", "time", Unit::us}, to_native{"ratio_to_native", "of native", Unit::ratio},
       to_native_low{"ratio_to_native_q25", "25 %", Unit::ratio},
       to_native_high{"ratio_to_native_q75", "75 %", Unit::ratio};
-  static const std::vector<Suite> table = {
+  return {
       {"hide",
        "copy, compute, read: how much of the copy hides behind the compute",
        run_hide,
@@ -198,7 +203,7 @@ const std::vector<Suite>& suites() {
         {"ratio_to_best", "of best native", Unit::ratio},
         {"placement", "cores", Unit::text}},
        true,
-       true},
+       why_no_messages},
       {"mpi-schemes",
        "latency and bandwidth of messages by who moves the bytes (paper 000, Fig. 8)",
        run_mpi_schemes,
@@ -217,7 +222,7 @@ const std::vector<Suite>& suites() {
         {"placement", "cores", Unit::text},
         {"label", "", Unit::text}},
        true,
-       true},
+       why_no_messages},
       {"nas",
        "the NAS kernels IS and FT under each MPI, verified (paper 000, Fig. 9; 001, Table III)",
        run_nas,
@@ -233,7 +238,17 @@ const std::vector<Suite>& suites() {
         to_native_high,
         {"placement", "cores", Unit::text}},
        true,
-       true}};
+       why_no_messages}};
+}
+
+}  // namespace
+
+const std::vector<Suite>& suites() {
+  static const std::vector<Suite> table = [] {
+    std::vector<Suite> all = copy_suites();
+    for (Suite& suite : atomic_suites()) all.push_back(std::move(suite));
+    return all;
+  }();
   return table;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 
 #include "bench/buffer.hpp"
@@ -83,13 +84,24 @@ void names_option(CLI::App& app, const std::string& name, std::vector<std::strin
 
 std::vector<const bench::Suite*> wanted_suites(const std::string& name) {
   std::vector<const bench::Suite*> wanted;
-  const std::string no_mpi = name == "all" ? bench::why_no_messages() : "";
+  // Many suites have one reason, and to find it out may take a second.
+  std::map<std::string (*)(), std::string> reasons;
+  std::map<std::string, std::vector<std::string>> left_out;
   for (const bench::Suite& suite : bench::suites()) {
-    if (name == suite.name || (name == "all" && (no_mpi.empty() || !suite.needs_mpi)))
+    if (name != suite.name && name != "all") continue;
+    std::string reason;
+    if (name == "all" && suite.why_not != nullptr) {
+      if (!reasons.contains(suite.why_not)) reasons[suite.why_not] = suite.why_not();
+      reason = reasons[suite.why_not];
+    }
+    if (reason.empty()) {
       wanted.push_back(&suite);
+    } else {
+      left_out[reason].emplace_back(suite.name);
+    }
   }
-  if (!no_mpi.empty())
-    fmt::print(stderr, "haul: note: the suites with MPI are left out: {}\n", no_mpi);
+  for (const auto& [reason, names] : left_out)
+    fmt::print(stderr, "haul: note: {} left out: {}\n", fmt::join(names, ", "), reason);
   return wanted;
 }
 

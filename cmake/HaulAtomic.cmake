@@ -1,8 +1,9 @@
 # libhaul-atomic.so.0: remote atomics, atomic/ on base/, needing libc alone; and, where clang and
-# libbpf are here, its plug-in libhaul-atomic-xdp.so. haul_atomic_internal is the former as a static
-# library, for the tests. HAUL_XDP_MISSING names the Debian packages that the plug-in lacks.
+# libbpf are here, its plug-in libhaul-atomic-xdp.so; where libfabric is, libhaul-atomic-fabric.so.
+# haul_atomic_internal is the former as a static library, for the tests. HAUL_XDP_MISSING names the
+# Debian packages that the XDP plug-in lacks; HAUL_FABRIC=OFF leaves out the fabric's, too.
 file(GLOB_RECURSE atomic_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/atomic/*.cpp")
-list(FILTER atomic_sources EXCLUDE REGEX "/atomic/(xdp/|operators\\.cpp)")
+list(FILTER atomic_sources EXCLUDE REGEX "/atomic/(xdp/|fabric/|operators\\.cpp)")
 set(atomic_options -fvisibility=hidden -fvisibility-inlines-hidden -fno-exceptions -fno-rtti)
 
 add_library(haul_atomic_objects OBJECT ${atomic_sources})
@@ -36,6 +37,32 @@ add_library(haul_atomic_internal STATIC $<TARGET_OBJECTS:haul_atomic_objects>)
 target_link_libraries(haul_atomic_internal PUBLIC haul_options haul_base Threads::Threads ${CMAKE_DL_LIBS})
 target_include_directories(haul_atomic_internal PUBLIC "${PROJECT_SOURCE_DIR}")
 set_target_properties(haul_atomic_internal PROPERTIES LINKER_LANGUAGE CXX)
+
+if(NOT HAUL_FABRIC STREQUAL "OFF")
+  find_library(HAUL_LIBFABRIC fabric)
+  find_path(HAUL_LIBFABRIC_INCLUDE rdma/fi_atomic.h)
+endif()
+if(NOT HAUL_FABRIC STREQUAL "OFF" AND HAUL_LIBFABRIC AND HAUL_LIBFABRIC_INCLUDE)
+  file(GLOB atomic_fabric_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/atomic/fabric/*.cpp")
+  # Sessions and connections are the library's own, compiled in once more.
+  add_library(haul_atomic_fabric MODULE ${atomic_fabric_sources}
+    "${PROJECT_SOURCE_DIR}/atomic/client/carrier.cpp" "${PROJECT_SOURCE_DIR}/atomic/client/session.cpp"
+    "${PROJECT_SOURCE_DIR}/atomic/client/packet.cpp" "${PROJECT_SOURCE_DIR}/atomic/link/address.cpp"
+    "${PROJECT_SOURCE_DIR}/atomic/link/fabric_host.cpp")
+  target_link_libraries(haul_atomic_fabric PRIVATE haul_options haul_base Threads::Threads
+    "${HAUL_LIBFABRIC}")
+  target_include_directories(haul_atomic_fabric PRIVATE "${PROJECT_SOURCE_DIR}"
+    "${PROJECT_SOURCE_DIR}/include" "${source_dir}" "${HAUL_LIBFABRIC_INCLUDE}")
+  target_compile_options(haul_atomic_fabric PRIVATE ${atomic_options})
+  set_target_properties(haul_atomic_fabric PROPERTIES OUTPUT_NAME haul-atomic-fabric PREFIX lib
+    LINKER_LANGUAGE CXX)
+  target_link_options(haul_atomic_fabric PRIVATE -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro
+    -Wl,--as-needed -Wl,--exclude-libs,ALL)
+  if(NOT HAUL_SANITIZE)
+    target_link_options(haul_atomic_fabric PRIVATE
+      -Wl,--no-undefined -static-libstdc++ -static-libgcc)
+  endif()
+endif()
 
 set(HAUL_XDP_MISSING)
 if(NOT HAUL_XDP STREQUAL "OFF")

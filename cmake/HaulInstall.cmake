@@ -20,14 +20,21 @@ install(FILES "${PROJECT_BINARY_DIR}/haulConfig.cmake" "${PROJECT_BINARY_DIR}/ha
 
 file(RELATIVE_PATH pkgconfig_to_prefix "/prefix/${pkgconfig_dir}" "/prefix")
 string(REGEX REPLACE "/$" "" pkgconfig_to_prefix "${pkgconfig_to_prefix}")
-configure_file(cmake/haul.pc.in haul.pc @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/haul.pc" DESTINATION "${pkgconfig_dir}")
+foreach(pc haul haul-atomic)
+  configure_file(cmake/${pc}.pc.in ${pc}.pc @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${pc}.pc" DESTINATION "${pkgconfig_dir}")
+endforeach()
 
 add_dependencies(haul_product haul_atomic)
 if(TARGET haul_atomic_xdp)
   # Beside libhaul-atomic.so.0, which looks for it there.
   install(TARGETS haul_atomic_xdp LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   add_dependencies(haul_product haul_atomic_xdp)
+endif()
+
+if(TARGET haul_atomic_fabric)
+  install(TARGETS haul_atomic_fabric LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  add_dependencies(haul_product haul_atomic_fabric)
 endif()
 
 if(TARGET haul_fi)

@@ -40,8 +40,6 @@ int stale() noexcept {
 }  // namespace haul::atomics
 
 using namespace haul::atomics;
-using haul::Code;
-using haul::make_error;
 
 extern "C" int haul_atomic_open(const char* responder, const haul_atomic_options* options,
                                 haul_atomic** node) {

@@ -86,7 +86,7 @@ extern "C" int haul_atomic_submit(haul_remote* remote, const haul_atomic_operati
   uint64_t ignored = 0;
   Connection* connection = from_c(remote);
   return explain(connection->carrier().submit(*connection, operations, count, tag,
-                                             ticket != nullptr ? ticket : &ignored));
+                                              ticket != nullptr ? ticket : &ignored));
 }
 
 extern "C" int haul_atomic_test(haul_remote* remote, uint64_t ticket,

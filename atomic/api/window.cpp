@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "atomic/api/handles.hpp"
+#include "atomic/link/fabric_host.hpp"
 #include "atomic/responder/tables.hpp"
 #include "atomic/window/attach.hpp"
 #include "atomic/window/name.hpp"
@@ -40,6 +41,8 @@ extern "C" int haul_window_attach(const haul_window_name* name, haul_window** wi
   if (!fd) return fail(fd.error());
   haul::Expected<Window*> made = Window::map(nullptr, *fd, known);
   if (!made) return fail(made.error());
+  // Only its owner has a connection to operate by.
+  if (known.kind == by_fabric && !is_atomic_with_cpu(known.host)) (*made)->run_by(nullptr);
   *window = to_c(*made);
   return 0;
 }

@@ -34,11 +34,10 @@ Expected<Connection*> Carrier::begin_connect(const haul_window_name& name) noexc
   unsigned place = 0;
   while (place < options_.connections && connections_[place] != nullptr) ++place;
   if (place == options_.connections) {
-    return make_error(
-        Code::no_memory, 0,
-        "all %u connections of this node are open; disconnect some, or open it with "
-        "more",
-        options_.connections);
+    return make_error(Code::no_memory, 0,
+                      "all %u connections of this node are open; disconnect some, or open it with "
+                      "more",
+                      options_.connections);
   }
   names.cookie = place;
   Expected<Connection*> made = make(name, names);

@@ -76,10 +76,13 @@ class Carrier {
 
   class Hold {
    public:
-    explicit Hold(Carrier& carrier) noexcept : mutex_(carrier.lock_) { pthread_mutex_lock(&mutex_); }
+    explicit Hold(Carrier& carrier) noexcept : mutex_(carrier.lock_) {
+      pthread_mutex_lock(&mutex_);
+    }
     ~Hold() { pthread_mutex_unlock(&mutex_); }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
+    pthread_mutex_t& mutex() noexcept { return mutex_; }
 
    private:
     pthread_mutex_t& mutex_;

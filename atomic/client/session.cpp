@@ -42,9 +42,9 @@ void Session::fill_header(Packet* packet, wire_kind kind, unsigned count,
   header.key = names_.key;
 }
 
-// Over a sure way time alone ends it.
 std::uint64_t Session::before_again_ns(unsigned tries) const noexcept {
-  return way_ == Way::sure ? timeout_ns_ : patience_.before_again_ns(tries);
+  if (way_ == Way::lossy) return patience_.before_again_ns(tries);
+  return state_ == State::greeting ? Patience::most_ns : timeout_ns_;
 }
 
 bool Session::is_unanswered(std::uint32_t sequence) const noexcept {
@@ -207,8 +207,8 @@ void Session::tick(std::uint64_t now_ns) noexcept {
       seal(&flight.packet);
       outlet_.send(flight.packet);
     }
-    next_ns_ = std::min({next_ns_, flight.sent_ns + before_again_ns(flight.tries),
-                         flight.first_ns + timeout_ns_});
+    next_ns_ = std::min(
+        {next_ns_, flight.sent_ns + before_again_ns(flight.tries), flight.first_ns + timeout_ns_});
   }
 }
 

@@ -34,7 +34,8 @@ class Session {
     std::uint32_t cookie = 0;  // below 2^16
   };
   enum class State : std::uint8_t { closed, greeting, open, lost };
-  // Over a sure way every packet is answered, or its peer is gone: none is sent again.
+  // Over a sure way every packet is answered, or its peer is gone: none is sent again, but for
+  // greetings, of which any number may be answered.
   enum class Way : std::uint8_t { lossy, sure };
 
   Session(Outlet& outlet, const Names& names, std::uint64_t timeout_ns,

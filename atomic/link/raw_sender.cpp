@@ -1,18 +1,15 @@
 #include "atomic/link/raw_sender.hpp"
 
-#include <arpa/inet.h>
 #include <linux/if_packet.h>
-#include <net/ethernet.h>
 #include <net/if.h>
 #include <net/if_arp.h>
-#include <netinet/ip.h>
-#include <netinet/udp.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "atomic/link/frame.hpp"
 #include "atomic/link/neighbour.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
@@ -71,20 +68,8 @@ bool RawSender::find_way(const Address& from, const Address& to, FrameFront* fro
   std::memcpy(eth.ether_dhost, way.mac, sizeof way.mac);
   std::memcpy(eth.ether_shost, own_mac_, sizeof own_mac_);
   eth.ether_type = htons(ETHERTYPE_IP);
-  iphdr ip{};
-  ip.version = 4;
-  ip.ihl = 5;
-  ip.ttl = 64;
-  ip.protocol = IPPROTO_UDP;
-  ip.frag_off = htons(IP_DF);
-  ip.saddr = from.four.sin_addr.s_addr != 0 ? from.four.sin_addr.s_addr : way.source;
-  ip.daddr = to.four.sin_addr.s_addr;
-  udphdr udp{};
-  udp.source = from.four.sin_port;
-  udp.dest = to.four.sin_port;
-  std::memcpy(front->front, &eth, sizeof eth);
-  std::memcpy(front->front + 14, &ip, sizeof ip);
-  std::memcpy(front->front + 34, &udp, sizeof udp);
+  const std::uint32_t own = from.four.sin_addr.s_addr != 0 ? from.four.sin_addr.s_addr : way.source;
+  make_front(eth, own, from.four.sin_port, to.four.sin_addr.s_addr, to.four.sin_port, front->front);
   front->known = true;
   return true;
 }
@@ -95,20 +80,7 @@ void RawSender::send(const FrameFront& front, const void* data, std::size_t byte
   if (bytes > sizeof frame - FrameFront::bytes) return;
   std::memcpy(frame, front.front, FrameFront::bytes);
   std::memcpy(frame + FrameFront::bytes, data, bytes);
-  const auto put = [&frame](std::size_t at, std::uint16_t value) {
-    std::memcpy(frame + at, &value, sizeof value);
-  };
-  put(14 + 2, htons(static_cast<std::uint16_t>(28 + bytes)));
-  put(34 + 4, htons(static_cast<std::uint16_t>(8 + bytes)));
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < 20; i += 2) {
-    std::uint16_t word;
-    std::memcpy(&word, frame + 14 + i, sizeof word);
-    sum += word;
-  }
-  sum = (sum & 0xffff) + (sum >> 16);
-  sum += sum >> 16;
-  put(14 + 10, static_cast<std::uint16_t>(~sum));
+  set_payload(frame, bytes);
   // What cannot be sent is lost, and repeated later.
   if (::send(fd_, frame, FrameFront::bytes + bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
 }

@@ -11,7 +11,7 @@ namespace haul::atomics {
 
 // The front of a frame to one peer: Ethernet, IPv4, UDP. known is false until the way is found.
 struct FrameFront {
-  static constexpr std::size_t bytes = 14 + 20 + 8;
+  static constexpr std::size_t bytes = 14 + 20 + 8;  // frame.hpp
   alignas(2) unsigned char front[bytes] = {};
   bool known = false;
 };

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include "atomic/link/fabric_host.hpp"
 #include "base/keep_errno.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
@@ -18,6 +19,7 @@ namespace haul::atomics {
 namespace {
 
 constexpr std::size_t page = 4096;
+static_assert(Fabric::most_windows == max_windows);
 
 constexpr const char* counter_names[Node::counter_count] = {
     "served packets",
@@ -44,6 +46,14 @@ constexpr const char* counter_names[Node::counter_count] = {
 };
 static_assert(counter_names[Node::counter_count - 1] != nullptr);
 
+Carrier::Options carrier_options(const haul_atomic_options& options) noexcept {
+  Carrier::Options carrier;
+  carrier.connections = options.connections;
+  carrier.timeout_ns = options.timeout_ns;
+  carrier.spin_ns = std::uint64_t{options.spin_us} * 1000;
+  return carrier;
+}
+
 }  // namespace
 
 const char* Node::counter_name(std::size_t index) noexcept {
@@ -63,11 +73,12 @@ Expected<Node*> Node::open(const Specification& specification,
 
 Node::~Node() {
   attendant_.close();
-  client_.close();
   for (Window* window : windows_) {
     if (window != nullptr) window->orphan();
   }
+  if (fabric_ == nullptr) client_.close();
   host_.close();
+  if (fabric_ != nullptr) fabric_->close();
   if (xdp_ != nullptr) xdp_->close();
 }
 
@@ -110,16 +121,15 @@ bool Node::find_place(const Specification& specification, const haul_atomic_opti
 
 bool Node::start(const Specification& specification, const haul_atomic_options& options,
                  Error* error) noexcept {
+  if (specification.kind == Specification::Kind::fabric) {
+    return start_fabric(specification, options, error) && start_attendant(error);
+  }
   Address at;
   if (!find_place(specification, options, &at, error)) return false;
 
-  Client::Options client;
-  client.connections = options.connections;
-  client.timeout_ns = options.timeout_ns;
-  client.spin_ns = std::uint64_t{options.spin_us} * 1000;
   Address client_at = at;
   client_at.set_port(0);
-  const int result = client_.open(client, client_at);
+  const int result = client_.open(carrier_options(options), client_at);
   if (result != 0) {
     *error = make_error(Code::io, -result, "cannot open a UDP socket (%s); check the address",
                         describe_errno(-result));
@@ -188,6 +198,25 @@ bool Node::start_xdp(const Specification& specification, const haul_atomic_optio
   return true;
 }
 
+bool Node::start_fabric(const Specification& specification, const haul_atomic_options& options,
+                        Error* error) noexcept {
+  if (options.host != nullptr) {
+    *error = make_error(Code::invalid, 0,
+                        "a fabric says itself what its endpoint is called; leave host NULL");
+    return false;
+  }
+  FabricOptions fabric;
+  std::strcpy(fabric.provider, specification.provider);
+  std::strcpy(fabric.place, specification.where);
+  fabric.port = options.port;
+  fabric.client = carrier_options(options);
+  fabric_ = open_fabric(fabric, error);
+  if (fabric_ == nullptr) return false;
+  name_ = fabric_->name();
+  snprintf(description_, sizeof description_, "%s", fabric_->description());
+  return true;
+}
+
 bool Node::start_host(HostMode mode, const haul_atomic_options& options, const Address& at,
                       Error* error) noexcept {
   HostResponder::Options host;
@@ -211,7 +240,7 @@ bool Node::start_host(HostMode mode, const haul_atomic_options& options, const A
 }
 
 bool Node::start_attendant(Error* error) noexcept {
-  if (!serves_by_host_ && !serves_by_xdp_) return true;
+  if (!serves_by_host_ && !serves_by_xdp_ && fabric_ == nullptr) return true;
   const int result = attendant_.open(this, name_, xdp_, passed_.is_open() ? &passed_ : nullptr);
   if (result == 0) return true;
   *error = make_error(Code::io, -result, "cannot start the node's thread (%s); free a process slot",
@@ -233,11 +262,11 @@ void Node::describe(const char* how, const char* interface, const char* why) noe
 }
 
 Expected<Window*> Node::create_window(std::size_t bytes) noexcept {
-  if (!serves_by_host_ && !serves_by_xdp_) {
+  if (!serves_by_host_ && !serves_by_xdp_ && fabric_ == nullptr) {
     return make_error(
         Code::not_supported, 0,
-        "this node was opened without a responder; open it with xdp:IFACE, poll, spin "
-        "or block");
+        "this node was opened without a responder; open it with xdp:IFACE, poll, spin, "
+        "block or fabric:PROVIDER");
   }
   haul_window_name name = name_;
   name.bytes = bytes;
@@ -267,24 +296,35 @@ Expected<Window*> Node::create_window(std::size_t bytes) noexcept {
                                          "one",
                                          max_windows));
   if (!room) os::close_fd(fd);
-  if (made) {
-    Window* window = *made;
-    if (serves_by_host_) host_.add_window(name.window, window->entry(), window->memory());
-    if (serves_by_xdp_ && !xdp_->add_window(name.window, window->entry(), fd, &error)) {
-      delete window;
-      pthread_mutex_unlock(&windows_lock_);
-      return error;
-    }
-    windows_[name.window] = window;
+  if (made && !serve(*made, &error)) {
+    delete *made;
+    pthread_mutex_unlock(&windows_lock_);
+    return error;
   }
+  if (made) windows_[name.window] = *made;
   pthread_mutex_unlock(&windows_lock_);
   return made;
+}
+
+bool Node::serve(Window* window, Error* error) noexcept {
+  const unsigned index = window->name().window;
+  if (fabric_ != nullptr) {
+    haul_window_name name = window->name();
+    if (!fabric_->add_window(index, window->memory(), window->mapped_bytes(), &name, error)) {
+      return false;
+    }
+    window->rename(name);
+    if (!is_atomic_with_cpu(name.host)) window->run_by(fabric_);
+  }
+  if (serves_by_host_) host_.add_window(index, window->entry(), window->memory());
+  return !serves_by_xdp_ || xdp_->add_window(index, window->entry(), window->fd(), error);
 }
 
 void Node::withdraw(Window* window) noexcept {
   const unsigned index = window->name().window;
   pthread_mutex_lock(&windows_lock_);
   if (serves_by_host_) host_.remove_window(index);
+  if (fabric_ != nullptr) fabric_->remove_window(index);
   if (serves_by_xdp_) xdp_->remove_window(index);
   windows_[index] = nullptr;
   window->orphan();
@@ -318,7 +358,7 @@ void Node::counters(std::uint64_t* values) noexcept {
   if (serves_by_host_) {
     for (unsigned i = 0; i < SERVE_EVENTS; ++i) values[i] += host_.count_of(i);
   }
-  values[XDP_EVENTS] = client_.repeated();
+  values[XDP_EVENTS] = carrier().repeated();
 }
 
 }  // namespace haul::atomics

@@ -9,6 +9,7 @@
 #include "atomic/client/client.hpp"
 #include "atomic/node/attendant.hpp"
 #include "atomic/node/specification.hpp"
+#include "atomic/responder/fabric.hpp"
 #include "atomic/window/window.hpp"
 #include "base/error.hpp"
 
@@ -24,7 +25,7 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   // False in a child of fork.
-  bool is_here() const noexcept { return client_.is_here(); }
+  bool is_here() const noexcept { return carrier().is_here(); }
 
   Expected<Window*> create_window(std::size_t bytes) noexcept;
   // Ends its service; it is no longer this node's.
@@ -33,7 +34,12 @@ class Node {
   // close. False: it does not know the key of that window.
   bool answer(const AttachRequest& request, AttachReply* reply, int* fd) noexcept;
 
-  Carrier& carrier() noexcept { return client_; }
+  Carrier& carrier() noexcept {
+    return fabric_ != nullptr ? static_cast<Carrier&>(*fabric_) : client_;
+  }
+  const Carrier& carrier() const noexcept {
+    return fabric_ != nullptr ? static_cast<const Carrier&>(*fabric_) : client_;
+  }
   const char* description() const noexcept { return description_; }
   void counters(std::uint64_t* values) noexcept;
 
@@ -51,6 +57,9 @@ class Node {
                  const Address& at, Error* error) noexcept;
   bool start_host(HostMode mode, const haul_atomic_options& options, const Address& at,
                   Error* error) noexcept;
+  bool start_fabric(const Specification& specification, const haul_atomic_options& options,
+                    Error* error) noexcept;
+  bool serve(Window* window, Error* error) noexcept;
   bool start_attendant(Error* error) noexcept;
   void describe(const char* how, const char* interface, const char* why) noexcept;
 
@@ -59,7 +68,8 @@ class Node {
   UdpSocket passed_;  // xdp: the port's socket, for what the program leaves to the kernel
   HostResponder host_;
   bool serves_by_host_ = false, serves_by_xdp_ = false;
-  Client client_;
+  Client client_;             // by UDP, or
+  Fabric* fabric_ = nullptr;  // over a fabric
   Attendant attendant_;
   char description_[256] = {};
 

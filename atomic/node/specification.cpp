@@ -24,7 +24,24 @@ constexpr Word words[] = {
     {"poll", Kind::host, HostMode::poll, XdpMode::automatic, false},
     {"spin", Kind::host, HostMode::spin, XdpMode::automatic, false},
     {"block", Kind::host, HostMode::block, XdpMode::automatic, false},
+    {"fabric", Kind::fabric, HostMode::block, XdpMode::automatic, false},
 };
+
+// "PROVIDER", "PROVIDER:ADDRESS". False: too long, or no provider.
+bool parse_fabric(const char* text, Specification* specification) noexcept {
+  const char* colon = std::strchr(text, ':');
+  const std::size_t length =
+      colon != nullptr ? static_cast<std::size_t>(colon - text) : std::strlen(text);
+  const char* where = colon != nullptr ? colon + 1 : "";
+  if (length == 0 || length >= sizeof specification->provider ||
+      std::strlen(where) >= sizeof specification->where) {
+    return false;
+  }
+  std::memcpy(specification->provider, text, length);
+  specification->provider[length] = '\0';
+  std::strcpy(specification->where, where);
+  return true;
+}
 
 }  // namespace
 
@@ -39,6 +56,14 @@ bool parse_specification(const char* text, Specification* specification, Error* 
     specification->host_mode = word.host_mode;
     specification->xdp_mode = word.xdp_mode;
     specification->has_fallback = word.has_fallback;
+    if (word.kind == Kind::fabric) {
+      if (parse_fabric(where, specification)) return true;
+      *error = make_error(Code::invalid, 0,
+                          "'%.60s' names no libfabric provider; write fabric:PROVIDER or "
+                          "fabric:PROVIDER:ADDRESS, such as fabric:tcp;ofi_rxm",
+                          text);
+      return false;
+    }
     if (std::strlen(where) >= sizeof specification->where) break;
     std::strcpy(specification->where, where);
     const bool forced = word.xdp_mode != XdpMode::automatic;
@@ -50,8 +75,9 @@ bool parse_specification(const char* text, Specification* specification, Error* 
     }
     return true;
   }
-  *error = make_error(Code::invalid, 0,
-                      "'%.60s' is no responder; write xdp:IFACE, poll, spin, block or none", text);
+  *error = make_error(
+      Code::invalid, 0,
+      "'%.60s' is no responder; write xdp:IFACE, poll, spin, block, fabric:PROVIDER or none", text);
   return false;
 }
 

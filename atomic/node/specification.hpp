@@ -9,11 +9,12 @@
 namespace haul::atomics {
 
 struct Specification {
-  enum class Kind : std::uint8_t { none, host, xdp } kind = Kind::none;
+  enum class Kind : std::uint8_t { none, host, xdp, fabric } kind = Kind::none;
   HostMode host_mode = HostMode::block;
   XdpMode xdp_mode = XdpMode::automatic;
   bool has_fallback = false;  // xdp: another responder will do
-  char where[64] = {};        // an interface (xdp, none), or an address (host); may be empty
+  char where[64] = {};     // an interface (xdp, none), or an address (host, fabric); may be empty
+  char provider[64] = {};  // fabric
 };
 
 // ok, or the sentence.

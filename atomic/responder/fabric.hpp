@@ -22,6 +22,8 @@ struct FabricOptions {
 // One endpoint: the carrier of its node's connections. Thread-safe but for close().
 class Fabric : public Carrier {
  public:
+  static constexpr unsigned most_windows = 256;
+
   // Serves memory (whole pages) from now on: name->kind, host, port and key say how it is reached.
   virtual bool add_window(unsigned index, char* memory, std::size_t bytes, haul_window_name* name,
                           Error* error) noexcept = 0;
@@ -31,9 +33,6 @@ class Fabric : public Carrier {
   virtual const char* description() const noexcept = 0;
   // The host and port of its names.
   virtual const haul_window_name& name() const noexcept = 0;
-  // Are the provider's operations atomic with those of this host's CPUs? Else a window's owner, too,
-  // operates on it by a connection.
-  virtual bool is_atomic_with_cpu() const noexcept = 0;
   virtual void close() noexcept = 0;
 
  protected:

@@ -39,8 +39,8 @@ bool is_name(const haul_window_name& name) noexcept {
 bool format_name(const haul_window_name& name, char* text, std::size_t bytes) noexcept {
   const bool six = std::strchr(name.host, ':') != nullptr;
   const int length = snprintf(text, bytes, "%s:%s%s%s:%u/%u/%" PRIx64 "+%" PRIx64 "#%016" PRIx64,
-                              schemes[name.kind], six ? "[" : "", name.host, six ? "]" : "", name.port, name.window,
-                              name.address, name.bytes, name.key);
+                              schemes[name.kind], six ? "[" : "", name.host, six ? "]" : "",
+                              name.port, name.window, name.address, name.bytes, name.key);
   return length > 0 && static_cast<std::size_t>(length) < bytes;
 }
 

@@ -32,7 +32,55 @@ Expected<Window*> Window::map(Node* owner, int fd, const haul_window_name& name)
   return window;
 }
 
+void Window::run_by(Carrier* carrier) noexcept {
+  runs_far_ = true;
+  carrier_ = carrier;
+}
+
+void Window::orphan() noexcept {
+  owner_ = nullptr;
+  if (connection_ != nullptr) carrier_->disconnect(connection_);
+  connection_ = nullptr;
+  runs_far_ = false;
+}
+
+Code Window::run_far(haul_atomic_operation* operations, std::size_t count) noexcept {
+  Code code = Code::not_supported;
+  if (carrier_ != nullptr) {
+    pthread_mutex_lock(&connecting_);
+    if (connection_ == nullptr) {
+      Expected<Connection*> made = carrier_->connect(name_);
+      if (made) connection_ = *made;
+      code = made ? Code::ok : made.error().code;
+    } else {
+      code = Code::ok;
+    }
+    pthread_mutex_unlock(&connecting_);
+  }
+  std::uint64_t ticket = 0;
+  // 63 others of this process's are under way.
+  while (code == Code::ok) {
+    code = carrier_->submit(*connection_, operations, count, 0, &ticket);
+    if (code != Code::again) break;
+    code = Code::ok;
+    os::sleep_ns(10'000);
+  }
+  if (code == Code::ok) carrier_->wait(*connection_, ticket, operations, count, &code);
+  Code first = code;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (code != Code::ok) {
+      operations[i].status = static_cast<std::int32_t>(code);
+      operations[i].old = 0;
+    }
+    if (first == Code::ok) first = static_cast<Code>(operations[i].status);
+  }
+  return first;
+}
+
 Code Window::run(haul_atomic_operation* operations, std::size_t count) noexcept {
+  if (runs_far_ && (carrier_ == nullptr || carrier_->is_here())) {
+    return run_far(operations, count);
+  }
   wire_operation wire[WIRE_MAX_OPERATIONS];
   for (std::size_t i = 0; i < count; ++i) wire[i] = to_wire(operations[i]);
   execute_here(entry(), memory_, wire, count);

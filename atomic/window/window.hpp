@@ -2,10 +2,12 @@
 #pragma once
 
 #include <haul/atomic.h>
+#include <pthread.h>
 
 #include <cstddef>
 #include <cstdint>
 
+#include "atomic/client/carrier.hpp"
 #include "atomic/wire/tables.h"
 #include "base/error.hpp"
 
@@ -31,11 +33,20 @@ class Window {
   window_entry entry() const noexcept { return {name_.key, name_.address, name_.bytes}; }
   std::size_t mapped_bytes() const noexcept { return pages_of(name_.bytes) * 4096; }
 
-  // Executes 1 to 16 operations by the CPU, as a responder would. ok, or the first that is not.
+  // Executes 1 to 16 operations by the CPU, as a responder would, or by a connection (below). ok,
+  // or the first that is not.
   Code run(haul_atomic_operation* operations, std::size_t count) noexcept;
 
+  // As whoever serves it has named it.
+  void rename(const haul_window_name& name) noexcept { name_ = name; }
+
+  // From now on run() goes by a connection of this carrier, for whom the CPU's operations are not
+  // atomic with those of others; nullptr: it is refused.
+  void run_by(Carrier* carrier) noexcept;
+
   Node* owner() const noexcept { return owner_; }
-  void orphan() noexcept { owner_ = nullptr; }
+  // Before the carrier of run_by() is closed.
+  void orphan() noexcept;
 
   static std::size_t pages_of(std::size_t bytes) noexcept { return (bytes + 4095) / 4096; }
 
@@ -43,10 +54,16 @@ class Window {
   Window(Node* owner, int fd, const haul_window_name& name, char* memory) noexcept
       : owner_(owner), fd_(fd), name_(name), memory_(memory) {}
 
+  Code run_far(haul_atomic_operation* operations, std::size_t count) noexcept;
+
   Node* owner_;
   const int fd_;
   haul_window_name name_;
   char* const memory_;
+  bool runs_far_ = false;
+  Carrier* carrier_ = nullptr;
+  Connection* connection_ = nullptr;  // made when it is first needed
+  pthread_mutex_t connecting_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
 }  // namespace haul::atomics

@@ -1,16 +1,12 @@
 // libhaul-atomic-xdp.so: the XDP program through libbpf.
 #include "atomic/responder/xdp.hpp"
 
-#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/sockios.h>
-#include <net/ethernet.h>
 #include <net/if.h>
-#include <netinet/ip.h>
-#include <netinet/udp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -21,6 +17,7 @@
 #include <new>
 
 #include "atomic/client/packet.hpp"
+#include "atomic/link/frame.hpp"
 #include "base/keep_errno.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
@@ -30,8 +27,6 @@ extern "C" const unsigned char haul_atomic_bpf_begin[], haul_atomic_bpf_end[];
 
 namespace haul::atomics {
 namespace {
-
-constexpr std::size_t frame_front_bytes = 14 + 20 + 8;
 
 int show(libbpf_print_level level, const char* format, va_list arguments) {
   // Refusals are told as errors of ours; the verifier's log helps only who changes the program.
@@ -214,27 +209,8 @@ std::size_t Program::serve(void* packet, std::size_t bytes, std::uint32_t source
   if (bytes > sizeof(Packet)) return 0;
   ether_header eth{};
   eth.ether_type = htons(ETHERTYPE_IP);
-  iphdr ip{};
-  ip.version = 4;
-  ip.ihl = 5;
-  ip.ttl = 64;
-  ip.protocol = IPPROTO_UDP;
-  ip.tot_len = htons(static_cast<std::uint16_t>(28 + bytes));
-  ip.saddr = source_address;
-  ip.daddr = options_.address;
-  std::uint16_t words[10];
-  std::memcpy(words, &ip, sizeof words);
-  std::uint32_t sum = 0;
-  for (const std::uint16_t word : words) sum += word;
-  sum = (sum & 0xffff) + (sum >> 16);
-  ip.check = static_cast<std::uint16_t>(~(sum + (sum >> 16)));
-  udphdr udp{};
-  udp.source = source_port;
-  udp.dest = options_.port;
-  udp.len = htons(static_cast<std::uint16_t>(8 + bytes));
-  std::memcpy(frame, &eth, sizeof eth);
-  std::memcpy(frame + 14, &ip, sizeof ip);
-  std::memcpy(frame + 34, &udp, sizeof udp);
+  make_front(eth, source_address, source_port, options_.address, options_.port, frame);
+  set_payload(frame, bytes);
   std::memcpy(frame + frame_front_bytes, packet, bytes);
   LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_out = answer,
               .data_size_in = static_cast<__u32>(frame_front_bytes + bytes),

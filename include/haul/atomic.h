@@ -81,6 +81,8 @@ typedef struct haul_atomic_options {
  *   "poll[:ADDRESS]"    a thread that polls a socket at this address (default: all)
  *   "spin[:ADDRESS]"    a thread that polls for a while, then sleeps in the kernel
  *   "block[:ADDRESS]"   a thread that sleeps in the kernel
+ *   "fabric:PROVIDER[:ADDRESS]"  a libfabric provider with atomics, such as cxi or tcp;ofi_rxm, at
+ *                       this numeric address of the host or in this domain (see below)
  *   "none"              nobody: this node has no windows
  *   "none:IFACE"        likewise, but with an XDP program on that interface that hears replies
  *                       (also "none-native:IFACE", "none-skb:IFACE")
@@ -89,8 +91,17 @@ typedef struct haul_atomic_options {
  * error says so, and haul_atomic_describe() ("xdp-native" and "xdp-skb" fail instead). A veth
  * interface sends natively only to a peer with a native XDP program of its own, so "xdp" is generic
  * there.
+ * "fabric" needs libhaul-atomic-fabric.so and libfabric, and reaches nodes with the same provider
+ * alone. `sessions` and `hearing` do not count then, `host` must be NULL, nobody counts what is
+ * served, a window is known by its key alone. Each operation of a batch is a round trip, a guarded
+ * one, and one that the provider lacks, two or more. HAUL_EPEER: the owner was restarted, or a
+ * connection below lost; one that is gone may be HAUL_ETIMEDOUT. Software providers (tcp, udp, shm,
+ * sockets, whatever is layered by ofi_rxm, ofi_rxd) are atomic with the CPU's; for others the owner
+ * uses haul_window_run() alone, which is then the interface's operation and waits, and whoever has
+ * attached only reads (HAUL_ENOTSUP). haul_atomic_describe() says which. atomic/fabric/README.md
  * HAUL_EINVAL (an unknown word, a bad option), HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP (no such
- * interface, or it has an XDP program already), HAUL_EIO. May take a second (BPF is verified). */
+ * interface, or it has an XDP program already; no such provider), HAUL_EIO. May take a second (BPF
+ * is verified). */
 HAUL_API int haul_atomic_open(const char* responder, const haul_atomic_options* options,
                               haul_atomic** node);
 
@@ -118,8 +129,8 @@ HAUL_API const char* haul_atomic_counter_name(size_t index);
  * key that a stranger cannot guess. Fixed size, no pointers: may be sent as it is. */
 typedef struct haul_window_name {
   char host[64];    /* numeric address, or a libfabric one; NUL-terminated */
-  uint16_t port;    /* UDP */
-  uint16_t kind;    /* 0: UDP */
+  uint16_t port;    /* UDP, or a provider's; 0: it has none */
+  uint16_t kind;    /* 0: UDP; 1: libfabric, host is "PROVIDER@ADDRESS" */
   uint32_t window;  /* number at its node */
   uint64_t address; /* of its first byte, in the owner's address space */
   uint64_t bytes;
@@ -142,7 +153,8 @@ HAUL_API int haul_window_counters(const haul_window_name* name, uint64_t* values
 
 /* The first byte of its memory here. The owner and whoever has attached may use it with ordinary
  * loads, stores and CPU atomics (of 4 and 8 bytes, aligned): they and the remote operations are
- * atomic with each other. Guarded words: see haul_window_run(). */
+ * atomic with each other (over a fabric: see haul_atomic_open()). Guarded words: see
+ * haul_window_run(). */
 HAUL_API void* haul_window_memory(const haul_window* window);
 HAUL_API size_t haul_window_bytes(const haul_window* window);
 
@@ -154,7 +166,9 @@ HAUL_API int haul_window_export(const haul_window* window, haul_window_name* nam
 HAUL_API int haul_window_destroy(haul_window* window);
 
 /* A name as one word of text, "haul:10.0.0.2:9475/0/7f2a4c000000+1000#6d3f0a92c1b4e857" (host and
- * port, number, address+bytes and key in hexadecimal; an IPv6 host in brackets), and back.
+ * port, number, address+bytes and key in hexadecimal; an IPv6 host in brackets), and back. Over a
+ * fabric it begins "haul+fabric:tcp;ofi_rxm@10.0.0.2:" (an address that is no socket's is "=" and
+ * base64url), which a shell wants quoted.
  * HAUL_EINVAL: no name, or no room (160 bytes do). */
 HAUL_API int haul_window_format(const haul_window_name* name, char* text, size_t bytes);
 HAUL_API int haul_window_parse(const char* text, haul_window_name* name);

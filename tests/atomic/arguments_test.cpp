@@ -126,12 +126,12 @@ TEST_F(Arguments, OfNames) {
     change(wrong);
     EXPECT_REFUSED(HAUL_EINVAL, haul_atomic_connect(client.get(), &wrong, &none));
   };
-  refused([](auto& wrong) { wrong.kind = 1; });
+  refused([](auto& wrong) { wrong.kind = 2; });
   refused([](auto& wrong) { std::memset(wrong.host, '1', sizeof wrong.host); });
   refused([](auto& wrong) { std::strcpy(wrong.host, "localhost"); });
   refused([](auto& wrong) { wrong.host[0] = '\0'; });
   haul_window_name wrong = name;
-  wrong.kind = 1;
+  wrong.kind = 2;
   EXPECT_REFUSED(HAUL_EINVAL, haul_window_attach(&wrong, &nothing));
   wrong = name;
   std::memset(wrong.host, '1', sizeof wrong.host);

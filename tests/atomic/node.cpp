@@ -82,6 +82,19 @@ std::string why_no_cable() {
 #endif
 }
 
+std::string why_no_fabric() {
+#ifdef HAUL_TEST_FABRIC
+  haul_atomic* node = nullptr;
+  if (haul_atomic_open("fabric:tcp;ofi_rxm:127.0.0.1", nullptr, &node) == 0) {
+    haul_atomic_close(node);
+    return "";
+  }
+  return haul_atomic_last_error();
+#else
+  return "built without the fabric plug-in (libfabric-dev)";
+#endif
+}
+
 Place::Place(const Carrier& carrier) : carrier_(carrier) {
   if (carrier.needs_root()) cable_ = std::make_unique<Cable>();
 }
@@ -106,16 +119,19 @@ Node Place::open_client(haul_atomic_options options) const {
   const auto inside = enter_client();
   options.hearing = static_cast<std::uint8_t>(carrier_.hearing);
   const std::string word = carrier_.client;
+  if (carrier_.is_fabric()) return open_node(word + ":127.0.0.1", options);
   return open_node(word == "none" ? word : word + ":" + Cable::client_interface, options);
 }
 
 Node Place::open_other_client(const haul_atomic_options& options) const {
   const auto inside = enter_client();
-  return open_node("none", options);
+  return open_node(carrier_.is_fabric() ? carrier_.client + std::string(":127.0.0.1") : "none",
+                   options);
 }
 
 void OnCarrier::SetUp() {
   if (GetParam().needs_root() && !why_no_cable().empty()) GTEST_SKIP() << why_no_cable();
+  if (GetParam().is_fabric() && !why_no_fabric().empty()) GTEST_SKIP() << why_no_fabric();
   place = std::make_unique<Place>(GetParam());
   server = place->open_server();
   ASSERT_TRUE(server);

@@ -51,7 +51,11 @@ struct Carrier {
   const char* server;  // of haul_atomic_open(), without the place
   const char* client;
   haul_atomic_hearing hearing;
-  bool needs_root() const { return std::string(client) != "none" || needs_xdp_server(); }
+  // A fabric has no responder of ours, which would count and know its clients.
+  bool is_fabric() const { return std::string(server).find("fabric:") == 0; }
+  bool needs_root() const {
+    return !is_fabric() && (std::string(client) != "none" || needs_xdp_server());
+  }
   bool needs_xdp_server() const { return std::string(server).find("xdp") == 0; }
 };
 inline constexpr Carrier local_carriers[] = {{"Poll", "poll", "none", HAUL_HEAR_AUTO},
@@ -66,7 +70,10 @@ inline constexpr Carrier carriers[] = {
     {"SkbHeardByMap", "xdp-skb", "none-skb", HAUL_HEAR_COMPLETION},
     {"NativeHeardBySocket", "xdp-native", "none-native", HAUL_HEAR_SOCKET},
     {"NativeHeardByMap", "xdp-native", "none-native", HAUL_HEAR_AUTO},
+    {"Fabric", "fabric:tcp;ofi_rxm", "fabric:tcp;ofi_rxm", HAUL_HEAR_AUTO},
 };
+// "" if the fabric's plug-in was built and its provider is here; else why not.
+std::string why_no_fabric();
 
 // Two hosts.
 struct Cable {

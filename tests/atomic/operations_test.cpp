@@ -138,6 +138,7 @@ TEST_P(Operations, GuardedWordsRefuseOlderTokens) {
   here.token = 9;
   EXPECT_EQ(haul_atomic_run(remote.get(), &there, 1), 0);
   EXPECT_REFUSED(HAUL_ESTALE, haul_window_run(window.get(), &here, 1));
+  if (GetParam().is_fabric()) return;
   EXPECT_GE(counter_of(server, "refused operations: stale token"), 1u);
 }
 
@@ -167,10 +168,12 @@ TEST_P(Operations, RefusedOnesSayWhyAndTouchNothing) {
     }
     for (std::size_t offset = 0; offset < 8192; offset += 8) ASSERT_EQ(word(offset), 0u);
   });
+  if (GetParam().is_fabric()) return;
   EXPECT_EQ(counter_of(server, "refused operations: argument"), 10u);
 }
 
 TEST_P(Operations, ServedOnesAreCounted) {
+  if (GetParam().is_fabric()) GTEST_SKIP() << "nobody counts what a fabric does";
   haul_atomic_operation operations[3];
   for (auto& one : operations) one = operation(HAUL_ATOMIC_ADD, at(0), 1);
   const std::uint64_t packets = counter_of(server, "served packets");

@@ -53,6 +53,28 @@ TEST(Name, IsReadBackAsItWas) {
   }
 }
 
+TEST(Name, OfAFabricHasASchemeOfItsOwn) {
+  haul_window_name name = make("tcp;ofi_rxm@10.0.0.2", 9475, 3, 0x1000, 0x2000, 0x7f);
+  name.kind = by_fabric;
+  const std::string text = text_of(name);
+  EXPECT_EQ(text, "haul+fabric:tcp;ofi_rxm@10.0.0.2:9475/3/1000+2000#000000000000007f");
+  haul_window_name found{};
+  ASSERT_TRUE(parse_name(text.c_str(), &found));
+  EXPECT_EQ(std::memcmp(&found, &name, sizeof name), 0);
+  EXPECT_FALSE(parse_name(("x" + text).c_str(), &found));
+  EXPECT_FALSE(parse_name("haul+:1.2.3.4:1/0/1+1#1", &found));
+  EXPECT_TRUE(is_name(name));
+  name.kind = 2;
+  EXPECT_FALSE(is_name(name));
+  std::memset(name.host, 'f', 63);
+  name.host[10] = ':';
+  name.kind = by_fabric;
+  name.port = 65535;
+  name.window = 0xffffffff;
+  name.address = name.bytes = name.key = ~0ull;
+  EXPECT_FALSE(text_of(name).empty());
+}
+
 TEST(Name, NeedsRoomForAllOfIt) {
   const std::size_t length = text_of(plain).size();
   char text[160];

@@ -33,6 +33,8 @@ TEST(Specification, KnowsEveryWordOfTheReference) {
       {"block", Kind::host, HostMode::block, any_xdp, false, ""},
       {"block:::1", Kind::host, HostMode::block, any_xdp, false, "::1"},
       {"block:", Kind::host, HostMode::block, any_xdp, false, ""},
+      {"fabric:tcp;ofi_rxm", Kind::fabric, any_host, XdpMode::automatic, false, ""},
+      {"fabric:tcp;ofi_rxm:::1", Kind::fabric, any_host, XdpMode::automatic, false, "::1"},
       {"none", Kind::none, any_host, XdpMode::automatic, false, ""},
       {"none:eth0", Kind::none, any_host, XdpMode::automatic, false, "eth0"},
       {"none-native:eth0", Kind::none, any_host, XdpMode::native, false, "eth0"},

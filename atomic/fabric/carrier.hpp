@@ -1,0 +1,92 @@
+// A node's side of a fabric: windows that are registered, connections, and a thread that looks
+// after what others ask for, where the provider's software serves them.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "atomic/fabric/endpoint.hpp"
+#include "atomic/fabric/runs.hpp"
+#include "atomic/responder/fabric.hpp"
+
+namespace haul::atomics {
+
+class FabricCarrier;
+
+class FabricConnection final : public Connection {
+ public:
+  FabricConnection(FabricCarrier& carrier, const Session::Names& names, std::uint64_t timeout_ns,
+                   const Endpoint::Target& target, std::uint64_t window_bytes) noexcept;
+  void send(const Packet& packet) noexcept override;
+
+ private:
+  friend class FabricCarrier;
+  FabricCarrier& fabric_;
+  const Endpoint::Target target_;
+  const std::uint64_t window_bytes_;
+  bool is_asked_ = false;  // whether it is still there
+};
+
+class FabricCarrier final : public Fabric {
+ public:
+  FabricCarrier() noexcept = default;
+  bool open(const FabricOptions& options, Error* error) noexcept;
+
+  bool add_window(unsigned index, char* memory, std::size_t bytes, haul_window_name* name,
+                  Error* error) noexcept override;
+  void remove_window(unsigned index) noexcept override;
+  const char* description() const noexcept override { return description_; }
+  const haul_window_name& name() const noexcept override { return name_; }
+  void close() noexcept override;
+
+ private:
+  friend class FabricConnection;
+  ~FabricCarrier();
+
+  Expected<Connection*> make(const haul_window_name& name,
+                             const Session::Names& names) noexcept override;
+  void parting(Connection& connection) noexcept override;
+  void is_open(Connection&) noexcept override {}
+  void pump(std::uint64_t now_ns) noexcept override;
+  void pump_one(Connection&, std::uint64_t now_ns) noexcept override { pump(now_ns); }
+  void sleep(Connection& connection) noexcept override;
+  Error refusal(Code code, const haul_window_name& name) const noexcept override;
+
+  // The lock is held in these.
+  static FabricConnection& own(Connection& connection) noexcept {
+    return static_cast<FabricConnection&>(connection);
+  }
+  void start(FabricConnection& connection, const Packet& packet) noexcept;
+  void begin_run(FabricConnection& connection, const Packet& packet) noexcept;
+  void go_on(Run* run) noexcept;
+  void post(Run* run) noexcept;
+  void answered(Run* run) noexcept;
+  void failed(Run* run, int failure) noexcept;
+  void answer(Run* run, wire_status status) noexcept;
+  bool is_awaited(const Run& run) const noexcept;
+  void ask_again(std::uint64_t now_ns) noexcept;
+  void is_there(Run* run, wire_status status) noexcept;
+  void look() noexcept;
+  void post_again() noexcept;
+
+  bool start_thread() noexcept;
+  void attend() noexcept;
+
+  Endpoint endpoint_;
+  haul_window_name name_{};
+  char description_[200] = {};
+  fid_mr* windows_[most_windows] = {};
+  Runs runs_;
+  Run* unposted_ = nullptr;  // the provider had no room for their questions
+  pthread_cond_t heard_ = PTHREAD_COND_INITIALIZER;
+  unsigned sleepers_ = 0;
+  std::uint64_t asked_ns_ = 0;
+  pthread_t thread_{};
+  bool running_ = false;
+  int end_ = -1;
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace haul::atomics

@@ -1,0 +1,208 @@
+// How a packet is executed: its operations are asked for in order, each when the one before it is
+// done; the last one's end makes the packet its own answer.
+#include <rdma/fi_errno.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "atomic/fabric/carrier.hpp"
+#include "base/clock.hpp"
+
+namespace haul::atomics {
+
+namespace {
+
+// An operation that takes so long may have been lost with a connection that the provider had, which
+// some (tcp;ofi_rxm) tell nobody: the window is asked for a word, over a connection that is sound.
+constexpr std::uint64_t doubt_ns = 100'000'000, between_ns = 50'000'000;
+constexpr __u8 kind_question = WIRE_BYE;  // no good-bye is ever a run
+
+// What a failure says of the peer, as a responder would have said it.
+wire_status status_of(int failure) noexcept {
+  switch (failure) {
+    case FI_EACCES:
+    case FI_EPERM:
+    case FI_ENOKEY:
+    case FI_EINVAL:
+    case FI_EFAULT: return WIRE_NO_WINDOW;
+    case FI_ECONNREFUSED:
+    case FI_ECONNRESET:
+    case FI_ECONNABORTED:
+    case FI_ENOTCONN:
+    case FI_ESHUTDOWN:
+    case FI_EHOSTUNREACH:
+    case FI_ENETUNREACH:
+    case FI_EHOSTDOWN:
+    case FI_ETIMEDOUT:
+    case FI_ECANCELED:
+    case EPIPE:
+    case FI_EIO: return WIRE_NO_SESSION;
+    default: return WIRE_MALFORMED;
+  }
+}
+
+}  // namespace
+
+bool FabricCarrier::is_awaited(const Run& run) const noexcept {
+  if (run.connection == nullptr) return false;
+  const Session& session = session_of(*run.connection);
+  if (run.packet.header.kind == kind_question) return true;
+  return run.packet.header.kind == WIRE_HELLO ? session.state() == Session::State::greeting
+                                              : session.is_unanswered(run.packet.header.sequence);
+}
+
+void FabricCarrier::start(FabricConnection& connection, const Packet& packet) noexcept {
+  if (packet.header.kind == WIRE_BYE) return;
+  begin_run(connection, packet);
+}
+
+void FabricCarrier::begin_run(FabricConnection& connection, const Packet& packet) noexcept {
+  Run* run = runs_.take(endpoint_);
+  if (run == nullptr) return;  // lost, then: it times out
+  run->connection = &connection;
+  std::memcpy(static_cast<void*>(&run->packet), &packet, packet_bytes(packet));
+  if (packet.header.count == 0) {
+    // A window has a first word, and whoever may read it may do all else.
+    wire_operation read{};
+    read.code = WIRE_READ;
+    read.width = 8;
+    run->operation.begin(read, endpoint_.abilities(), 0, 8, &run->question);
+    post(run);
+    return;
+  }
+  go_on(run);
+}
+
+void FabricCarrier::go_on(Run* run) noexcept {
+  const unsigned count = run->packet.header.count;
+  while (run->at < count) {
+    if (!is_awaited(*run)) break;
+    wire_operation& asked = run->packet.operations[run->at];
+    if (run->operation.begin(asked, endpoint_.abilities(), run->connection->target_.address,
+                             run->connection->window_bytes_, &run->question)) {
+      post(run);
+      return;
+    }
+    const wire_result result = run->operation.result();
+    const bool skips = breaks_link(asked, result, 0);
+    asked.operand = 0;
+    asked.result = static_cast<__u8>(result);
+    ++run->at;
+    while (skips && run->at < count) {
+      run->packet.operations[run->at].operand = 0;
+      run->packet.operations[run->at++].result = WIRE_SKIPPED;
+    }
+  }
+  answer(run, WIRE_OK);
+}
+
+void FabricCarrier::post(Run* run) noexcept {
+  const ssize_t result = endpoint_.ask(run->connection->target_, run->question, &run->words,
+                                       run->descriptor, &run->context);
+  run->posted_ns = 0;
+  if (result == 0) {
+    run->posted_ns = now_ns();
+    return;
+  }
+  if (result == -FI_EAGAIN) {
+    run->next = unposted_;
+    unposted_ = run;
+    return;
+  }
+  failed(run, static_cast<int>(-result));
+}
+
+void FabricCarrier::post_again() noexcept {
+  Run* again = unposted_;
+  unposted_ = nullptr;
+  while (again != nullptr) {
+    Run* run = again;
+    again = run->next;
+    run->next = nullptr;
+    is_awaited(*run) ? post(run) : runs_.give_back(run);
+  }
+}
+
+void FabricCarrier::answered(Run* run) noexcept {
+  if (!is_awaited(*run)) {
+    // What it has done is done; nobody wants the rest.
+    runs_.give_back(run);
+    return;
+  }
+  const std::uint64_t word =
+      run->question.width == 4 ? static_cast<std::uint32_t>(run->words.result) : run->words.result;
+  if (run->packet.header.count == 0) {
+    answer(run, WIRE_OK);
+    return;
+  }
+  if (run->operation.heard(word, &run->question)) {
+    post(run);
+    return;
+  }
+  wire_operation& asked = run->packet.operations[run->at++];
+  const bool skips = breaks_link(asked, run->operation.result(), run->operation.old());
+  asked.operand = run->operation.old();
+  asked.result = static_cast<__u8>(run->operation.result());
+  while (skips && run->at < run->packet.header.count) {
+    run->packet.operations[run->at].operand = 0;
+    run->packet.operations[run->at++].result = WIRE_SKIPPED;
+  }
+  go_on(run);
+}
+
+void FabricCarrier::failed(Run* run, int failure) noexcept {
+  wire_status status = status_of(failure);
+  if (status == WIRE_NO_WINDOW && run->at > 0) {
+    // What was executed before the window went stays so.
+    const unsigned count = run->packet.header.count;
+    for (unsigned i = run->at; i < count; ++i) {
+      run->packet.operations[i].operand = 0;
+      run->packet.operations[i].result = i == run->at ? WIRE_STALE : WIRE_SKIPPED;
+    }
+    status = WIRE_OK;
+  }
+  answer(run, status);
+}
+
+void FabricCarrier::ask_again(std::uint64_t now_ns) noexcept {
+  if (now_ns - asked_ns_ < between_ns) return;
+  asked_ns_ = now_ns;
+  for (unsigned i = 0; i < used_; ++i) {
+    if (connections_[i] == nullptr) continue;
+    FabricConnection& one = own(*connections_[i]);
+    if (!session_of(one).anything_unanswered() || one.is_asked_ ||
+        !runs_.is_late(&one, now_ns - doubt_ns)) {
+      continue;
+    }
+    one.is_asked_ = true;
+    Packet question;
+    question.header = wire_header{};
+    question.header.kind = kind_question;
+    begin_run(one, question);
+  }
+}
+
+// The answer to that: whatever was asked long before it is not going to be answered.
+void FabricCarrier::is_there(Run* run, wire_status status) noexcept {
+  FabricConnection& one = *run->connection;
+  one.is_asked_ = false;
+  if (status != WIRE_OK || runs_.is_late(&one, run->posted_ns - between_ns)) {
+    session_of(one).lose(Code::peer_gone);
+  }
+}
+
+void FabricCarrier::answer(Run* run, wire_status status) noexcept {
+  if (run->connection != nullptr && run->packet.header.kind == kind_question) {
+    is_there(run, status);
+    runs_.give_back(run);
+    return;
+  }
+  if (is_awaited(*run)) {
+    run->packet.header.kind |= WIRE_REPLY;
+    run->packet.header.status = static_cast<__u8>(status);
+    session_of(*run->connection).heard(run->packet, now_ns());
+  }
+  runs_.give_back(run);
+}
+
+}  // namespace haul::atomics
