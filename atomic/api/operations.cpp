@@ -50,6 +50,10 @@ int explain(Code code) noexcept {
                              "address in its name"));
     case Code::invalid:
       return fail(make_error(code, 0, "an operation is unknown, or not aligned to its width"));
+    case Code::not_supported:
+      return fail(make_error(code, 0,
+                             "this window's operations are its network interface's, which whoever "
+                             "has attached cannot ask; use haul_atomic_connect()"));
     case Code::closed: return fail(make_error(code, 0, "the connection is closed; connect again"));
     default:
       return fail(

@@ -81,8 +81,8 @@ typedef struct haul_atomic_options {
  *   "poll[:ADDRESS]"    a thread that polls a socket at this address (default: all)
  *   "spin[:ADDRESS]"    a thread that polls for a while, then sleeps in the kernel
  *   "block[:ADDRESS]"   a thread that sleeps in the kernel
- *   "fabric:PROVIDER[:ADDRESS]"  a libfabric provider with atomics, such as cxi or tcp;ofi_rxm, at
- *                       this numeric address of the host or in this domain (see below)
+ *   "fabric:PROVIDER[:ADDRESS]"  a libfabric provider, such as cxi or tcp;ofi_rxm, at this address
+ *                       or in this domain (see below)
  *   "none"              nobody: this node has no windows
  *   "none:IFACE"        likewise, but with an XDP program on that interface that hears replies
  *                       (also "none-native:IFACE", "none-skb:IFACE")
@@ -91,17 +91,13 @@ typedef struct haul_atomic_options {
  * error says so, and haul_atomic_describe() ("xdp-native" and "xdp-skb" fail instead). A veth
  * interface sends natively only to a peer with a native XDP program of its own, so "xdp" is generic
  * there.
- * "fabric" needs libhaul-atomic-fabric.so and libfabric, and reaches nodes with the same provider
- * alone. `sessions` and `hearing` do not count then, `host` must be NULL, nobody counts what is
- * served, a window is known by its key alone. Each operation of a batch is a round trip, a guarded
- * one, and one that the provider lacks, two or more. HAUL_EPEER: the owner was restarted, or a
- * connection below lost; one that is gone may be HAUL_ETIMEDOUT. Software providers (tcp, udp, shm,
- * sockets, whatever is layered by ofi_rxm, ofi_rxd) are atomic with the CPU's; for others the owner
- * uses haul_window_run() alone, which is then the interface's operation and waits, and whoever has
- * attached only reads (HAUL_ENOTSUP). haul_atomic_describe() says which. atomic/fabric/README.md
- * HAUL_EINVAL (an unknown word, a bad option), HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP (no such
- * interface, or it has an XDP program already; no such provider), HAUL_EIO. May take a second (BPF
- * is verified). */
+ * "fabric" (atomic/fabric/README.md) reaches nodes with the same provider alone; `host` must be
+ * NULL, nobody counts what is served, each operation of a batch is a round trip or more. The
+ * operations of software providers (tcp, udp, shm, sockets; ofi_rxm, ofi_rxd) are atomic with the
+ * CPU's; with others the owner uses haul_window_run() alone, which waits then, and who has attached
+ * only reads. HAUL_EINVAL (an unknown word, a bad option), HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP
+ * (no such interface, or it has an XDP program already; no such provider), HAUL_EIO. May take a
+ * second (BPF is verified). */
 HAUL_API int haul_atomic_open(const char* responder, const haul_atomic_options* options,
                               haul_atomic** node);
 
