@@ -161,7 +161,7 @@ SERVE_INLINE int take_reply(struct wire_header* header, __u32 bytes, void* end) 
     return ignore_reply();
   }
   struct completion_entry* entry = &slot->entries[sequence % WIRE_RESULTS];
-  const __u64 state = *(volatile __u64*)&entry->state;
+  const __u64 state = SHARED_LOAD(entry->state);
   if ((__u32)state == COMPLETION_FILLING || (__s32)(sequence - (__u32)(state >> 32)) <= 0 ||
       __sync_val_compare_and_swap(&entry->state, state,
                                   completion_state(sequence, COMPLETION_FILLING)) != state) {
@@ -178,7 +178,7 @@ SERVE_INLINE int take_reply(struct wire_header* header, __u32 bytes, void* end) 
   __sync_lock_test_and_set(&entry->state, completion_state(sequence, COMPLETION_DONE));
   count_event(NULL, CLIENT_COMPLETED);
   /* Read after the swap, a full barrier; the client sets it, and then looks at the entry. */
-  return *(volatile __u32*)&slot->asleep ? XDP_PASS : XDP_DROP;
+  return SHARED_LOAD(slot->asleep) ? XDP_PASS : XDP_DROP;
 }
 
 /* Is this one of ours that the kernel has to read for us? Counted, no more. */

@@ -13,6 +13,7 @@
 #define HAUL_ATOMIC_WIRE_SERVE_H
 
 #include "atomic/wire/checksum.h"
+#include "atomic/wire/shared.h"
 #include "atomic/wire/tables.h"
 
 struct responder;
@@ -39,7 +40,7 @@ SERVE_INLINE __u64 result_state(__u32 sequence, __u32 generation, __u32 phase) {
 
 SERVE_INLINE __u64 execute_64(__u64* word, __u8 code, __u64 operand, __u64 compare) {
   switch (code) {
-    case WIRE_READ: return *(volatile __u64*)word;
+    case WIRE_READ: return SHARED_LOAD(*word);
     case WIRE_ADD: return __sync_fetch_and_add(word, operand);
     case WIRE_CAS: return __sync_val_compare_and_swap(word, compare, operand);
     case WIRE_AND: return __sync_fetch_and_and(word, operand);
@@ -53,7 +54,7 @@ SERVE_INLINE __u64 execute_64(__u64* word, __u8 code, __u64 operand, __u64 compa
 
 SERVE_INLINE __u32 execute_32(__u32* word, __u8 code, __u32 operand, __u32 compare) {
   switch (code) {
-    case WIRE_READ: return *(volatile __u32*)word;
+    case WIRE_READ: return SHARED_LOAD(*word);
     case WIRE_ADD: return __sync_fetch_and_add(word, operand);
     case WIRE_CAS: return __sync_val_compare_and_swap(word, compare, operand);
     case WIRE_AND: return __sync_fetch_and_and(word, operand);
@@ -82,7 +83,7 @@ SERVE_INLINE __u32 applied(__u32 old, __u8 code, __u32 operand, __u32 compare) {
  * seen, an older one cannot change any more. Stamps are compared modulo 2^32. */
 SERVE_INLINE __u8 execute_guarded(__u64* word, struct wire_operation* op) {
   for (__u32 tries = 0; tries < GUARD_TRIES; ++tries) {
-    const __u64 old = *(volatile __u64*)word;
+    const __u64 old = SHARED_LOAD(*word);
     if ((__s32)(op->stamp - (__u32)(old >> 32)) < 0) {
       op->operand = 0;
       return WIRE_STALE;
@@ -157,10 +158,10 @@ SERVE_INLINE void execute_all(struct responder* self, struct wire_header* header
       if (op->result == WIRE_DONE) count_event(self, SERVED_OPERATIONS);
       skip = is_broken_link(op);
     }
-    results->old[i] = op->operand;
-    results->result[i] = op->result;
+    SHARED_STORE(results->old[i], op->operand);
+    SHARED_STORE(results->result[i], op->result);
   }
-  results->count = header->count;
+  SHARED_STORE(results->count, header->count);
 }
 
 SERVE_INLINE void replay(struct wire_header* header, const void* limit,
@@ -169,8 +170,8 @@ SERVE_INLINE void replay(struct wire_header* header, const void* limit,
   for (__u32 i = 0; i < WIRE_MAX_OPERATIONS; ++i) {
     struct wire_operation* op = ops + i;
     if (i >= header->count || (const void*)(op + 1) > limit) break;
-    op->operand = results->old[i];
-    op->result = results->result[i];
+    op->operand = SHARED_LOAD(results->old[i]);
+    op->result = SHARED_LOAD(results->result[i]);
   }
 }
 
@@ -182,8 +183,8 @@ SERVE_INLINE struct session_entry* own_session(struct responder* self,
   struct session_entry* entry = find_session(self, header->slot & SLOT_MASK);
   if (!entry || id == 0 || id == SESSION_BUSY) return (struct session_entry*)0;
   /* Before the number: a slot that is given away changes its number first. */
-  *generation = *(volatile __u32*)&entry->generation & 0x3fffffff;
-  if (*(volatile __u64*)&entry->id != id || entry->source != source ||
+  *generation = SHARED_LOAD(entry->generation) & 0x3fffffff;
+  if (SHARED_LOAD(entry->id) != id || SHARED_LOAD(entry->source) != source ||
       (*generation & SLOT_MASK) != header->slot >> SLOT_BITS) {
     return (struct session_entry*)0;
   }
@@ -207,15 +208,19 @@ SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wir
     const __u32 slot = (__u32)((id >> 32) + i) % slots;
     entry = find_session(self, slot);
     if (!entry) break;
-    const __u64 there = *(volatile __u64*)&entry->id;
+    const __u64 there = SHARED_LOAD(entry->id);
     if (there == SESSION_BUSY) return SERVE_DROP;
     if (there == id) {
-      header->slot = slot | entry->generation << SLOT_BITS;
-      if (entry->source != source) header->status = WIRE_TAKEN;
-      if (entry->source == source) entry->last_used_s = now_s;
+      header->slot = slot | SHARED_LOAD(entry->generation) << SLOT_BITS;
+      if (SHARED_LOAD(entry->source) != source) {
+        header->status = WIRE_TAKEN;
+      } else {
+        SHARED_STORE(entry->last_used_s, now_s);
+      }
       return SERVE_ANSWER;
     }
-    if (chosen == slots && (there == 0 || now_s - entry->last_used_s > SESSION_IDLE_S)) {
+    if (chosen == slots &&
+        (there == 0 || now_s - SHARED_LOAD(entry->last_used_s) > SESSION_IDLE_S)) {
       chosen = slot;
       chosen_id = there;
     }
@@ -228,8 +233,8 @@ SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wir
   if (__sync_val_compare_and_swap(&entry->id, chosen_id, SESSION_BUSY) != chosen_id) {
     return SERVE_DROP;
   }
-  entry->source = source;
-  entry->last_used_s = now_s;
+  SHARED_STORE(entry->source, source);
+  SHARED_STORE(entry->last_used_s, now_s);
   header->slot = chosen | (__sync_fetch_and_add(&entry->generation, 1) + 1) << SLOT_BITS;
   __sync_lock_test_and_set(&entry->id, id);
   return SERVE_ANSWER;
@@ -249,9 +254,9 @@ SERVE_INLINE enum serve_verdict serve_request(struct responder* self, struct wir
     count_event(self, REFUSED_SESSION);
     return SERVE_ANSWER;
   }
-  session->last_used_s = now_s;
+  SHARED_STORE(session->last_used_s, now_s);
 
-  state = *(volatile __u64*)&results->state;
+  state = SHARED_LOAD(results->state);
   mine = result_state(sequence, generation, PHASE_RUNNING);
   if ((state & 3) == PHASE_RUNNING) {
     count_event(self, DROPPED_IN_FLIGHT);
@@ -265,7 +270,7 @@ SERVE_INLINE enum serve_verdict serve_request(struct responder* self, struct wir
     }
     if (newer == 0) {
       /* No duplicate, but a question about what was there before. */
-      if (results->count != header->count) {
+      if (SHARED_LOAD(results->count) != header->count) {
         count_event(self, DROPPED_OLD);
         return SERVE_DROP;
       }
