@@ -75,12 +75,22 @@ std::string names_of(const CLI::Option& option) {
   return names.substr(0, names.size() - 2);
 }
 
+// A long list of values, with spaces at which its lines may be broken.
+std::string breakable(std::string values) {
+  constexpr std::size_t fits = 60;
+  if (values.size() <= fits) return values;
+  for (std::size_t at = values.find('|'); at != std::string::npos; at = values.find('|', at + 2)) {
+    values.replace(at, 1, ", ");
+  }
+  return values;
+}
+
 std::string options_section(const CLI::App& app) {
   std::string text = ".SH OPTIONS\n";
   for (const CLI::Option* option : app.get_options()) {
     std::string value = value_name(*option);
     text += fmt::format(".TP\n\\fB{}\\fR{}\n{}.\n", roff(names_of(*option)),
-                        value.empty() ? "" : fmt::format(" \\fI{}\\fR", roff(value)),
+                        value.empty() ? "" : fmt::format(" \\fI{}\\fR", roff(breakable(value))),
                         roff(option->get_description()));
   }
   return text;
