@@ -10,6 +10,7 @@ namespace atomic_test {
 namespace {
 
 class Lifetime : public OnCarrier {};
+class TableOfClients : public OnCarrier {};
 
 TEST_P(Lifetime, AWrongNameIsRefused) {
   haul_remote* none = remote.get();
@@ -109,8 +110,7 @@ TEST_P(Lifetime, AnOwnerThatHasGoneTimesOut) {
   EXPECT_EQ(repeated == 0, GetParam().is_fabric());
 }
 
-TEST_P(Lifetime, AFullTableRefusesClientsUntilOneLeaves) {
-  if (GetParam().is_fabric()) GTEST_SKIP() << "a fabric has no table of clients";
+TEST_P(TableOfClients, RefusesWhenFullUntilOneLeaves) {
   window.reset();
   remote.reset();
   server.reset();
@@ -182,6 +182,8 @@ TEST_P(Lifetime, MemoryOutlivesItsNode) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Lifetime, testing::ValuesIn(carriers), name_of_carrier);
+INSTANTIATE_TEST_SUITE_P(, TableOfClients, testing::ValuesIn(responder_carriers()),
+                         name_of_carrier);
 
 }  // namespace
 }  // namespace atomic_test

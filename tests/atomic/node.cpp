@@ -84,12 +84,7 @@ std::string why_no_cable() {
 
 std::string why_no_fabric() {
 #ifdef HAUL_TEST_FABRIC
-  haul_atomic* node = nullptr;
-  if (haul_atomic_open("fabric:tcp;ofi_rxm:127.0.0.1", nullptr, &node) == 0) {
-    haul_atomic_close(node);
-    return "";
-  }
-  return haul_atomic_last_error();
+  return "";  // then tcp;ofi_rxm must be there, or the tests fail
 #else
   return "built without the fabric plug-in (libfabric-dev)";
 #endif

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bench/namespaces.hpp"
 
@@ -51,7 +52,6 @@ struct Carrier {
   const char* server;  // of haul_atomic_open(), without the place
   const char* client;
   haul_atomic_hearing hearing;
-  // A fabric has no responder of ours, which would count and know its clients.
   bool is_fabric() const { return std::string(server).find("fabric:") == 0; }
   bool needs_root() const {
     return !is_fabric() && (std::string(client) != "none" || needs_xdp_server());
@@ -72,7 +72,15 @@ inline constexpr Carrier carriers[] = {
     {"NativeHeardByMap", "xdp-native", "none-native", HAUL_HEAR_AUTO},
     {"Fabric", "fabric:tcp;ofi_rxm", "fabric:tcp;ofi_rxm", HAUL_HEAR_AUTO},
 };
-// "" if the fabric's plug-in was built and its provider is here; else why not.
+// Those with a responder of ours, which counts and knows its clients.
+inline std::vector<Carrier> responder_carriers() {
+  std::vector<Carrier> all;
+  for (const Carrier& one : carriers) {
+    if (!one.is_fabric()) all.push_back(one);
+  }
+  return all;
+}
+// "" if the fabric's plug-in was built; else why not.
 std::string why_no_fabric();
 
 // Two hosts.
