@@ -1,6 +1,7 @@
 // Locks.
 #include <algorithm>
 #include <new>
+#include <optional>
 
 #include "atomic/api/handles.hpp"
 #include "atomic/lock/directory.hpp"
@@ -23,9 +24,8 @@ struct haul_lock {
   Places places;
   Carrier* carrier;
   std::uint64_t spin_ns;
-  alignas(Member) unsigned char room[sizeof(Member)];
-  Member* member;
-  std::uint64_t directory_id;  // 0: no directory
+  std::optional<Member> member;  // from the end of haul_lock_open() on
+  std::uint64_t directory_id;    // 0: no directory
   std::uint32_t rank;
 };
 
@@ -193,7 +193,7 @@ extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lo
   facts.first_tag = (random[0] & 0x7fffffffffff) | 1;
   auto* words =
       reinterpret_cast<std::uint64_t*>(from_c(own)->memory() + complete_options.own_offset);
-  made->member = new (made->room) Member(made->places, facts, words);
+  made->member.emplace(made->places, facts, words);
   *lock = made;
   return 0;
 }
@@ -206,7 +206,6 @@ extern "C" int haul_lock_close(haul_lock* lock) {
   // What is under way ends first: a node that is left in the middle costs the others a lease.
   while (!lock->member->step(now_ns())) haul::os::sleep_ns(10'000);
   if (lock->member->holds()) run(lock, HAUL_LOCK_RELEASE, never, nullptr);
-  lock->member->~Member();
   if (lock->directory_id != 0) lock::directory::leave(lock->places, lock->directory_id, lock->rank);
   delete lock;
   return 0;

@@ -1,5 +1,5 @@
-// Sends UDP packets as whole Ethernet frames through a packet socket: half a microsecond less than
-// the kernel's UDP takes. The kernel is asked once for the way: interface, gateway, MAC address.
+// Sends UDP packets as whole Ethernet frames through a packet socket, past the kernel's UDP. The
+// kernel is asked once for the way: interface, gateway, MAC address.
 #pragma once
 
 #include <cstddef>

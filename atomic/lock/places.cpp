@@ -162,8 +162,8 @@ bool Places::answered(haul_atomic_operation* operations, unsigned count, Code* c
   Code status = Code::ok;
   if (stage_ == Stage::looking_up &&
       carrier_->test(*places_[0].connection, ticket_, entry_, directory::words, &status) != 0) {
-    status == Code::ok ? heard_look_up() : static_cast<void>(end(status, code));
-    if (status != Code::ok) return true;
+    if (status != Code::ok) return end(status, code);
+    heard_look_up();
   }
   if (stage_ == Stage::connecting) {
     switch (carrier_->look(*place_of(to_).connection)) {
@@ -189,6 +189,8 @@ bool Places::answered(haul_atomic_operation* operations, unsigned count, Code* c
     return end(Code::ok, code);
   }
   if (to_ != home && now_ns() - begun_ns_ > neighbour_patience_ns_) {
+    // An answer that nobody will collect would keep its place in the home's connection for ever.
+    if (stage_ == Stage::looking_up) drop(places_[0]);
     return end(Code::timed_out, code);
   }
   return false;
