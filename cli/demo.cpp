@@ -1,4 +1,4 @@
-// haul demo: the tour for a newcomer. Five stops, each with its number and one sentence; all bytes
+// haul demo: the tour for a newcomer. Six stops, each with its number and one sentence; all bytes
 // checked.
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include "bench/failure.hpp"
 #include "bench/suite.hpp"
 #include "bench/units.hpp"
+#include "cli/atomic_demo.hpp"
 #include "cli/machine.hpp"
 #include "cli/mpi_demo.hpp"
 #include "cli/terminal.hpp"
@@ -208,7 +209,10 @@ void run_demo() {
   std::fflush(stdout);
   show_pollution(stage);
   std::fflush(stdout);
-  stop(5, "This machine's MPI, unmodified, with and without haul");
+  stop(5, "A counter on another host");
+  show_counter(stage);
+  std::fflush(stdout);
+  stop(6, "This machine's MPI, unmodified, with and without haul");
   const int caller = stage.caller_cpu(), partner = stage.partner_cpu();
   show_messages(partner >= 0 && partner != caller ? fmt::format("{},{}", caller, partner)
                                                   : fmt::format("{}", caller));
@@ -223,11 +227,12 @@ void run_demo() {
 }  // namespace
 
 void add_demo(Tree& tree) {
-  CLI::App& app = tree.command("demo", "The tour: what haul does, measured here, in under a minute",
-                               "Shows this machine, a copy hidden behind compute, the time to the "
-                               "first block of a large copy, what a non-cacheable copy spares, "
-                               "and the messages of this machine's MPI with and without haul. "
-                               "Every byte is checked.");
+  CLI::App& app = tree.command(
+      "demo", "The tour: what haul does, measured here, in under a minute",
+      "Shows this machine, a copy hidden behind compute, the time to the "
+      "first block of a large copy, what a non-cacheable copy spares, "
+      "a counter on another host, and the messages of this machine's MPI with and without haul. "
+      "Every byte is checked.");
   app.callback(run_demo);
 }
 

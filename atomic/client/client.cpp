@@ -90,11 +90,11 @@ Expected<Connection*> Client::make(const haul_window_name& name,
     return make_error(Code::invalid, 0, "'%s' is not a numeric address; take the name as exported",
                       name.host);
   }
-  if (peer.is_six() != socket_.local().is_six()) {
+  if (!socket_.reaches(peer)) {
     return make_error(Code::not_supported, 0,
-                      "this node's address and %s are not of one family; open a node with an %s "
-                      "address",
-                      name.host, peer.is_six() ? "IPv6" : "IPv4");
+                      "this node's address and %s are not of one family; open a node 'none', "
+                      "which speaks IPv4 and IPv6",
+                      name.host);
   }
   completion_slot* slot = xdp_ != nullptr && !peer.is_six() ? xdp_->slot(names.cookie) : nullptr;
   auto* connection =

@@ -28,8 +28,10 @@ class Patience {
 
   // Before the `tries`th repetition (from 0): doubles each time.
   std::uint64_t before_again_ns(unsigned tries) const noexcept {
+    // Even round trips leave no spread; one that is a little longer is slow, not lost.
+    const std::uint64_t margin = std::max(4 * spread_ns_, smooth_ns_ / 16);
     const std::uint64_t first =
-        smooth_ns_ == 0 ? unknown_ns : std::max(least_ns, smooth_ns_ + 4 * spread_ns_);
+        smooth_ns_ == 0 ? unknown_ns : std::max(least_ns, smooth_ns_ + margin);
     return std::min(most_ns, first << std::min(tries, 16u));
   }
 

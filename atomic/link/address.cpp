@@ -20,6 +20,10 @@ void Address::set_port(std::uint16_t port) noexcept {
   (is_six() ? six.sin6_port : four.sin_port) = htons(port);
 }
 
+bool Address::is_wildcard() const noexcept {
+  return is_six() ? IN6_IS_ADDR_UNSPECIFIED(&six.sin6_addr) : four.sin_addr.s_addr == 0;
+}
+
 bool Address::operator==(const Address& other) const noexcept {
   if (any.sa_family != other.any.sa_family || port() != other.port()) return false;
   if (!is_six()) return four.sin_addr.s_addr == other.four.sin_addr.s_addr;
@@ -32,6 +36,24 @@ std::uint64_t Address::number() const noexcept {
   std::memcpy(halves, &six.sin6_addr, sizeof halves);
   const std::uint64_t mixed = (halves[0] ^ halves[1] << 1) * 0x9e3779b97f4a7c15ull;
   return (mixed >> 16 | 1ull << 63) ^ six.sin6_port;
+}
+
+Address as_six(const Address& four) noexcept {
+  Address mapped;
+  mapped.six.sin6_family = AF_INET6;
+  mapped.six.sin6_port = four.four.sin_port;
+  mapped.six.sin6_addr.s6_addr[10] = mapped.six.sin6_addr.s6_addr[11] = 0xff;
+  std::memcpy(&mapped.six.sin6_addr.s6_addr[12], &four.four.sin_addr, sizeof four.four.sin_addr);
+  return mapped;
+}
+
+Address as_four(const Address& address) noexcept {
+  if (!address.is_six() || !IN6_IS_ADDR_V4MAPPED(&address.six.sin6_addr)) return address;
+  Address four;
+  four.four.sin_family = AF_INET;
+  four.four.sin_port = address.six.sin6_port;
+  std::memcpy(&four.four.sin_addr, &address.six.sin6_addr.s6_addr[12], sizeof four.four.sin_addr);
+  return four;
 }
 
 bool parse_host(const char* host, std::uint16_t port, Address* address) noexcept {

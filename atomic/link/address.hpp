@@ -1,4 +1,5 @@
-// Where a node is: a numeric IPv4 or IPv6 address and a UDP port.
+// Where a node is: a numeric IPv4 or IPv6 address and a UDP port. Of neither family (AF_UNSPEC, as
+// made): all addresses of this host.
 #pragma once
 
 #include <netinet/in.h>
@@ -18,6 +19,8 @@ struct Address {
   Address() noexcept : six{} {}
 
   bool is_six() const noexcept { return any.sa_family == AF_INET6; }
+  // Does it stand for all addresses of the host?
+  bool is_wildcard() const noexcept;
   socklen_t bytes() const noexcept { return is_six() ? sizeof six : sizeof four; }
   std::uint16_t port() const noexcept;  // host order
   void set_port(std::uint16_t port) noexcept;
@@ -25,6 +28,11 @@ struct Address {
   // One number for address and port, in which IPv4 ones do not collide (wire/tables.h: source).
   std::uint64_t number() const noexcept;
 };
+
+// How a socket of both families writes an IPv4 address (::ffff:10.0.0.2), and back: another address
+// stays what it is.
+Address as_six(const Address& four) noexcept;
+Address as_four(const Address& address) noexcept;
 
 // "10.0.0.2", "fe80::1%eth0". False: not numeric.
 bool parse_host(const char* host, std::uint16_t port, Address* address) noexcept;

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <iterator>
 
 #include "atomic/node/node.hpp"
 #include "base/os.hpp"
@@ -10,11 +11,12 @@
 
 namespace haul::atomics {
 
-int Attendant::open(Node* node, const haul_window_name& name, Xdp* xdp,
-                    UdpSocket* passed) noexcept {
+int Attendant::open(Node* node, const haul_window_name& name, Xdp* xdp, UdpSocket* passed,
+                    UdpSocket* passed_six) noexcept {
   node_ = node;
   xdp_ = xdp;
-  passed_ = passed;
+  passed_[0] = passed;
+  passed_[1] = passed_six;
   char socket_name[attach_name_bytes];
   attach_socket_name(name, socket_name);
   constexpr int backlog = 16;
@@ -46,14 +48,17 @@ void Attendant::close() noexcept {
 
 void Attendant::run() noexcept {
   os::name_thread("haul-attendant");
-  pollfd events[3] = {{end_, POLLIN, 0},
-                      {listener_, POLLIN, 0},
-                      {passed_ != nullptr ? passed_->fd() : -1, POLLIN, 0}};
+  // A descriptor of -1 is passed over.
+  pollfd events[] = {{end_, POLLIN, 0},
+                     {listener_, POLLIN, 0},
+                     {passed_[0]->fd(), POLLIN, 0},
+                     {passed_[1]->fd(), POLLIN, 0}};
   for (;;) {
-    if (poll(events, 3, -1) < 0 && errno != EINTR) return;
+    if (poll(events, std::size(events), -1) < 0 && errno != EINTR) return;
     if (events[0].revents != 0) return;
     if (events[1].revents != 0) admit();
-    if (events[2].revents != 0) serve_passed();
+    if (events[2].revents != 0) serve_passed(*passed_[0]);
+    if (events[3].revents != 0) serve_passed(*passed_[1]);
   }
 }
 
@@ -83,12 +88,12 @@ void Attendant::admit() noexcept {
   os::close_fd(socket);
 }
 
-void Attendant::serve_passed() noexcept {
+void Attendant::serve_passed(UdpSocket& socket) noexcept {
   constexpr unsigned most_at_once = 64;
   for (unsigned i = 0; i < most_at_once; ++i) {
     Packet packet;
     Address from;
-    const ssize_t bytes = passed_->receive(&packet, sizeof packet, &from);
+    const ssize_t bytes = socket.receive(&packet, sizeof packet, &from);
     if (bytes == -EAGAIN) return;
     if (bytes < 0) continue;
     // An IPv6 client is known by a number that stands for its address.
@@ -96,7 +101,7 @@ void Attendant::serve_passed() noexcept {
     const auto address = static_cast<std::uint32_t>(source >> 16);
     const std::uint16_t port = from.is_six() ? from.six.sin6_port : from.four.sin_port;
     const std::size_t answer = xdp_->serve(&packet, static_cast<std::size_t>(bytes), address, port);
-    if (answer != 0) passed_->send(&packet, answer, from);
+    if (answer != 0) socket.send(&packet, answer, from);
   }
 }
 

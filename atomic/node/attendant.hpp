@@ -21,19 +21,20 @@ class Attendant {
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
 
-  // `name` has the node's host and port. `xdp` may be nullptr; else `passed` is the socket of its
-  // port. 0 or -errno.
-  int open(Node* node, const haul_window_name& name, Xdp* xdp, UdpSocket* passed) noexcept;
+  // `name` has the node's host and port. `xdp` may be nullptr; else the others are its port's
+  // sockets of IPv4 and IPv6, each open or not. 0 or -errno.
+  int open(Node* node, const haul_window_name& name, Xdp* xdp, UdpSocket* passed,
+           UdpSocket* passed_six) noexcept;
   void close() noexcept;
 
  private:
   void run() noexcept;
   void admit() noexcept;
-  void serve_passed() noexcept;
+  void serve_passed(UdpSocket& socket) noexcept;
 
   Node* node_ = nullptr;
   Xdp* xdp_ = nullptr;
-  UdpSocket* passed_ = nullptr;
+  UdpSocket* passed_[2] = {};
   int listener_ = -1, end_ = -1;
   pthread_t thread_{};
   bool running_ = false;

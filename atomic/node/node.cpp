@@ -100,8 +100,6 @@ bool Node::find_place(const Specification& specification, const haul_atomic_opti
       *error = make_error(Code::invalid, 0, "'%s' is not a numeric address of this host", where);
       return false;
     }
-  } else {
-    parse_host("0.0.0.0", 0, at);
   }
   at->set_port(options.port);
   if (options.host != nullptr) {
@@ -113,7 +111,7 @@ bool Node::find_place(const Specification& specification, const haul_atomic_opti
     std::strcpy(name_.host, options.host);
   } else {
     Address shown = *at;
-    if (!at->is_six() && at->four.sin_addr.s_addr == 0) any_own_address(&shown);
+    if (at->is_wildcard()) any_own_address(&shown);
     format_host(shown, name_.host, sizeof name_.host);
   }
   return true;
@@ -177,6 +175,8 @@ bool Node::start_xdp(const Specification& specification, const haul_atomic_optio
       return false;
     }
     xdp.port = passed_.local().four.sin_port;
+    // A kernel without IPv6 passes none of its packets.
+    passed_six_.open_six(specification.where, passed_.local().port());
     xdp.sessions = options.sessions;
   }
   if (options.hearing != HAUL_HEAR_SOCKET) {
@@ -186,6 +186,7 @@ bool Node::start_xdp(const Specification& specification, const haul_atomic_optio
   xdp_ = open_xdp(xdp, error);
   if (xdp_ == nullptr) {
     passed_.close();
+    passed_six_.close();
     return false;
   }
   serves_by_xdp_ = serves;
@@ -241,7 +242,7 @@ bool Node::start_host(HostMode mode, const haul_atomic_options& options, const A
 
 bool Node::start_attendant(Error* error) noexcept {
   if (!serves_by_host_ && !serves_by_xdp_ && fabric_ == nullptr) return true;
-  const int result = attendant_.open(this, name_, xdp_, passed_.is_open() ? &passed_ : nullptr);
+  const int result = attendant_.open(this, name_, xdp_, &passed_, &passed_six_);
   if (result == 0) return true;
   *error = make_error(Code::io, -result, "cannot start the node's thread (%s); free a process slot",
                       describe_errno(-result));

@@ -65,7 +65,8 @@ class Node {
 
   haul_window_name name_{};  // host and port; what windows' names begin with
   Xdp* xdp_ = nullptr;
-  UdpSocket passed_;  // xdp: the port's socket, for what the program leaves to the kernel
+  // xdp: the port's sockets, for what the program leaves to the kernel.
+  UdpSocket passed_, passed_six_;
   HostResponder host_;
   bool serves_by_host_ = false, serves_by_xdp_ = false;
   Client client_;             // by UDP, or

@@ -23,8 +23,11 @@ if(TARGET haul_atomic_xdp)
     "${PROJECT_SOURCE_DIR}/bench/namespaces.cpp")
   add_dependencies(haul_atomic_twin_tests haul_atomic_xdp)
   target_link_libraries(haul_atomic_twin_tests PRIVATE haul_atomic_internal fmt::fmt)
-  # Where the plug-in is looked for; its objects have no RTTI.
+  # Where the plug-in is looked for: as the program's own path (RPATH), since under AddressSanitizer
+  # dlopen() is called by the sanitizer's runtime, to which a RUNPATH of the caller does not apply.
   set_target_properties(haul_atomic_twin_tests PROPERTIES BUILD_RPATH "${PROJECT_BINARY_DIR}/lib")
+  target_link_options(haul_atomic_twin_tests PRIVATE -Wl,--disable-new-dtags)
+  # The plug-in's objects have no RTTI.
   if(HAUL_SANITIZE MATCHES undefined)
     target_compile_options(haul_atomic_twin_tests PRIVATE -fno-sanitize=vptr)
   endif()

@@ -1,8 +1,5 @@
 // Interfaces: what a node says of them, those that are taken already, that go down and come up
 // again; addresses of IPv6.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -202,29 +199,60 @@ TEST(AddressesOfSix, ServeAndAreNotMixedWithFour) {
   ASSERT_EQ(haul_window_attach(&name, &attached), 0) << haul_atomic_last_error();
   const Window here(attached);
   EXPECT_EQ(word_of(here), 100u);
-  const Node four = open_node("none");
+  const Node four = open_node("block:127.0.0.1");
   haul_remote* none = nullptr;
   EXPECT_REFUSED(HAUL_ENOTSUP, haul_atomic_connect(four.get(), &name, &none));
 }
 
-TEST_F(Interfaces, LeavePacketsOfSixToTheKernel) {
-  cable->client.ip("address add fd77::1/64 dev cable0 nodad");
-  cable->server.ip("address add fd77::2/64 dev cable1 nodad");
-  const Node server = serve("xdp-skb:cable1");
-  const Window window = make_window(server);
-  const Inside inside(cable->client);
-  const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  ASSERT_GE(fd, 0);
-  sockaddr_in6 to{};
-  to.sin6_family = AF_INET6;
-  to.sin6_port = htons(name_of(window).port);
-  ASSERT_EQ(inet_pton(AF_INET6, "fd77::2", &to.sin6_addr), 1);
-  for (int i = 0; i < 1000 && counter_of(server, "passed to the kernel") == 0; ++i) {
-    sendto(fd, "hello", 5, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to);
-    usleep(1000);
+TEST(AddressesOfSix, AndOfFourAreBothServedAndReachedByANodeAtAllAddresses) {
+  for (const char* responder : {"poll", "spin", "block", "block:::"}) {
+    SCOPED_TRACE(responder);
+    const Node server = open_node(responder);
+    const Window window = make_window(server);
+    haul_window_name name = name_of(window);
+    EXPECT_STRNE(name.host, "::");
+    const Node client = open_node("none");
+    std::uint64_t sum = 0;
+    for (const char* host : {"127.0.0.1", "::1"}) {
+      std::strcpy(name.host, host);
+      const Remote remote = connect(client, name);
+      ASSERT_TRUE(remote) << host;
+      for (int i = 0; i < 20; ++i) {
+        std::uint64_t old = 0;
+        ASSERT_EQ(haul_fetch_add(remote.get(), name.address, 1, &old), 0);
+        ASSERT_EQ(old, sum++);
+      }
+    }
+    EXPECT_EQ(word_of(window), sum);
   }
-  close(fd);
-  EXPECT_GE(counter_of(server, "passed to the kernel"), 1u);
+}
+
+// The program reads IPv4 alone: the node's thread hands it these.
+TEST_F(Interfaces, WithXdpServeSixBesideFour) {
+  cable->client.ip("address add fd77::1/64 dev cable0 nodad");
+  const Node server = serve("xdp-skb:cable1");
+  // Later than the node.
+  cable->server.ip("address add fd77::2/64 dev cable1 nodad");
+  const Window window = make_window(server);
+  haul_window_name name = name_of(window);
+  Node client;
+  {
+    const Inside inside(cable->client);
+    client = open_node("none");
+  }
+  const Remote four = connect(client, name);
+  std::strcpy(name.host, "fd77::2");
+  const Remote six = connect(client, name);
+  ASSERT_TRUE(four && six);
+  for (std::uint64_t i = 0; i < 40; i += 2) {
+    std::uint64_t old = 0;
+    ASSERT_EQ(haul_fetch_add(four.get(), name.address, 1, &old), 0);
+    ASSERT_EQ(old, i);
+    ASSERT_EQ(haul_fetch_add(six.get(), name.address, 1, &old), 0);
+    ASSERT_EQ(old, i + 1);
+  }
+  EXPECT_EQ(word_of(window), 40u);
+  EXPECT_GE(counter_of(server, "passed to the kernel"), 21u);
 }
 
 }  // namespace

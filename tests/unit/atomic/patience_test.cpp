@@ -39,9 +39,9 @@ TEST(Patience, ComesToAnEvenRoundTripFromEitherSide) {
     patience.measured(first);
     for (int i = 0; i < 200; ++i) patience.measured(2'000'000);
     EXPECT_NEAR(static_cast<double>(patience.round_trip_ns()), 2e6, 1e3) << first;
-    // Even round trips leave little spread.
+    // Even round trips leave little spread, but never none: a sixteenth is no loss yet.
     EXPECT_LT(patience.before_again_ns(0), 2'200'000u) << first;
-    EXPECT_GE(patience.before_again_ns(0), 1'999'000u) << first;
+    EXPECT_GE(patience.before_again_ns(0), 2'120'000u) << first;
   }
 }
 
