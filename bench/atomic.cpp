@@ -200,19 +200,12 @@ std::unique_ptr<MpiAtomic> find_mpi(Session& session, const Pair& hosts, Cores c
 }
 
 void run_contest(Contest& contest, double from, double share) {
-  for (unsigned round = 0; round < contest.rounds; ++round) {
-    const std::size_t count = contest.contestants.size();
-    // In turning order, so that all see the same noise.
-    for (std::size_t c = 0; c < count; ++c) {
-      Contestant& one = contest.contestants[(c + round) % count];
-      const double done =
-          static_cast<double>(round * count + c) / static_cast<double>(contest.rounds * count);
-      contest.session.options.progress(
-          from + share * done, fmt::format("{}, {}, {}", mode_name(contest.mode),
-                                           placement_name(contest.placement), one.responder));
-      one.haul ? ask_haul(contest, one) : ask_redis(contest, one);
-    }
-  }
+  take_rounds(contest.rounds, contest.contestants, [&](Contestant& one, double done) {
+    contest.session.options.progress(from + share * done,
+                                     fmt::format("{}, {}, {}", mode_name(contest.mode),
+                                                 placement_name(contest.placement), one.responder));
+    one.haul ? ask_haul(contest, one) : ask_redis(contest, one);
+  });
 }
 
 }  // namespace

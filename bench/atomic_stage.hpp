@@ -75,6 +75,17 @@ class IdleSpinner {
   std::thread thread_;
 };
 
+// take(one, share): each contestant once a round, in turning order, so that all see the same noise.
+// `share` of it all, 0 to 1, is done then.
+template <class Contestants, class Take>
+void take_rounds(unsigned rounds, Contestants& all, const Take& take) {
+  const std::size_t count = all.size();
+  for (std::size_t i = 0; i < rounds * count; ++i) {
+    take(all[(i % count + i / count) % count],
+         static_cast<double>(i) / static_cast<double>(rounds * count));
+  }
+}
+
 // A row with the fields that all rows of remote atomics have; those that do not apply are null.
 Row atomic_row(const std::string& responder, Mode mode, Placement placement, const std::string& op,
                unsigned contenders);

@@ -1,6 +1,5 @@
 // bystander: how far a process counts at the home of a lock while another node acquires and
-// releases it at a given rate (paper 002, Fig. 7). Spans with and without operations take turns;
-// they are long beside a scheduler's slice (4 ms), which operations may fall in step with.
+// releases it at a given rate (paper 002, Fig. 7).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "base/clock.hpp"
 #include "bench/counter.hpp"
 #include "bench/cpu_time.hpp"
+#include "bench/disturbance.hpp"
 #include "bench/lock_pace.hpp"
 #include "bench/strange_frames.hpp"
 #include "bench/suites_atomic.hpp"
@@ -18,17 +18,11 @@ namespace haul::bench {
 namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
-constexpr unsigned pairs = 6;  // of spans, a round
-
-// What one responder's operations at one rate cost the process that counts.
-struct Figures {
-  Samples ratios, rates, idle_per_us, loaded_per_us, times_us;
-};
 
 struct Contestant {
   std::string responder;
-  const Responder* haul = nullptr;  // none: frames that nobody wants
-  std::map<unsigned, Figures> figures = {};
+  const Responder* haul = nullptr;               // none: frames that nobody wants
+  std::map<unsigned, Disturbance> figures = {};  // by rate
   CpuTime cpu;
 };
 
@@ -50,46 +44,34 @@ double counted_per_us(const CountingProcess& counter, const std::function<void()
   return static_cast<double>(counter.count() - count) * 1e3 / static_cast<double>(now_ns() - begin);
 }
 
-// use(rate, ns); operations(): so far.
-template <class Use, class Operations>
-void take_turns(const Plan& plan, Figures& figures, unsigned rate, const Use& use,
-                const Operations& operations) {
-  for (unsigned pair = 0; pair < pairs; ++pair) {
-    const double idle = counted_per_us(plan.counter, [&] { use(0, plan.span_ns); });
-    const std::uint64_t before = operations(), begin = now_ns();
-    const double loaded = counted_per_us(plan.counter, [&] { use(rate, plan.span_ns); });
-    figures.rates.push_back(static_cast<double>(operations() - before) * 1e9 /
-                            static_cast<double>(now_ns() - begin));
-    if (idle <= 0) continue;  // somebody else had the core all the time
-    figures.ratios.push_back(loaded / idle);
-    figures.idle_per_us.push_back(idle);
-    figures.loaded_per_us.push_back(loaded);
+void measure_frames(const Plan& plan, Contestant& one) {
+  StrangeFrames frames(plan.hosts);
+  for (unsigned rate : plan.rates) {
+    one.figures[rate].take_turns(
+        rate,
+        [&](double per_s) {
+          return counted_per_us(plan.counter, [&] { frames.send(per_s, plan.span_ns); });
+        },
+        [&] { return frames.sent(); });
   }
 }
 
 void measure(const Plan& plan, Contestant& one) {
+  if (one.haul == nullptr) return measure_frames(plan, one);
   // A core apart from the home's: of two, the client's.
   const int server_cpu = plan.mode == Mode::shared ? plan.cores.home : plan.cores.client;
-  if (one.haul == nullptr) {
-    StrangeFrames frames(plan.hosts);
-    for (unsigned rate : plan.rates) {
-      take_turns(
-          plan, one.figures[rate], rate,
-          [&](double per_s, std::uint64_t ns) { frames.send(per_s, ns); },
-          [&] { return frames.sent(); });
-    }
-    return;
-  }
   PacedLock lock(plan.hosts, *one.haul, server_cpu, plan.cores.client);
   one.cpu.begin();
   for (unsigned rate : plan.rates) {
-    Figures& figures = one.figures[rate];
-    take_turns(
-        plan, figures, rate,
-        [&](double per_s, std::uint64_t ns) { lock.use(per_s, ns, PacedLock::Pause::spin); },
+    Disturbance& figures = one.figures[rate];
+    figures.take_turns(
+        rate,
+        [&](double per_s) {
+          return counted_per_us(plan.counter,
+                                [&] { lock.use(per_s, plan.span_ns, PacedLock::Pause::spin); });
+        },
         [&] { return lock.operations(); });
-    const Samples times_us = lock.take_times_us();
-    figures.times_us.insert(figures.times_us.end(), times_us.begin(), times_us.end());
+    lock.take_times_us(&figures.times_us);
   }
   one.cpu.end();
 }
@@ -98,27 +80,18 @@ void add_rows(const Plan& plan, const std::vector<Contestant>& contestants,
               std::vector<Row>& rows) {
   for (unsigned rate : plan.rates) {
     // Where frames are dropped nobody serves: a responder that polls takes its share unasked.
-    const double alone_per_us = median(contestants.back().figures.at(rate).idle_per_us);
+    const double alone_per_us = median(contestants.back().figures.at(rate).idle);
     for (const Contestant& one : contestants) {
-      const Figures& figures = one.figures.at(rate);
+      const Disturbance& figures = one.figures.at(rate);
       const double ratio = median(figures.ratios), per_s = median(figures.rates);
       Row row = atomic_row(one.responder, plan.mode, plan.placement,
                            one.haul != nullptr ? "lock, unlock" : "frames", 1);
-      row["asked_per_s"] = rate;
-      row["rate_per_s"] = std::llround(per_s);
-      if (one.haul != nullptr) {
-        row["median_us"] = round3(median(figures.times_us));
-        row["p99_us"] = round3(quantile(figures.times_us, 0.99));
-      }
-      row["bystander_ratio"] = round3(ratio);
-      row["bystander_ratio_q25"] = round3(quantile(figures.ratios, 0.25));
-      row["bystander_ratio_q75"] = round3(quantile(figures.ratios, 0.75));
+      figures.write_to(row, rate);
       // Of the home's core, by each operation.
       row["stolen_us"] = round3((1 - ratio) * 1e6 / per_s);
-      row["alone_ratio"] = round3(median(figures.loaded_per_us) / alone_per_us);
-      row["iterations_per_us"] = round1(median(figures.loaded_per_us));
+      row["alone_ratio"] = round3(median(figures.loaded) / alone_per_us);
+      row["iterations_per_us"] = round1(median(figures.loaded));
       one.cpu.write_to(row);
-      row["repetitions"] = figures.ratios.size();
       rows.push_back(std::move(row));
     }
   }
@@ -155,16 +128,12 @@ void run_bystander(Session& session, std::vector<Row>& rows) {
         contestants.push_back({.responder = one.name, .haul = &one, .cpu = CpuTime(cores)});
       }
       contestants.push_back({.responder = "nobody (frames dropped)", .cpu = CpuTime(cores)});
-      const auto steps = static_cast<double>(rounds * contestants.size());
-      for (unsigned round = 0; round < rounds; ++round) {
-        for (std::size_t c = 0; c < contestants.size(); ++c) {
-          Contestant& one = contestants[(c + round) % contestants.size()];
-          session.options.progress(
-              (part + static_cast<double>(round * contestants.size() + c) / steps) / 4,
-              fmt::format("{}, {}, {}", mode_name(mode), placement_name(placement), one.responder));
-          measure(plan, one);
-        }
-      }
+      take_rounds(rounds, contestants, [&](Contestant& one, double share) {
+        session.options.progress(
+            (part + share) / 4,
+            fmt::format("{}, {}, {}", mode_name(mode), placement_name(placement), one.responder));
+        measure(plan, one);
+      });
       ++part;
       add_rows(plan, contestants, rows);
     }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "base/clock.hpp"
 #include "base/os.hpp"
@@ -88,8 +87,9 @@ void PacedLock::use(double rate_per_s, std::uint64_t ns, Pause pause) {
   }
 }
 
-Samples PacedLock::take_times_us() {
-  return std::exchange(times_us_, {});
+void PacedLock::take_times_us(Samples* times_us) {
+  times_us->insert(times_us->end(), times_us_.begin(), times_us_.end());
+  times_us_.clear();
 }
 
 }  // namespace haul::bench

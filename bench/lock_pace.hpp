@@ -21,7 +21,8 @@ class PacedLock {
   void use(double rate_per_s, std::uint64_t ns, Pause pause);
 
   std::uint64_t operations() const { return operations_; }  // in all
-  Samples take_times_us();                                  // of the operations since it was asked
+  // Appends those of the operations since it was asked last.
+  void take_times_us(Samples* times_us);
 
  private:
   void operate();

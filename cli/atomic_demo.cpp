@@ -66,10 +66,10 @@ void print(const Medians& medians) {
     if (samples.empty()) return;
     fmt::print("   {:<46} {:>8}\n", what, bench::show_ns(bench::median(samples) * 1e3));
   };
-  fmt::print("   one more on another host's counter, and back what it was:\n");
-  line("Redis there (INCR)", medians.redis);
-  line("a thread of haul's there, asleep until asked", medians.thread);
-  line("the receive path there (XDP), no process", medians.receive_path);
+  fmt::print("   to add one there and hear what it was (fetch&add):\n");
+  line("by Redis (INCR)", medians.redis);
+  line("by a thread of haul's, asleep until asked", medians.thread);
+  line("in the receive path (XDP), by no process", medians.receive_path);
   fmt::print(
       "{}", wrapped(fmt::format("Two hosts, here two network namespaces, each with a core; packets "
                                 "interrupt them as a network card would. `haul atomic serve "

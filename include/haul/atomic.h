@@ -86,6 +86,9 @@ typedef struct haul_atomic_options {
  *   "none"              nobody: this node has no windows
  *   "none:IFACE"        likewise, but with an XDP program on that interface that hears replies
  *                       (also "none-native:IFACE", "none-skb:IFACE")
+ * All addresses means those of IPv4 and IPv6; "none" reaches both as well. XDP programs read IPv4:
+ * by IPv6 an "xdp" node is served by a thread that runs the same program, and nodes at an interface
+ * reach windows by IPv4 alone.
  * "xdp" needs CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW (root has them) and libhaul-atomic-xdp.so;
  * where it cannot be had, `block` serves instead, at the interface's address: a warning on standard
  * error says so, and haul_atomic_describe() ("xdp-native" and "xdp-skb" fail instead). A veth
