@@ -42,6 +42,12 @@ if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
   target_link_libraries(haul_cli PRIVATE haul_bench haul_atomic CLI11::CLI11)
   set_target_properties(haul_cli PROPERTIES OUTPUT_NAME haul
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  # What `haul atomic` and the tour open.
+  foreach(plugin haul_atomic_xdp haul_atomic_fabric)
+    if(TARGET ${plugin})
+      add_dependencies(haul_cli ${plugin})
+    endif()
+  endforeach()
 endif()
 
 # What `make install` installs, without the tests.

@@ -12,7 +12,14 @@ namespace haul::atomics {
 bool Carrier::begin(const Options& options) noexcept {
   options_ = options;
   connections_.reset(new (std::nothrow) Connection* [options.connections] {});
-  return connections_ && presence_.open();
+  waiting_.reset(new (std::nothrow) Connection*[options.connections]);
+  return connections_ && waiting_ && presence_.open();
+}
+
+void Carrier::begin_waiting(Connection& connection) noexcept {
+  if (connection.waits_) return;
+  connection.waits_ = true;
+  waiting_[waiting_count_++] = &connection;
 }
 
 void Carrier::disconnect_all() noexcept {
@@ -45,6 +52,7 @@ Expected<Connection*> Carrier::begin_connect(const haul_window_name& name) noexc
   connections_[place] = *made;
   used_ = std::max(used_, place + 1);
   session_of(**made).greet(now_ns());
+  begin_waiting(**made);
   return made;
 }
 
@@ -77,6 +85,8 @@ void Carrier::disconnect(Connection* connection) noexcept {
     connection->session_.leave();
     parting(*connection);
     connections_[connection->place_] = nullptr;
+    // Its session awaits nothing any more: it is only taken off the list.
+    for_each_waiting([](const Connection&) {});
     repeated_before_ += connection->session_.repeated();
   }
   delete connection;
@@ -84,8 +94,8 @@ void Carrier::disconnect(Connection* connection) noexcept {
 
 std::uint64_t Carrier::next_ns() const noexcept {
   std::uint64_t next = ~std::uint64_t{0};
-  for (unsigned i = 0; i < used_; ++i) {
-    if (connections_[i] != nullptr) next = std::min(next, connections_[i]->session_.next_ns());
+  for (unsigned i = 0; i < waiting_count_; ++i) {
+    next = std::min(next, waiting_[i]->session_.next_ns());
   }
   return next;
 }
@@ -95,6 +105,7 @@ Code Carrier::submit(Connection& connection, const haul_atomic_operation* operat
   const Hold hold(*this);
   const std::uint64_t now = now_ns();
   Code code = connection.session_.submit(operations, count, tag, now, ticket);
+  if (code == Code::ok) begin_waiting(connection);
   if (code == Code::again) pump_one(connection, now);  // what is not looked at is not repeated
   return code;
 }

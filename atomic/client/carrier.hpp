@@ -5,6 +5,7 @@
 #include <haul/atomic.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,6 +36,7 @@ class Connection : public Outlet {
   friend class Carrier;
   Carrier& carrier_;
   const unsigned place_;
+  bool waits_ = false;  // is among the carrier's waiting ones
 };
 
 // Any thread may call; calls take turns.
@@ -111,14 +113,44 @@ class Carrier {
   virtual Error refusal(Code code, const haul_window_name& name) const noexcept = 0;
 
   static Session& session_of(Connection& connection) noexcept { return connection.session_; }
+  static const Session& session_of(const Connection& connection) noexcept {
+    return connection.session_;
+  }
   static unsigned place_of(const Connection& connection) noexcept { return connection.place_; }
+  // When a session that awaits an answer is to tick next.
   std::uint64_t next_ns() const noexcept;
+
+  // visit(connection): each whose session awaits an answer, and once more when it does no longer.
+  // Few, where connections are many.
+  template <class Visit>
+  void for_each_waiting(const Visit& visit) noexcept {
+    for (unsigned i = 0; i < waiting_count_;) {
+      Connection& one = *waiting_[i];
+      visit(one);
+      if (one.session_.awaits_answer()) {
+        ++i;
+      } else {
+        one.waits_ = false;
+        waiting_[i] = waiting_[--waiting_count_];
+      }
+    }
+  }
+  // Does any of these?
+  template <class Asked>
+  bool any_waiting(const Asked& asked) const noexcept {
+    return std::any_of(waiting_.get(), waiting_.get() + waiting_count_,
+                       [&](const Connection* one) { return asked(*one); });
+  }
 
   Options options_;
   std::unique_ptr<Connection*[]> connections_;
   unsigned used_ = 0;  // places of connections_ below this may be taken
 
  private:
+  void begin_waiting(Connection& connection) noexcept;
+
+  std::unique_ptr<Connection*[]> waiting_;  // those that for_each_waiting() visits
+  unsigned waiting_count_ = 0;
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   Presence presence_;
   std::uint64_t repeated_before_ = 0;  // by connections that are closed

@@ -154,21 +154,15 @@ void Client::pump_one(Connection& connection, std::uint64_t now_ns) noexcept {
 }
 
 bool Client::has_unheard_by_socket() const noexcept {
-  for (unsigned i = 0; i < used_; ++i) {
-    if (connections_[i] == nullptr) continue;
-    const UdpConnection& one = own(*connections_[i]);
-    const Session& session = session_of(*connections_[i]);
-    if (session.state() == Session::State::greeting) return true;
-    if (one.slot_ == nullptr && session.anything_unanswered()) return true;
-  }
-  return false;
+  return any_waiting([](const Connection& one) {
+    return static_cast<const UdpConnection&>(one).slot_ == nullptr ||
+           session_of(one).state() == Session::State::greeting;
+  });
 }
 
 void Client::pump(std::uint64_t now_ns) noexcept {
   if (xdp_ == nullptr || ++pumps_ % socket_every == 0 || has_unheard_by_socket()) receive(now_ns);
-  for (unsigned i = 0; i < used_; ++i) {
-    if (connections_[i] != nullptr) Client::pump_one(*connections_[i], now_ns);
-  }
+  for_each_waiting([&](Connection& one) { Client::pump_one(one, now_ns); });
 }
 
 void Client::sleep(Connection& connection) noexcept {
@@ -186,7 +180,7 @@ void Client::sleep(Connection& connection) noexcept {
     // Looked at once more behind that store, so no answer is slept through.
     pump(now_ns());
     next = next_ns();
-    something = session.state() == Session::State::greeting || session.anything_unanswered();
+    something = session.awaits_answer();
   }
   if (something) {
     const std::uint64_t now = now_ns();

@@ -69,11 +69,12 @@ void Session::greet(std::uint64_t now_ns) noexcept {
 }
 
 void Session::leave() noexcept {
-  if (state_ != State::open) return;
-  Packet bye;
-  fill_header(&bye, WIRE_BYE, 0, 0);
-  seal(&bye);
-  outlet_.send(bye);
+  if (state_ == State::open) {
+    Packet bye;
+    fill_header(&bye, WIRE_BYE, 0, 0);
+    seal(&bye);
+    outlet_.send(bye);
+  }
   lose(Code::closed);
 }
 

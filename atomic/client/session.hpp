@@ -48,7 +48,7 @@ class Session {
 
   // Asks for a session; state() tells when there is one.
   void greet(std::uint64_t now_ns) noexcept;
-  // Says good-bye, once, unheard.
+  // Ends it: says good-bye if it is open, once, unheard.
   void leave() noexcept;
 
   // Sends a packet of 1 to 16 operations. ok and *ticket, again (63 are not collected), or why the
@@ -64,6 +64,8 @@ class Session {
   void tick(std::uint64_t now_ns) noexcept;
   std::uint64_t next_ns() const noexcept { return next_ns_; }
   bool anything_unanswered() const noexcept { return waiting_ != 0; }
+  // Of operations, or of its greeting?
+  bool awaits_answer() const noexcept { return waiting_ != 0 || state_ == State::greeting; }
   // Has the packet of this sequence neither been answered nor given up?
   bool is_unanswered(std::uint32_t sequence) const noexcept;
 

@@ -220,9 +220,7 @@ void FabricCarrier::pump(std::uint64_t now_ns) noexcept {
   const KeepErrno keep;
   look();
   ask_again(now_ns);
-  for (unsigned i = 0; i < used_; ++i) {
-    if (connections_[i] != nullptr) session_of(*connections_[i]).tick(now_ns);
-  }
+  for_each_waiting([&](Connection& one) { session_of(one).tick(now_ns); });
 }
 
 void FabricCarrier::sleep(Connection& connection) noexcept {
@@ -233,7 +231,7 @@ void FabricCarrier::sleep(Connection& connection) noexcept {
     const std::uint64_t now = now_ns();
     pump(now);
     const Session& session = session_of(connection);
-    if (session.state() != Session::State::greeting && !session.anything_unanswered()) return;
+    if (!session.awaits_answer()) return;
     const std::uint64_t next = next_ns();
     wait_ns = std::min(longest_ns, next > now ? next - now : 0);
     if (unposted_ != nullptr) wait_ns = std::min<std::uint64_t>(wait_ns, 500'000);

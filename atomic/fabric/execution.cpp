@@ -167,19 +167,18 @@ void FabricCarrier::failed(Run* run, int failure) noexcept {
 void FabricCarrier::ask_again(std::uint64_t now_ns) noexcept {
   if (now_ns - asked_ns_ < between_ns) return;
   asked_ns_ = now_ns;
-  for (unsigned i = 0; i < used_; ++i) {
-    if (connections_[i] == nullptr) continue;
-    FabricConnection& one = own(*connections_[i]);
+  for_each_waiting([&](Connection& connection) {
+    FabricConnection& one = own(connection);
     if (!session_of(one).anything_unanswered() || one.is_asked_ ||
         !runs_.is_late(&one, now_ns - doubt_ns)) {
-      continue;
+      return;
     }
     one.is_asked_ = true;
     Packet question;
     question.header = wire_header{};
     question.header.kind = kind_question;
     begin_run(one, question);
-  }
+  });
 }
 
 // The answer to that: whatever was asked long before it is not going to be answered.

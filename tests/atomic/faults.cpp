@@ -38,10 +38,9 @@ void attach_tc(int program, int interface) {
 
 }  // namespace
 
-BadCable::BadCable(const haul::bench::Namespace& a, const haul::bench::Namespace& b,
-                   const FaultRates& rates, bool native) {
-  haul::bench::join(a, "haul0", "10.0.0.1/24", middle_, end_names[0], "10.0.1.1/32");
-  haul::bench::join(b, "haul1", "10.0.0.2/24", middle_, end_names[1], "10.0.1.2/32");
+BadCable::BadCable(const CableEnd& a, const CableEnd& b, const FaultRates& rates, bool native) {
+  haul::bench::join(a.host, a.interface, a.address, middle_, end_names[0], "10.0.1.1/32");
+  haul::bench::join(b.host, b.interface, b.address, middle_, end_names[1], "10.0.1.2/32");
   const Inside inside(middle_);
   open(rates, native);
 }

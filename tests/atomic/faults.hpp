@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "bench/namespaces.hpp"
 #include "tests/atomic/faults_facts.h"
@@ -18,12 +19,16 @@ struct FaultRates {
   unsigned drop = 0, duplicate = 0, reorder = 0;
 };
 
+// An interface to be made, with an address such as "10.0.0.1/24".
+struct CableEnd {
+  const haul::bench::Namespace& host;
+  std::string interface, address;
+};
+
 class BadCable {
  public:
-  // Joins `a` (interface haul0, 10.0.0.1) and `b` (haul1, 10.0.0.2). `native`: their XDP programs
-  // may be native ones.
-  BadCable(const haul::bench::Namespace& a, const haul::bench::Namespace& b,
-           const FaultRates& rates, bool native);
+  // `native`: the XDP programs of its ends may be native ones.
+  BadCable(const CableEnd& a, const CableEnd& b, const FaultRates& rates, bool native);
   ~BadCable();
   BadCable(const BadCable&) = delete;
   BadCable& operator=(const BadCable&) = delete;

@@ -28,6 +28,9 @@ struct Done {
   std::uint8_t code = 0;     // haul_atomic_code
   std::uint8_t width = 8;
   std::uint8_t half = 0;  // of width 4: which half of the word
+  bool guarded = false;   // the word is {stamp 32, value 32}
+  bool stale = false;     // it was refused as older than the word's stamp
+  std::uint32_t stamp = 0;
 };
 
 struct Verdict {
@@ -41,18 +44,33 @@ inline Verdict refuse(std::string why) {
 }
 
 inline std::uint64_t mask_of(const Done& done) {
-  return done.width == 8 ? ~std::uint64_t{0} : 0xffffffffu;
+  return done.width == 8 && !done.guarded ? ~std::uint64_t{0} : 0xffffffffu;
+}
+
+inline std::string found_by(const Done& done) {
+  const std::string stamp = done.guarded ? " (stamp " + std::to_string(done.stamp) + ")" : "";
+  if (done.stale) return "the refusal" + stamp + " of";
+  return "the old value " + std::to_string(done.old) + stamp + " of";
 }
 
 // What a word of 64 bits holds after an operation, and what that says was there before.
 struct Effect {
   std::uint64_t next, old;
+  bool stale = false;
 };
+
+inline std::uint64_t stamped(std::uint32_t stamp, std::uint64_t value) {
+  return std::uint64_t{stamp} << 32 | (value & 0xffffffffu);
+}
 
 inline Effect effect_of(const Done& done, std::uint64_t word) {
   const unsigned shift = done.width == 4 && done.half != 0 ? 32 : 0;
   const std::uint64_t mask = mask_of(done), old = word >> shift & mask;
   std::uint64_t next = old;
+  // Stamps are compared modulo 2^32.
+  if (done.guarded && static_cast<std::int32_t>(done.stamp - (word >> 32)) < 0) {
+    return {word, 0, true};
+  }
   switch (done.code) {
     case HAUL_ATOMIC_WRITE:
     case HAUL_ATOMIC_SWAP: next = done.operand; break;
@@ -63,7 +81,8 @@ inline Effect effect_of(const Done& done, std::uint64_t word) {
     case HAUL_ATOMIC_XOR: next = old ^ done.operand; break;
     default: break;
   }
-  next = (word & ~(mask << shift)) | (next & mask) << shift;
+  next =
+      done.guarded ? stamped(done.stamp, next) : (word & ~(mask << shift)) | (next & mask) << shift;
   return {next, done.code == HAUL_ATOMIC_WRITE ? 0 : old};
 }
 
@@ -153,8 +172,8 @@ class Search {
       }
       if (!end(*event.done)) return {Verdict::undecided, "too many orders are possible", {}};
       if (configurations_.empty()) {
-        return refuse("no order explains the old value " + std::to_string(event.done->old) +
-                      " of operation " + std::to_string(event.done->index) + " of packet " +
+        return refuse("no order explains " + found_by(*event.done) + " operation " +
+                      std::to_string(event.done->index) + " of packet " +
                       std::to_string(event.done->packet) + " (code " +
                       std::to_string(event.done->code) + ")");
       }
@@ -226,8 +245,10 @@ class Search {
   }
 
   bool may_come(const Configuration& one, unsigned place) const {
-    return (one.taken & bit(place)) == 0 && (before_[place] & ~one.taken) == 0 &&
-           effect_of(*operations_[place], one.word).old == operations_[place]->old;
+    if ((one.taken & bit(place)) != 0 || (before_[place] & ~one.taken) != 0) return false;
+    const Done& done = *operations_[place];
+    const Effect effect = effect_of(done, one.word);
+    return effect.old == done.old && effect.stale == done.stale;
   }
 
   // Takes what may come now and leaves the word as it is: later it could do no more.

@@ -1,5 +1,6 @@
-# The exactly-once soak (soak.cpp), for a while; by hand: atomic_soak --operations 10000000.
-# It needs what the XDP plug-in needs, and fmt for bench/namespaces.
+# The exactly-once soak (soak.cpp) and the lock soak (lock_soak.cpp), for a while; by hand:
+# atomic_soak --operations 10000000, atomic_lock_soak --seconds 600 --seed 7.
+# They need what the XDP plug-in needs, and fmt for bench/namespaces.
 if(NOT TARGET haul_bpf OR NOT TARGET fmt::fmt)
   return()
 endif()
@@ -14,23 +15,37 @@ add_custom_command(OUTPUT "${faults_object}" VERBATIM
   COMMENT "BPF program of the bad cable")
 add_custom_target(atomic_faults DEPENDS "${faults_object}")
 
-# haul_atomic_internal behind the shared library: only the control's tables come from it.
-add_executable(atomic_soak "${atomic_dir}/soak.cpp" "${atomic_dir}/soak_client.cpp"
-  "${atomic_dir}/soak_server.cpp" "${atomic_dir}/soak_forgetful.cpp" "${atomic_dir}/soak_check.cpp"
-  "${atomic_dir}/faults.cpp" "${PROJECT_SOURCE_DIR}/bench/namespaces.cpp")
-add_dependencies(atomic_soak atomic_faults haul_atomic_xdp)
-# What is slow here makes the histories short.
-target_compile_options(atomic_soak PRIVATE -O2)
-target_compile_definitions(atomic_soak PRIVATE "FAULTS_OBJECT=\"${faults_object}\"")
-target_include_directories(atomic_soak PRIVATE "${PROJECT_SOURCE_DIR}" "${HAUL_LIBBPF_INCLUDE}")
-target_link_libraries(atomic_soak PRIVATE
-  haul_options haul_atomic haul_atomic_internal "${HAUL_LIBBPF}" fmt::fmt Threads::Threads)
-set_target_properties(atomic_soak PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${programs_dir}")
+function(haul_soak target)
+  add_executable(${target} ${ARGN} "${atomic_dir}/soak_server.cpp" "${atomic_dir}/faults.cpp"
+    "${PROJECT_SOURCE_DIR}/bench/namespaces.cpp")
+  add_dependencies(${target} atomic_faults haul_atomic_xdp)
+  # What is slow here makes the histories short.
+  target_compile_options(${target} PRIVATE -O2)
+  target_compile_definitions(${target} PRIVATE "FAULTS_OBJECT=\"${faults_object}\"")
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${HAUL_LIBBPF_INCLUDE}")
+  target_link_libraries(${target} PRIVATE
+    haul_options haul_atomic "${HAUL_LIBBPF}" fmt::fmt Threads::Threads)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${programs_dir}")
+endfunction()
+
+haul_soak(atomic_soak "${atomic_dir}/soak.cpp" "${atomic_dir}/soak_client.cpp"
+  "${atomic_dir}/soak_forgetful.cpp" "${atomic_dir}/soak_check.cpp")
+# Behind the shared library: only the control's tables come from it.
+target_link_libraries(atomic_soak PRIVATE haul_atomic_internal)
+haul_soak(atomic_lock_soak "${atomic_dir}/lock_soak.cpp" "${atomic_dir}/lock_referee.cpp"
+  "${atomic_dir}/lock_member.cpp" "${atomic_dir}/lock_board.cpp" "${atomic_dir}/lock_check.cpp"
+  "${atomic_dir}/lock_star.cpp")
 
 foreach(responder block xdp-skb xdp-native)
   add_test(NAME atomic.soak.${responder} COMMAND atomic_soak --operations 500000 --responder ${responder})
   list(APPEND soak_tests atomic.soak.${responder})
 endforeach()
+foreach(responder block xdp-skb)
+  add_test(NAME atomic.lock_soak.${responder} COMMAND atomic_lock_soak --responder ${responder})
+  list(APPEND soak_tests atomic.lock_soak.${responder})
+endforeach()
 add_test(NAME atomic.soak.control COMMAND atomic_soak --control)
-set_tests_properties(${soak_tests} atomic.soak.control PROPERTIES LABELS atomic
-  TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 RUN_SERIAL ON ENVIRONMENT "${script_environment}")
+add_test(NAME atomic.lock_soak.control COMMAND atomic_lock_soak --control --seconds 4)
+set_tests_properties(${soak_tests} atomic.soak.control atomic.lock_soak.control PROPERTIES
+  LABELS atomic TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 RUN_SERIAL ON
+  ENVIRONMENT "${script_environment}")

@@ -2,10 +2,13 @@
 //   atomic_soak [--operations N] [--seed S] [--responder poll|spin|block|xdp-skb|xdp-native]
 //     [--drop D] [--duplicate D] [--reorder D] [--clients K] [--control]
 // K clients in one host and a server in another do random operations over a bad cable (D per mille
-// of the packets each way, 50 if not said). Every operation must be answered and executed once, and
-// the history of each word be linearizable. --control: the server forgets its results, which must
+// of the packets each way, 50 if not said). Every operation must be answered and executed once,
+// unless a broken link skips it or its token is stale, and the history of each word be
+// linearizable.
+// --control: the server forgets its results, which must
 // be found out. Exits with 77 where it cannot be run.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -77,6 +80,11 @@ Plan read_plan(int argc, char** argv) {
   return plan;
 }
 
+// Stamps soon wrap.
+std::uint64_t first_token(const Plan& plan) {
+  return ((plan.seed + 1) << 32) - 500;
+}
+
 bool wants_xdp(const Plan& plan) {
   return !plan.control && plan.responder.rfind("xdp-", 0) == 0;
 }
@@ -86,7 +94,7 @@ bool wants_xdp(const Plan& plan) {
 class Crowd {
  public:
   Crowd(const Namespace& host, const Plan& plan, const haul_window_name& name, const Words& words)
-      : host_(host) {
+      : host_(host), newest_token_(first_token(plan)) {
     const Inside inside(host);
     const std::string first =
         wants_xdp(plan) ? "none-" + plan.responder.substr(4) + ":haul0" : "none";
@@ -96,8 +104,9 @@ class Crowd {
       must_do(haul_atomic_connect(i % 2 == 0 ? nodes_[0] : nodes_.back(), &name, &remote),
               "connecting a client");
       remotes_.push_back(remote);
-      clients_.push_back(std::make_unique<Client>(remote, name.address, words,
-                                                  Client::Options{i, plan.clients, plan.seed}));
+      clients_.push_back(
+          std::make_unique<Client>(remote, name.address, words,
+                                   Client::Options{i, plan.clients, plan.seed, &newest_token_}));
     }
   }
   ~Crowd() {
@@ -141,13 +150,15 @@ class Crowd {
   }
 
   const Namespace& host_;
+  std::atomic<std::uint64_t> newest_token_;
   std::vector<haul_atomic*> nodes_;
   std::vector<haul_remote*> remotes_;
   std::vector<std::unique_ptr<Client>> clients_;
 };
 
 struct Outcome {
-  std::uint64_t acknowledged = 0, packets = 0, slowest_ns = 0;
+  Tally tally;
+  std::uint64_t packets = 0, slowest_ns = 0;
   double run_s = 0, check_s = 0;
   bool counts_agree = true, histories_agree = true;
 };
@@ -156,27 +167,34 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+bool counts_agree(const Server& server, const Tally& tally) {
+  auto counters = server.counters();
+  return counters["served operations"] == tally.executed &&
+         counters["refused operations: stale token"] == tally.stale;
+}
+
 Outcome soak(const Plan& plan, const Server& server, Crowd& crowd, Checker& checker) {
   Outcome outcome;
-  while (outcome.acknowledged < plan.operations) {
+  while (outcome.tally.executed < plan.operations) {
     const auto start = Clock::now();
-    crowd.run(std::min(operations_of_a_round, plan.operations - outcome.acknowledged));
+    crowd.run(std::min(operations_of_a_round, plan.operations - outcome.tally.executed));
     outcome.run_s += seconds_since(start);
     const auto end = Clock::now();
-    outcome.acknowledged = outcome.packets = 0;
+    outcome.tally = Tally{};
+    outcome.packets = 0;
     for (const Client* client : crowd.clients()) {
-      outcome.acknowledged += client->acknowledged();
+      outcome.tally += client->tally();
       outcome.packets += client->packets();
       outcome.slowest_ns = std::max(outcome.slowest_ns, client->slowest_ns());
     }
-    outcome.counts_agree = server.counters()["served operations"] == outcome.acknowledged;
+    outcome.counts_agree = counts_agree(server, outcome.tally);
     outcome.histories_agree = checker.check(crowd.clients());
     outcome.check_s += seconds_since(end);
     if (!outcome.counts_agree || !outcome.histories_agree) return outcome;
   }
   // What is on its way yet.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  outcome.counts_agree = server.counters()["served operations"] == outcome.acknowledged;
+  outcome.counts_agree = counts_agree(server, outcome.tally);
   outcome.histories_agree = checker.is_at_rest();
   return outcome;
 }
@@ -200,15 +218,21 @@ void tell(const Plan& plan, const Outcome& outcome, const Server& server, const 
   std::printf(
       "%s: %llu operations in %llu packets of %u clients, %.1f s and %.1f s to check "
       "(--seed %llu)\n",
-      server.description().c_str(), show(outcome.acknowledged), show(outcome.packets), plan.clients,
-      outcome.run_s, outcome.check_s, show(plan.seed));
+      server.description().c_str(), show(outcome.tally.executed), show(outcome.packets),
+      plan.clients, outcome.run_s, outcome.check_s, show(plan.seed));
   auto counters = server.counters();
   std::printf(
       "  acknowledged %llu, executed %llu, packets replayed %llu, repeated %llu; dropped "
       "as old %llu, as in flight %llu; slowest %.1f ms\n",
-      show(outcome.acknowledged), show(counters["served operations"]), show(counters["replayed"]),
+      show(outcome.tally.executed), show(counters["served operations"]), show(counters["replayed"]),
       show(crowd.count_of("requests repeated")), show(counters["dropped: old sequence"]),
       show(counters["dropped: in flight"]), static_cast<double>(outcome.slowest_ns) / 1e6);
+  const Tally& tally = outcome.tally;
+  std::printf(
+      "  links: %llu held, %llu broken, %llu operations skipped; tokens: %llu refused as stale "
+      "(the server: %llu), %llu busy\n",
+      show(tally.links_held), show(tally.links_broken), show(tally.skipped), show(tally.stale),
+      show(counters["refused operations: stale token"]), show(tally.busy));
   std::printf("  histories: %llu operations checked, %u words wrong, %u undecided%s%s\n",
               show(checker.checked()), checker.wrong_words(), checker.undecided_words(),
               checker.why().empty() ? "" : "; ", checker.why().c_str());
@@ -217,7 +241,8 @@ void tell(const Plan& plan, const Outcome& outcome, const Server& server, const 
 // Two hosts and what is between them.
 struct Network {
   explicit Network(const Plan& plan)
-      : cable(clients, server, plan.rates, wants_xdp(plan) && plan.responder == "xdp-native") {}
+      : cable({clients, "haul0", "10.0.0.1/24"}, {server, "haul1", "10.0.0.2/24"}, plan.rates,
+              wants_xdp(plan) && plan.responder == "xdp-native") {}
 
   const Namespace clients, server;
   const BadCable cable;
@@ -229,6 +254,10 @@ bool run(const Plan& plan, const Network& network) {
   const auto server = plan.control ? serve_forgetfully(network.server, words.bytes())
                                    : serve(network.server, responder, words.bytes());
   Crowd crowd(network.clients, plan, server->name(), words);
+  for (unsigned i = 0; i < Words::guarded; ++i) {
+    const auto stamp = static_cast<std::uint32_t>(first_token(plan));
+    server->words()[Words::first_guarded + i] = stamped(stamp, 0);
+  }
   Checker checker(words, server->words());
   const Outcome outcome = soak(plan, *server, crowd, checker);
   tell(plan, outcome, *server, crowd, checker);
@@ -240,7 +269,9 @@ bool run(const Plan& plan, const Network& network) {
     std::printf("  the control was %s\n", found_out ? "found out" : "NOT found out");
     return found_out;
   }
-  const bool right = outcome.counts_agree && outcome.histories_agree;
+  // One that is refused for good as busy would be no operation.
+  const bool rarely_busy = outcome.tally.busy * 1000 <= outcome.tally.executed;
+  const bool right = outcome.counts_agree && outcome.histories_agree && rarely_busy;
   std::printf("  %s\n", right ? "every operation was executed once" : "WRONG");
   return right;
 }

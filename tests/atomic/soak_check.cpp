@@ -20,7 +20,8 @@ Verdict Checker::judge(unsigned word, const std::vector<Done>& history) const {
   switch (Words::use(word)) {
     case Use::counter: return check_counter(before_[word], history);
     case Use::chain: return check_chain(before_[word], history);
-    case Use::any: break;
+    case Use::any:
+    case Use::guarded: break;
   }
   return check_any(before_[word], history);
 }

@@ -37,8 +37,9 @@ unsigned Client::choose_word() {
   const unsigned kind = below(100);
   if (kind < 20) return below(Words::counters);
   if (kind < 35) return Words::counters + below(Words::chains);
-  if (kind < 50) {
-    const unsigned word = Words::counters + Words::chains + below(Words::shared_any);
+  if (kind < 60) {
+    const unsigned word = kind < 50 ? Words::first_any + below(Words::shared_any)
+                                    : Words::first_guarded + below(Words::guarded);
     if (in_flight_[word] < most_at_once_on_a_word / options_.of) return word;
   }
   unsigned word = 0;
@@ -55,18 +56,52 @@ void Client::choose_any(unsigned word, haul_atomic_operation* operation) {
       HAUL_ATOMIC_CAS, HAUL_ATOMIC_CAS, HAUL_ATOMIC_CAS, HAUL_ATOMIC_READ, HAUL_ATOMIC_READ,
       HAUL_ATOMIC_AND, HAUL_ATOMIC_OR,  HAUL_ATOMIC_XOR, HAUL_ATOMIC_XOR,  HAUL_ATOMIC_WRITE};
   operation->code = static_cast<std::uint8_t>(codes[below(std::size(codes))]);
-  operation->width = below(4) == 0 ? 4 : 8;
+  const bool guarded = Words::use(word) == Use::guarded;
+  operation->width = guarded || below(4) != 0 ? 8 : 4;
   unsigned shift = 0;
   if (operation->width == 4 && below(2) == 0) {
     operation->address += 4;
     shift = 32;
   }
-  const std::uint64_t mask = operation->width == 4 ? 0xffffffff : ~std::uint64_t{0};
+  const std::uint64_t mask = operation->width == 4 || guarded ? 0xffffffff : ~std::uint64_t{0};
   operation->operand = random_() & mask;
   // So that words stay full of ones and zeros.
   if (operation->code == HAUL_ATOMIC_AND) operation->operand |= random_() & mask;
   if (operation->code == HAUL_ATOMIC_OR) operation->operand &= random_() & mask;
   if (operation->code == HAUL_ATOMIC_CAS) operation->compare = found_[word] >> shift & mask;
+}
+
+// Mostly the newest there is when it is sent; some make a newer one, some are older.
+std::uint64_t Client::choose_token() {
+  constexpr unsigned newer_of_100 = 3, older_of_100 = 10, oldest = 8, most_skipped = 4;
+  std::atomic<std::uint64_t>& newest = *options_.newest_token;
+  const unsigned kind = below(100);
+  if (kind < newer_of_100) {
+    const std::uint64_t more = 1 + below(most_skipped);
+    return newest.fetch_add(more, std::memory_order_relaxed) + more;
+  }
+  const std::uint64_t now = newest.load(std::memory_order_relaxed);
+  return kind < newer_of_100 + older_of_100 ? now - 1 - below(oldest) : now;
+}
+
+void Client::choose_guarded(unsigned word, haul_atomic_operation* operation) {
+  choose_any(word, operation);
+  operation->flags = HAUL_ATOMIC_GUARDED;
+  operation->token = choose_token();
+}
+
+// To those behind it. Mostly it compares with what it will find, if the word is this client's.
+void Client::link(unsigned word, haul_atomic_operation* operation) {
+  operation->flags |= HAUL_ATOMIC_LINK;
+  if (operation->code != HAUL_ATOMIC_CAS) {
+    const unsigned shift = (operation->address & 4) != 0 ? 32 : 0;
+    operation->compare = operation->code == HAUL_ATOMIC_WRITE ? 0 : found_[word] >> shift;
+  }
+  if (below(8) == 0) operation->compare ^= 1;
+  const bool narrow = operation->width == 4 || (operation->flags & HAUL_ATOMIC_GUARDED) != 0;
+  // Its high half does not count.
+  if (narrow)
+    operation->compare = stamped(static_cast<std::uint32_t>(random_()), operation->compare);
 }
 
 void Client::choose(unsigned word, haul_atomic_operation* operation) {
@@ -84,17 +119,20 @@ void Client::choose(unsigned word, haul_atomic_operation* operation) {
       operation->operand = (options_.number + 1) << 28 | (++values_ & 0xfffffff);
       return;
     case Use::any: choose_any(word, operation); return;
+    case Use::guarded: choose_guarded(word, operation); return;
   }
 }
 
 void Client::fill(Flight* flight, unsigned count) {
   flight->count = count;
   flight->packet = options_.number << packet_bits | (packets_++ & ((1u << packet_bits) - 1));
+  const bool has_links = count > 1 && below(3) == 0;
   for (unsigned i = 0; i < count; ++i) {
     const unsigned word = choose_word();
     flight->words[i] = word;
     choose(word, &flight->operations[i]);
-    if (Words::use(word) == Use::any) ++in_flight_[word];
+    if (has_links && below(4) == 0) link(word, &flight->operations[i]);
+    if (Words::is_searched(word)) ++in_flight_[word];
   }
 }
 
@@ -116,36 +154,62 @@ int Client::submit(unsigned count) {
   return 1;
 }
 
+void Client::record(const Flight& flight, unsigned index, std::uint64_t old, bool stale,
+                    std::uint64_t end_ns) {
+  const haul_atomic_operation& operation = flight.operations[index];
+  const unsigned word = flight.words[index];
+  Done done;
+  done.begin_ns = flight.begin_ns;
+  done.end_ns = end_ns;
+  done.operand = operation.operand;
+  done.compare = operation.compare;
+  done.old = stale ? 0 : old;
+  done.packet = flight.packet;
+  done.index = static_cast<std::uint8_t>(index);
+  done.code = operation.code;
+  done.width = operation.width;
+  done.half = (operation.address & 4) != 0;
+  done.guarded = (operation.flags & HAUL_ATOMIC_GUARDED) != 0;
+  done.stale = stale;
+  done.stamp = static_cast<std::uint32_t>(operation.token);
+  records_.push_back({word, done});
+  if (stale) return;
+  const unsigned shift = done.half != 0 ? 32 : 0;
+  const std::uint64_t around =
+      done.guarded ? stamped(done.stamp, 0) : found_[word] & ~(mask_of(done) << shift);
+  found_[word] = effect_of(done, around | (old & mask_of(done)) << shift).next;
+}
+
 void Client::completed(unsigned place, const std::uint64_t* old, const std::int32_t* statuses,
                        std::uint64_t end_ns) {
   Flight& flight = flights_[place];
+  bool is_skipped = false;  // a link in front is broken
   for (unsigned i = 0; i < flight.count; ++i) {
     const haul_atomic_operation& operation = flight.operations[i];
-    const unsigned word = flight.words[i];
-    if (statuses[i] != 0) {
-      fail("an operation failed", statuses[i]);
+    const bool guarded = (operation.flags & HAUL_ATOMIC_GUARDED) != 0;
+    if (Words::is_searched(flight.words[i])) --in_flight_[flight.words[i]];
+    if (is_skipped) {
+      ++tally_.skipped;
+      if (statuses[i] == HAUL_EAGAIN) continue;
+      fail("an operation behind a broken link was not skipped", statuses[i]);
       return;
     }
-    Record record{word, {}};
-    record.done.begin_ns = flight.begin_ns;
-    record.done.end_ns = end_ns;
-    record.done.operand = operation.operand;
-    record.done.compare = operation.compare;
-    record.done.old = old[i];
-    record.done.packet = flight.packet;
-    record.done.index = static_cast<std::uint8_t>(i);
-    record.done.code = operation.code;
-    record.done.width = operation.width;
-    record.done.half = (operation.address & 4) != 0;
-    if (Words::use(word) == Use::any) {
-      --in_flight_[word];
-      if (operation.width == 8 && operation.code != HAUL_ATOMIC_WRITE) {
-        found_[word] = effect_of(record.done, old[i]).next;
-      }
+    const bool stale = guarded && statuses[i] == HAUL_ESTALE;
+    const bool busy = guarded && statuses[i] == HAUL_EAGAIN;
+    if (statuses[i] != 0 && !stale && !busy) {
+      fail(statuses[i] == HAUL_EAGAIN ? "an operation was skipped behind links that held"
+                                      : "an operation failed",
+           statuses[i]);
+      return;
     }
-    records_.push_back(record);
+    ++(stale ? tally_.stale : busy ? tally_.busy : tally_.executed);
+    if (!busy) record(flight, i, old[i], stale, end_ns);
+    if ((operation.flags & HAUL_ATOMIC_LINK) != 0) {
+      const std::uint64_t mask = operation.width == 4 || guarded ? 0xffffffff : ~std::uint64_t{0};
+      is_skipped = statuses[i] != 0 || ((old[i] ^ operation.compare) & mask) != 0;
+      ++(is_skipped ? tally_.links_broken : tally_.links_held);
+    }
   }
-  acknowledged_ += flight.count;
   slowest_ns_ = std::max(slowest_ns_, end_ns - flight.begin_ns);
   flight.count = 0;
   used_.erase(std::find(used_.begin(), used_.end(), place));
@@ -186,20 +250,16 @@ bool Client::run(std::uint64_t operations) {
                                         HAUL_ATOMIC_MAX_OUTSTANDING};
   static constexpr unsigned sizes[] = {1, 1, 2, 4, 8, 12, 16, 16};
   records_.clear();
-  std::uint64_t sent = 0;
-  while (sent < operations) {
+  const std::uint64_t until = tally_.executed + operations;
+  while (tally_.executed < until) {
     // For a while so many packets at once.
     const unsigned depth = depths[below(std::size(depths))];
-    for (unsigned packets = 0; packets < 1000 && sent < operations;) {
+    for (unsigned packets = 0; packets < 1000 && tally_.executed < until;) {
       int result = 0;
       if (used_.size() < depth) {
-        const unsigned place = free_.back();
         result = submit(sizes[below(std::size(sizes))]);
         if (result < 0) return false;
-        if (result > 0) {
-          ++packets;
-          sent += flights_[place].count;
-        }
+        if (result > 0) ++packets;
       }
       if (result == 0 && !collect_some()) return false;
     }

@@ -57,7 +57,7 @@ class ForgetfulServer final : public Server {
     name.key = key;
     return name;
   }
-  const std::uint64_t* words() const override { return memory_.get(); }
+  std::uint64_t* words() const override { return memory_.get(); }
   std::map<std::string, std::uint64_t> counters() const override {
     return {{"served operations", tables_.count_of(SERVED_OPERATIONS)},
             {"replayed", tables_.count_of(REPLAYED)}};

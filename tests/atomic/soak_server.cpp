@@ -42,8 +42,8 @@ class LibraryServer final : public Server {
     return text;
   }
   haul_window_name name() const override { return name_; }
-  const std::uint64_t* words() const override {
-    return static_cast<const std::uint64_t*>(haul_window_memory(window_));
+  std::uint64_t* words() const override {
+    return static_cast<std::uint64_t*>(haul_window_memory(window_));
   }
   std::map<std::string, std::uint64_t> counters() const override { return counters_of(node_); }
 

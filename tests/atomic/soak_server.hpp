@@ -20,7 +20,7 @@ class Server {
 
   virtual std::string description() const = 0;
   virtual haul_window_name name() const = 0;
-  virtual const std::uint64_t* words() const = 0;
+  virtual std::uint64_t* words() const = 0;
   // By name.
   virtual std::map<std::string, std::uint64_t> counters() const = 0;
 

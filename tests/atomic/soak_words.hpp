@@ -9,13 +9,16 @@ namespace atomic_test {
 enum class Use : std::uint8_t {
   counter,  // fetch&add of 1 alone: the numbers drawn tell the order
   chain,    // swaps of values that never repeat: what each found tells the order
-  any       // every operation, of both widths: the order is searched for
+  any,      // every operation, of both widths: the order is searched for
+  guarded   // every operation with tokens, some of them old: likewise, with the stamp
 };
 
 class Words {
  public:
-  static constexpr unsigned counters = 4, chains = 4, shared_any = 16;
-  static constexpr unsigned shared = counters + chains + shared_any;
+  static constexpr unsigned counters = 4, chains = 4, shared_any = 16, guarded = 4;
+  static constexpr unsigned first_any = counters + chains;
+  static constexpr unsigned first_guarded = first_any + shared_any;
+  static constexpr unsigned shared = first_guarded + guarded;
   static constexpr unsigned own = 1024;  // of each client
 
   explicit Words(unsigned clients) : count_(shared + clients * own) {}
@@ -25,8 +28,11 @@ class Words {
 
   static Use use(unsigned word) {
     if (word < counters) return Use::counter;
-    return word < counters + chains ? Use::chain : Use::any;
+    if (word < first_any) return Use::chain;
+    return word >= first_guarded && word < shared ? Use::guarded : Use::any;
   }
+  // Is the order of what is done to it searched for?
+  static bool is_searched(unsigned word) { return word >= first_any; }
   // Of counters and chains: every other one is of 4 bytes.
   static unsigned width(unsigned word) { return word % 2 == 0 ? 8 : 4; }
   static unsigned own_word(unsigned client, unsigned i) { return shared + client * own + i; }
