@@ -179,7 +179,7 @@ void add_atomic(Tree& tree) {
                  "Operate from this node: none (default), or none:IFACE to hear replies by XDP")
       ->type_name("NODE");
   app.add_option("--responder", choices->responder,
-                 "serve: xdp:IFACE, poll, spin or block (default block)")
+                 "serve: xdp:IFACE, poll, spin, block (default) or fabric:PROVIDER")
       ->type_name("RESPONDER");
   tree.bytes(app, "--bytes", choices->bytes, "serve: size of the window (default 4K)");
   app.add_option("--port", choices->port, "serve: UDP port (default: any that is free)")

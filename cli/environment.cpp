@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -19,7 +20,11 @@ constexpr auto count = static_cast<std::size_t>(Knob::count_);
 
 std::string environment_help() {
   // The rows' sentences name range and default themselves.
-  constexpr std::size_t indent = 26;
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    longest = std::max(longest, std::strlen(knob_rows()[i].variable));
+  }
+  const std::size_t indent = longest + 4;
   std::string text = "Environment:\n";
   auto add = [&](std::string_view variable, std::string_view help) {
     std::string lines = wrapped(help, indent);
