@@ -48,12 +48,20 @@ std::uint64_t number_of(const std::string& text, const char* what) {
   throw UsageError(fmt::format("{} '{}' is no number of 64 bits", what, text));
 }
 
-void print_counters(const std::vector<std::uint64_t>& values) {
+// The same for a word of so many bytes.
+std::uint64_t number_of(const std::string& text, const char* what, unsigned width) {
+  const std::uint64_t number = number_of(text, what);
+  const bool fits = number <= 0xffffffff || number >= ~std::uint64_t{0x7fffffff};
+  if (width == 8 || fits) return width == 8 ? number : number & 0xffffffff;
+  throw UsageError(fmt::format("{} '{}' does not fit in a word of {} bytes", what, text, width));
+}
+
+void print_counters(std::FILE* to, const std::vector<std::uint64_t>& values) {
   Table table({{"counter", Table::Align::left}, {"count", Table::Align::right}});
   for (std::size_t i = 0; i < values.size(); ++i) {
     table.add({haul_atomic_counter_name(i), fmt::format("{}", values[i])});
   }
-  table.print();
+  for (const std::string& line : table.lines()) fmt::print(to, "{}\n", line);
 }
 
 void serve(const Choices& choices) {
@@ -75,7 +83,7 @@ void serve(const Choices& choices) {
   std::fflush(stdout);
   int which = 0;
   sigwait(&ends, &which);
-  print_counters(node.counters());
+  print_counters(stderr, node.counters());  // standard output has the name alone
 }
 
 haul_window_name name_of(const Choices& choices) {
@@ -101,8 +109,8 @@ void operate(const Choices& choices, const Operation& operation) {
   one.code = static_cast<std::uint8_t>(operation.code);
   one.width = static_cast<std::uint8_t>(choices.width);
   one.address = name.address + number_of(choices.offset, "--offset");
-  if (operation.needs_value) one.operand = number_of(choices.value, "the value");
-  one.compare = number_of(choices.compare, "--compare");
+  if (operation.needs_value) one.operand = number_of(choices.value, "the value", choices.width);
+  one.compare = number_of(choices.compare, "--compare", choices.width);
   const AtomicNode node(choices.node, {});
   const AtomicRemote remote(node, name);
   require_atomic(haul_atomic_run(remote.handle(), &one, 1));
@@ -113,12 +121,16 @@ void attach(const Choices& choices) {
   const haul_window_name name = name_of(choices);
   const AtomicWindow window(name);
   const std::uint64_t offset = number_of(choices.offset, "--offset");
-  if (offset % 8 != 0 || offset >= window.bytes() || window.bytes() - offset < 8) {
+  const unsigned width = choices.width;
+  if (offset % width != 0 || offset >= window.bytes() || window.bytes() - offset < width) {
     throw UsageError(
         fmt::format("--offset {} is not that of a word within {} bytes", offset, window.bytes()));
   }
-  const auto* word = reinterpret_cast<const std::uint64_t*>(window.memory() + offset);
-  fmt::print("{}\n", __atomic_load_n(word, __ATOMIC_SEQ_CST));
+  const char* word = window.memory() + offset;
+  fmt::print("{}\n",
+             width == 8
+                 ? __atomic_load_n(reinterpret_cast<const std::uint64_t*>(word), __ATOMIC_SEQ_CST)
+                 : __atomic_load_n(reinterpret_cast<const std::uint32_t*>(word), __ATOMIC_SEQ_CST));
 }
 
 void show_stats(const Choices& choices) {
@@ -128,11 +140,30 @@ void show_stats(const Choices& choices) {
   const int count = haul_window_counters(&name, values, 64);
   require_atomic(count);
   const std::vector<std::uint64_t> all(values, values + count);
-  if (choices.json != "-") print_counters(all);
+  if (choices.json != "-") print_counters(stdout, all);
   if (choices.json.empty()) return;
   nlohmann::ordered_json document;
   for (std::size_t i = 0; i < all.size(); ++i) document[haul_atomic_counter_name(i)] = all[i];
   write_document(choices.json, document);
+}
+
+// What an action does not take is no slip to be passed over in silence.
+void refuse_others(const CLI::App& app, const Choices& choices) {
+  std::string taken = " action window --offset --width --node ";
+  if (choices.action == "serve")
+    taken = " action --responder --bytes --port --host --sessions --cpu ";
+  if (choices.action == "attach") taken = " action window --offset --width ";
+  if (choices.action == "stats") taken = " action window --json ";
+  for (const Operation& operation : operations) {
+    if (choices.action == operation.name && operation.needs_value) taken += "value ";
+  }
+  if (choices.action == "cas") taken += "--compare ";
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || taken.find(fmt::format(" {} ", name)) != std::string::npos)
+      continue;
+    throw UsageError(fmt::format("`haul atomic {}` takes no {}", choices.action, name));
+  }
 }
 
 void run(const Choices& choices) {
@@ -195,7 +226,10 @@ void add_atomic(Tree& tree) {
       ->check(check_between(0, 65535), "");
   app.add_option("--json", choices->json, "stats: write one JSON document (- for standard output)")
       ->type_name("FILE");
-  app.callback([choices] { run(*choices); });
+  app.callback([choices, &app] {
+    refuse_others(app, *choices);
+    run(*choices);
+  });
 }
 
 }  // namespace haul::cli

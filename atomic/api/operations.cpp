@@ -34,7 +34,8 @@ int explain(Code code) noexcept {
     case Code::peer_gone:
       return fail(make_error(code, 0,
                              "the window's owner knows this session no more (it was restarted, or "
-                             "heard nothing for a minute); connect again"));
+                             "heard nothing for a minute); connect again, by a new name if it "
+                             "was restarted"));
     case Code::timed_out:
       return fail(
           make_error(code, 0,
@@ -125,10 +126,20 @@ extern "C" int haul_atomic_reap(haul_remote* remote, haul_atomic_completion* com
 
 extern "C" int haul_atomic_run(haul_remote* remote, haul_atomic_operation* operations,
                                size_t count) {
+  const int wrong = check(static_cast<const void*>(remote), operations, count);
+  if (wrong != 0) return wrong;
   uint64_t ticket = 0;
   int result = haul_atomic_submit(remote, operations, count, 0, &ticket);
-  if (result == 0) result = haul_atomic_wait(remote, ticket, operations, count);
-  return result == 0 ? explain_first(operations, count) : result;
+  if (result == 0) {
+    result = haul_atomic_wait(remote, ticket, operations, count);
+    return result == 0 ? explain_first(operations, count) : result;
+  }
+  // Nothing was sent.
+  for (std::size_t i = 0; i < count; ++i) {
+    operations[i].status = result;
+    operations[i].old = 0;
+  }
+  return result;
 }
 
 extern "C" int haul_window_run(haul_window* window, haul_atomic_operation* operations,

@@ -167,6 +167,12 @@ SERVE_INLINE int take_reply(struct wire_header* header, __u32 bytes, void* end) 
                                   completion_state(sequence, COMPLETION_FILLING)) != state) {
     return ignore_reply();
   }
+  /* Once more behind that swap: a client that gives the slot to another session changes its number
+     first, and then waits for whoever fills an entry. */
+  if (SHARED_LOAD(slot->session) != header->session) {
+    __sync_lock_test_and_set(&entry->state, state);
+    return ignore_reply();
+  }
   entry->status = header->status;
   entry->count = header->count;
   entry->repetition = header->cookie >> 16;

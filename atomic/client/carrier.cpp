@@ -64,6 +64,11 @@ Session::State Carrier::look(Connection& connection) noexcept {
   return session.state();
 }
 
+Code Carrier::reason(Connection& connection) noexcept {
+  const Hold hold(*this);
+  return connection.session_.reason();
+}
+
 Expected<Connection*> Carrier::connect(const haul_window_name& name) noexcept {
   Expected<Connection*> begun = begin_connect(name);
   if (!begun) return begun;

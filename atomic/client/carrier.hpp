@@ -57,6 +57,8 @@ class Carrier {
   // The same without waiting: look() tells when it is open, or lost.
   Expected<Connection*> begin_connect(const haul_window_name& name) noexcept;
   Session::State look(Connection& connection) noexcept;
+  // Of a lost one: why.
+  Code reason(Connection& connection) noexcept;
   void disconnect(Connection* connection) noexcept;
 
   Code submit(Connection& connection, const haul_atomic_operation* operations, std::size_t count,
@@ -68,6 +70,9 @@ class Carrier {
            std::size_t count, Code* status) noexcept;
   std::size_t reap(Connection& connection, haul_atomic_completion* completions,
                    std::size_t capacity) noexcept;
+
+  // Why a window is not to be had.
+  virtual Error refusal(Code code, const haul_window_name& name) const noexcept = 0;
 
   // Packets that were sent again, over all connections so far.
   std::uint64_t repeated() noexcept;
@@ -109,8 +114,6 @@ class Carrier {
   // ---- the lock is not held ----
   // Sleeps until something may have come for it.
   virtual void sleep(Connection& connection) noexcept = 0;
-  // Why it is not to be had.
-  virtual Error refusal(Code code, const haul_window_name& name) const noexcept = 0;
 
   static Session& session_of(Connection& connection) noexcept { return connection.session_; }
   static const Session& session_of(const Connection& connection) noexcept {

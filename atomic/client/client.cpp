@@ -18,6 +18,26 @@ constexpr unsigned socket_every = 64;  // pumps of a client that hears by comple
 constexpr unsigned most_at_once = 128;
 constexpr unsigned repeats_that_doubt = 3;
 
+// Takes a slot of the completion map from whoever had it before. False: the program is filling one
+// of its entries, and does not come to an end (its processor sleeps).
+bool empty(completion_slot* slot) noexcept {
+  constexpr unsigned patience = 100'000;
+  // Sequentially consistent: the program claims an entry before it reads the number again.
+  __atomic_exchange_n(&slot->session, std::uint64_t{0}, __ATOMIC_SEQ_CST);
+  for (completion_entry& entry : slot->entries) {
+    const auto is_filled = [&entry] {
+      const std::uint64_t state = __atomic_load_n(&entry.state, __ATOMIC_SEQ_CST);
+      return static_cast<std::uint32_t>(state) != COMPLETION_FILLING;
+    };
+    for (unsigned looks = 0; !is_filled(); ++looks) {
+      if (looks == patience) return false;
+      __builtin_ia32_pause();
+    }
+    entry.state = 0;
+  }
+  return true;
+}
+
 }  // namespace
 
 UdpConnection::UdpConnection(Client& client, const Session::Names& names, const Address& peer,
@@ -97,15 +117,13 @@ Expected<Connection*> Client::make(const haul_window_name& name,
                       name.host);
   }
   completion_slot* slot = xdp_ != nullptr && !peer.is_six() ? xdp_->slot(names.cookie) : nullptr;
+  if (slot != nullptr && !empty(slot)) slot = nullptr;
   auto* connection =
       new (std::nothrow) UdpConnection(*this, names, peer, options_.timeout_ns, slot);
   if (connection == nullptr) {
     return make_error(Code::no_memory, ENOMEM, "no memory for a connection; free some");
   }
   if (slot != nullptr) {
-    // Of whoever had the place before.
-    slot->session = 0;
-    for (completion_entry& entry : slot->entries) entry.state = 0;
     slot->asleep = 0;
     __atomic_store_n(&slot->session, names.id, __ATOMIC_RELEASE);
   }

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "atomic/node/node.hpp"
+#include "base/log.hpp"
 #include "base/os.hpp"
 #include "base/socket.hpp"
 
@@ -21,7 +22,12 @@ int Attendant::open(Node* node, const haul_window_name& name, Xdp* xdp, UdpSocke
   attach_socket_name(name, socket_name);
   constexpr int backlog = 16;
   listener_ = os::listen_abstract(socket_name, backlog);
-  if (listener_ < 0) return listener_;
+  if (listener_ < 0) {
+    log(LogLevel::warning,
+        "no process of this host can attach to windows of %s port %u: another one has the name "
+        "@%s (%s); choose another port to change that",
+        name.host, name.port, socket_name, describe_errno(-listener_));
+  }
   end_ = os::event_fd();
   if (end_ < 0) return end_;
   const int error = os::start_thread(
@@ -42,7 +48,10 @@ void Attendant::close() noexcept {
     running_ = false;
   }
   if (end_ >= 0) os::close_fd(end_);
-  if (listener_ >= 0) os::close_fd(listener_);
+  if (listener_ >= 0) {
+    os::shut_socket(listener_);  // a child of fork may have it, too
+    os::close_fd(listener_);
+  }
   end_ = listener_ = -1;
 }
 
@@ -56,29 +65,35 @@ void Attendant::run() noexcept {
   for (;;) {
     if (poll(events, std::size(events), -1) < 0 && errno != EINTR) return;
     if (events[0].revents != 0) return;
-    if (events[1].revents != 0) admit();
     if (events[2].revents != 0) serve_passed(*passed_[0]);
     if (events[3].revents != 0) serve_passed(*passed_[1]);
+    if (events[1].revents != 0) admit();
   }
 }
 
 void Attendant::admit() noexcept {
   const int socket = os::accept_from(listener_);
-  if (socket < 0) return;
-  // Who connects says what it wants at once; nobody else waits for it for long.
+  if (socket < 0) {
+    // Without descriptors (EMFILE) who waits is waited for, but not by spinning.
+    if (socket != -EAGAIN) os::sleep_ns(10'000'000);
+    return;
+  }
+  // Nobody waits for a stranger; the others say what they want at once.
   constexpr int patience_ms = 100;
+  os::Peer peer;
+  const bool is_known = os::peer_of(socket, &peer) && (peer.uid == os::user_id() || peer.uid == 0);
   AttachRequest request;
+  AttachReply reply;
   unsigned fd_count = 0;
   int fds[os::max_packet_fds];
-  if (os::wait_readable(socket, patience_ms) > 0) {
+  if (!is_known) {
+    reply.code = static_cast<std::int32_t>(Code::permission);
+    os::send_packet(socket, &reply, sizeof reply);
+  } else if (os::wait_readable(socket, patience_ms) > 0) {
     const ssize_t bytes = os::receive_packet(socket, &request, sizeof request, fds, &fd_count);
     for (unsigned i = 0; i < fd_count; ++i) os::close_fd(fds[i]);
-    os::Peer peer;
-    AttachReply reply;
     int memory = -1;
-    const bool same_user =
-        os::peer_of(socket, &peer) && (peer.uid == os::user_id() || peer.uid == 0);
-    if (bytes != sizeof request || request.magic != AttachRequest::magic_value || !same_user ||
+    if (bytes != sizeof request || request.magic != AttachRequest::magic_value ||
         !node_->answer(request, &reply, &memory)) {
       reply.code = static_cast<std::int32_t>(Code::permission);
     }

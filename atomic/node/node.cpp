@@ -122,6 +122,20 @@ bool Node::start(const Specification& specification, const haul_atomic_options& 
   if (specification.kind == Specification::Kind::fabric) {
     return start_fabric(specification, options, error) && start_attendant(error);
   }
+  const bool wants_xdp =
+      specification.kind == Specification::Kind::xdp ||
+      (specification.kind == Specification::Kind::none && specification.where[0] != '\0');
+  const bool must_hear_by_xdp = options.hearing == HAUL_HEAR_COMPLETION;
+  if (must_hear_by_xdp && !wants_xdp) {
+    *error = make_error(Code::invalid, 0,
+                        "a completion map needs an XDP program; open the node with xdp:IFACE or "
+                        "none:IFACE, or leave hearing 0");
+    return false;
+  }
+  if (specification.kind == Specification::Kind::none && options.port != 0) {
+    *error = make_error(Code::invalid, 0, "a node without a responder has no port; leave it 0");
+    return false;
+  }
   Address at;
   if (!find_place(specification, options, &at, error)) return false;
 
@@ -133,12 +147,9 @@ bool Node::start(const Specification& specification, const haul_atomic_options& 
                         describe_errno(-result));
     return false;
   }
-  const bool wants_xdp =
-      specification.kind == Specification::Kind::xdp ||
-      (specification.kind == Specification::Kind::none && specification.where[0] != '\0');
   if (wants_xdp) {
     if (start_xdp(specification, options, at, error)) return start_attendant(error);
-    if (!specification.has_fallback) return false;
+    if (!specification.has_fallback || must_hear_by_xdp) return false;
     log(LogLevel::warning, "no XDP: %s; the responder is block instead", error->sentence);
     const Error why = *error;
     if (!start_host(HostMode::block, options, at, error)) return false;
@@ -228,6 +239,13 @@ bool Node::start_host(HostMode mode, const haul_atomic_options& options, const A
   host.spin_ns = std::uint64_t{options.spin_us} * 1000;
   int sys_errno = 0;
   const Code code = host_.open(host, &sys_errno);
+  if (code == Code::invalid) {
+    *error = make_error(code, 0,
+                        "the responder's thread may not run on CPU %d; choose one that this "
+                        "process may use",
+                        host.cpu);
+    return false;
+  }
   if (code != Code::ok) {
     *error = make_error(code, sys_errno, "cannot serve at %s port %u (%s); choose another port",
                         name_.host, at.port(), describe_errno(sys_errno));

@@ -20,6 +20,11 @@ Code HostResponder::open(const Options& options, int* sys_errno) noexcept {
   options_ = options;
   if (!tables_.open(options.sessions)) return Code::no_memory;
   int error = socket_.open(options.at);
+  // The thread begins where its maker is.
+  if (error == 0 && options.cpu >= 0 && !os::pin_thread(static_cast<unsigned>(options.cpu))) {
+    socket_.close();
+    return Code::invalid;
+  }
   if (error == 0) {
     socket_.receive_timeout_ms(sleep_ms);
     error = os::start_thread(
@@ -30,6 +35,7 @@ Code HostResponder::open(const Options& options, int* sys_errno) noexcept {
         },
         this);
   }
+  if (options.cpu >= 0) os::unpin_thread();
   if (error != 0) {
     socket_.close();
     *sys_errno = -error;
@@ -79,7 +85,6 @@ bool HostResponder::serve_one(bool wait) noexcept {
 
 void HostResponder::serve() noexcept {
   os::name_thread("haul-atomic");
-  if (options_.cpu >= 0) os::pin_thread(static_cast<unsigned>(options_.cpu));
   std::uint64_t last_ns = now_ns();
   while (!stop_.load(std::memory_order_relaxed)) {
     bool wait = options_.mode == HostMode::block;

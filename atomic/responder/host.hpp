@@ -29,7 +29,7 @@ class HostResponder {
     int cpu = -1;
     std::uint64_t spin_ns = 50'000;
   };
-  // Starts the thread. ok, or the code and *sys_errno.
+  // Starts the thread. ok, invalid (it may not run on `cpu`), or the code and *sys_errno.
   Code open(const Options& options, int* sys_errno) noexcept;
   // Ends it; blocks for a moment.
   void close() noexcept;

@@ -54,6 +54,11 @@ Expected<AttachReply> connect_and_ask(const haul_window_name& name, AttachReques
   char socket_name[attach_name_bytes];
   attach_socket_name(name, socket_name);
   const int socket = os::connect_abstract(socket_name);
+  if (socket == -EAGAIN) {
+    return make_error(Code::again, EAGAIN,
+                      "too many processes ask the owner of %s port %u at once; try again",
+                      name.host, name.port);
+  }
   if (socket < 0) {
     return make_error(
         Code::peer_gone, -socket,
@@ -61,7 +66,16 @@ Expected<AttachReply> connect_and_ask(const haul_window_name& name, AttachReques
         "by haul_atomic_connect()",
         name.host, name.port);
   }
-  Expected<AttachReply> reply = ask(socket, name, what, fd);
+  // Anybody may have taken that name: only its own user and root learn the key.
+  os::Peer peer;
+  const bool is_trusted =
+      os::peer_of(socket, &peer) && (peer.uid == os::user_id() || peer.uid == 0);
+  Expected<AttachReply> reply =
+      is_trusted ? ask(socket, name, what, fd)
+                 : make_error(Code::permission, 0,
+                              "who answers for %s port %u on this host is another user's process; "
+                              "attach as the window's owner",
+                              name.host, name.port);
   os::close_fd(socket);
   return reply;
 }

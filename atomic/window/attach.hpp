@@ -29,9 +29,10 @@ inline constexpr std::size_t attach_name_bytes = 100;
 // The abstract socket of the node that has this host and port.
 void attach_socket_name(const haul_window_name& name, char (&text)[attach_name_bytes]) noexcept;
 
-// Asks for the counters of a window's node. Blocks likewise.
+// Both ask processes of the own user or of root alone, and block for up to a second. The counters
+// of a window's node:
 Expected<AttachReply> fetch_counters(const haul_window_name& name) noexcept;
-// Asks for a window: its descriptor, and *name as the owner knows it. Blocks for up to a second.
+// A window: its descriptor, and *name as the owner knows it.
 Expected<int> fetch_window(haul_window_name* name) noexcept;
 
 }  // namespace haul::atomics

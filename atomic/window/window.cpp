@@ -46,7 +46,9 @@ void Window::orphan() noexcept {
 
 Code Window::run_far(haul_atomic_operation* operations, std::size_t count) noexcept {
   Code code = Code::not_supported;
-  if (carrier_ != nullptr) {
+  if (carrier_ != nullptr && !carrier_->is_here()) {
+    code = Code::stale;
+  } else if (carrier_ != nullptr) {
     pthread_mutex_lock(&connecting_);
     if (connection_ == nullptr) {
       Expected<Connection*> made = carrier_->connect(name_);
@@ -78,9 +80,7 @@ Code Window::run_far(haul_atomic_operation* operations, std::size_t count) noexc
 }
 
 Code Window::run(haul_atomic_operation* operations, std::size_t count) noexcept {
-  if (runs_far_ && (carrier_ == nullptr || carrier_->is_here())) {
-    return run_far(operations, count);
-  }
+  if (runs_far_) return run_far(operations, count);
   wire_operation wire[WIRE_MAX_OPERATIONS];
   for (std::size_t i = 0; i < count; ++i) wire[i] = to_wire(operations[i]);
   execute_here(entry(), memory_, wire, count);

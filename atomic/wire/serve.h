@@ -191,14 +191,14 @@ SERVE_INLINE struct session_entry* own_session(struct responder* self,
   return entry;
 }
 
-/* Its slot: the one it has, or the first that is free or long unused of those its number leads to.
- * SERVE_DROP: one of them changes hands at this moment, so let it ask again. */
+/* Its slot: the one it has, or, of those its number leads to, the first that is free, or else long
+ * unused. SERVE_DROP: one of them changes hands at this moment, so let it ask again. */
 SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wire_header* header,
                                               __u64 source, __u32 now_s) {
   const __u32 slots = session_slots(self);
   const __u64 id = header->session;
   __u32 chosen = slots;
-  __u64 chosen_id = 0;
+  __u64 chosen_id = SESSION_BUSY; /* none yet */
   struct session_entry* entry;
   header->status = WIRE_MALFORMED;
   if (id == 0 || id == SESSION_BUSY || slots == 0) return SERVE_ANSWER;
@@ -219,8 +219,10 @@ SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wir
       }
       return SERVE_ANSWER;
     }
-    if (chosen == slots &&
-        (there == 0 || now_s - SHARED_LOAD(entry->last_used_s) > SESSION_IDLE_S)) {
+    /* Signed: another processor's clock may be a tick ahead. */
+    if (chosen_id != 0 &&
+        (there == 0 ||
+         (chosen == slots && (__s32)(now_s - SHARED_LOAD(entry->last_used_s)) > SESSION_IDLE_S))) {
       chosen = slot;
       chosen_id = there;
     }
@@ -333,7 +335,11 @@ SERVE_INLINE enum serve_verdict serve(struct responder* self, struct wire_header
   }
   window = find_window(self, header->window);
   if (!window || window->key == 0 || window->key != header->key) {
-    header->status = WIRE_NO_WINDOW;
+    /* A session that is unknown as well: its responder was restarted. */
+    __u32 generation = 0;
+    header->status = header->kind == WIRE_REQUEST && !own_session(self, header, source, &generation)
+                         ? WIRE_NO_SESSION
+                         : WIRE_NO_WINDOW;
     count_event(self, REFUSED_WINDOW);
   } else if (header->kind == WIRE_REQUEST && header->count > 0) {
     if (serve_request(self, header, limit, window, source, now_s) == SERVE_DROP) return SERVE_DROP;

@@ -159,7 +159,12 @@ bool Program::open(const XdpOptions& options, Error* error) noexcept {
 }
 
 void Program::close() noexcept {
-  if (link_fd_ >= 0) os::close_fd(link_fd_);
+  const KeepErrno keep;
+  if (link_fd_ >= 0) {
+    // A child of fork may have the link, too, which would keep the program serving.
+    bpf_link_detach(link_fd_);
+    os::close_fd(link_fd_);
+  }
   if (completions_ != MAP_FAILED) {
     munmap(completions_, std::size_t{options_.connections} * COMPLETION_SLOT_BYTES);
   }

@@ -26,7 +26,9 @@
  *  - Signals: no function may be called from a signal handler. haul's threads block all
  *    asynchronous signals.
  *  - Fork: a child has none of its parent's nodes: calls on them return HAUL_ESTALE. The memory of
- *    windows stays mapped in it.
+ *    windows stays mapped in it. It has their descriptors until it ends or executes a program: so
+ *    long a port that was asked for stays taken, and, if the parent was killed, an XDP program
+ *    attached.
  *  - Exactly once: an operation whose call succeeded was executed once, whatever the network lost,
  *    repeated or reordered. One that failed with HAUL_ETIMEDOUT, HAUL_EPEER, or HAUL_ESTALE because
  *    its window was destroyed, was executed once or not at all; every other failure means not at
@@ -57,19 +59,20 @@ HAUL_API const char* haul_atomic_last_error(void);
 /* How replies are heard. */
 typedef enum haul_atomic_hearing {
   HAUL_HEAR_AUTO = 0,       /* by completion map where there is an XDP program, else by socket */
-  HAUL_HEAR_COMPLETION = 1, /* an XDP program writes replies into memory that the caller polls */
+  HAUL_HEAR_COMPLETION = 1, /* an XDP program writes replies into memory that the caller polls;
+                               fails where there is none, nor does "xdp" fall back */
   HAUL_HEAR_SOCKET = 2      /* a UDP socket */
 } haul_atomic_hearing;
 
 /* Zero it, set `size`, fill what is needed: 0 means the default. */
 typedef struct haul_atomic_options {
   uint32_t size;        /* sizeof(haul_atomic_options) */
-  uint16_t port;        /* UDP port of the responder; 0: the kernel chooses */
+  uint16_t port;        /* UDP port of the responder; 0: the kernel chooses, or there is none */
   uint8_t hearing;      /* haul_atomic_hearing */
   uint8_t reserved;     /* 0 */
   uint32_t sessions;    /* clients served at once, 1 to 65536; default 256 */
   uint32_t connections; /* haul_remotes at once with a completion map, 1 to 4096; default 64 */
-  int32_t cpu_plus_1;   /* 1 + the CPU of the responder's thread; 0: any */
+  int32_t cpu_plus_1;   /* 1 + the CPU of the responder's thread, if it is one; 0: any */
   uint32_t spin_us; /* how long waiters, and the responder `spin`, spin before they sleep; 0: 50 */
   uint64_t timeout_ns; /* operations without an answer for so long fail; 0: 5 s */
   const char* host;    /* what names of windows say; NULL: the interface's first address */
@@ -89,18 +92,17 @@ typedef struct haul_atomic_options {
  * All addresses means those of IPv4 and IPv6; "none" reaches both as well. XDP programs read IPv4:
  * by IPv6 an "xdp" node is served by a thread that runs the same program, and nodes at an interface
  * reach windows by IPv4 alone.
- * "xdp" needs CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW (root has them) and libhaul-atomic-xdp.so;
- * where it cannot be had, `block` serves instead, at the interface's address: a warning on standard
- * error says so, and haul_atomic_describe() ("xdp-native" and "xdp-skb" fail instead). A veth
- * interface sends natively only to a peer with a native XDP program of its own, so "xdp" is generic
- * there.
- * "fabric" (atomic/fabric/README.md) reaches nodes with the same provider alone; `host` must be
- * NULL, nobody counts what is served, each operation of a batch is a round trip or more. The
- * operations of software providers (tcp, udp, shm, sockets; ofi_rxm, ofi_rxd) are atomic with the
- * CPU's; with others the owner uses haul_window_run() alone, which waits then, and who has attached
- * only reads. HAUL_EINVAL (an unknown word, a bad option), HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP
- * (no such interface, or it has an XDP program already; no such provider), HAUL_EIO. May take a
- * second (BPF is verified). */
+ * "xdp" needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW (root has them) and
+ * libhaul-atomic-xdp.so; where it cannot be had, `block` serves instead, at the interface's
+ * address: a warning on standard error says so, and haul_atomic_describe() ("xdp-native" and
+ * "xdp-skb" fail instead). A veth interface sends natively only to a peer with a native XDP program
+ * of its own, so "xdp" is generic there. "fabric" (atomic/fabric/README.md) reaches nodes with the
+ * same provider alone; `host` must be NULL, nobody counts what is served, each operation of a batch
+ * is a round trip or more. The operations of software providers (tcp, udp, shm, sockets; ofi_rxm,
+ * ofi_rxd) are atomic with the CPU's; with others the owner uses haul_window_run() alone, which
+ * waits then, and who has attached only reads. HAUL_EINVAL (an unknown word, a bad option),
+ * HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP (no such interface, or it has an XDP program already; no
+ * such provider), HAUL_EIO. May take a second (BPF is verified). */
 HAUL_API int haul_atomic_open(const char* responder, const haul_atomic_options* options,
                               haul_atomic** node);
 
@@ -108,9 +110,9 @@ HAUL_API int haul_atomic_open(const char* responder, const haul_atomic_options* 
  * still fail at an interface). Loads it, attaches it to nothing. */
 HAUL_API int haul_atomic_probe_xdp(void);
 
-/* Closes it: its windows are no longer served (their memory stays until haul_window_destroy()), its
- * connections end, their unfinished operations fail. node NULL: nothing. What a killed process has
- * open goes with it: no XDP program, socket or file stays. */
+/* Closes it: its windows are no longer served (their memory stays until haul_window_destroy()); its
+ * connections end and are freed, as by haul_atomic_disconnect(). node NULL: nothing. What a killed
+ * process has open goes with it: no XDP program, socket or file stays. */
 HAUL_API int haul_atomic_close(haul_atomic* node);
 
 /* Who serves, how, and why not as asked: one line, such as "xdp, native, on eth0, 10.0.0.2 port
@@ -142,8 +144,9 @@ typedef struct haul_window_name {
 HAUL_API int haul_window_create(haul_atomic* node, size_t bytes, haul_window** window);
 
 /* Maps the window of another process of this host and network namespace, which has told its name.
- * The owner's node must be open. HAUL_EPEER: nobody there; HAUL_EPERM: a wrong key, or another
- * user's; HAUL_ENOMEM. Blocks for up to a second. */
+ * The owner's node must be open, and of the same user (or one of both root's). HAUL_EPEER: nobody
+ * there; HAUL_EPERM: a wrong key, or another user's; HAUL_EAGAIN: many ask at once; HAUL_ENOMEM.
+ * Blocks for up to a second. */
 HAUL_API int haul_window_attach(const haul_window_name* name, haul_window** window);
 
 /* The counters of the node that serves this window, if it is another process's of this host and
@@ -204,7 +207,8 @@ typedef struct haul_atomic_operation {
   uint8_t flags; /* HAUL_ATOMIC_LINK, ... */
   uint8_t reserved;
   int32_t status;   /* out: 0, HAUL_EINVAL (unaligned, unknown), HAUL_EFAULT (outside the window),
-                       HAUL_ESTALE (guarded), HAUL_EAGAIN (linked), or how the whole batch failed */
+                       HAUL_ESTALE (guarded), HAUL_EAGAIN (linked; or guarded, and others changed
+                       the word each time: unexecuted), or how the whole batch failed */
   uint64_t address; /* in the owner's address space: name.address + an offset */
   uint64_t operand;
   uint64_t compare;

@@ -57,6 +57,25 @@ TEST_F(Arguments, OfOptions) {
     options.host = "0123456789012345678901234567890123456789012345678901234567890123";
   });
   refused([&](auto& options) { options.port = name.port; }, HAUL_EAGAIN);
+  refused([](auto& options) { options.hearing = HAUL_HEAR_COMPLETION; });
+  refused([](auto& options) { options.cpu_plus_1 = 1 + 1'000'000; });
+  haul_atomic_options options = default_options();
+  options.port = 4711;
+  haul_atomic* node = nullptr;
+  EXPECT_REFUSED(HAUL_EINVAL, haul_atomic_open("none", &options, &node));
+}
+
+TEST_F(Arguments, OfARunThatIsRefusedAreToldInEachOperation) {
+  std::vector<std::uint64_t> tickets(HAUL_ATOMIC_MAX_OUTSTANDING);
+  for (std::uint64_t& ticket : tickets) {
+    ASSERT_EQ(haul_atomic_submit(remote.get(), &one, 1, 0, &ticket), 0);
+  }
+  std::vector<haul_atomic_operation> more(2, one);
+  EXPECT_REFUSED(HAUL_EAGAIN, haul_atomic_run(remote.get(), more.data(), more.size()));
+  for (const haul_atomic_operation& each : more) {
+    EXPECT_EQ(each.status, HAUL_EAGAIN);
+    EXPECT_EQ(each.old, 0u);
+  }
 }
 
 TEST_F(Arguments, TheLargestOptionsAreTaken) {

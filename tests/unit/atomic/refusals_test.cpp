@@ -137,6 +137,11 @@ TEST_F(Refusals, AWindowThatWasRemoved) {
   service.tables.remove_window(window_index);
   expect(WIRE_NO_WINDOW, REFUSED_WINDOW, as_it_is);
 }
+TEST_F(Refusals, AWindowThatWasRemovedAndTheSessionWithIt) {
+  // Restarted: what there was is not known any more.
+  service.tables.remove_window(window_index);
+  expect(WIRE_NO_SESSION, REFUSED_WINDOW, [](Packet* packet) { packet->header.session ^= 1; });
+}
 TEST_F(Refusals, ASessionOfAnotherNumber) {
   expect(WIRE_NO_SESSION, REFUSED_SESSION, [](Packet* packet) { packet->header.session ^= 1; });
 }

@@ -154,6 +154,29 @@ TEST(ServedSessions, AnIdleOneIsTakenOverAfterAMinuteAndItsStragglersRefused) {
   EXPECT_EQ(next.run(service, {operation(WIRE_ADD, 0, 1)}).header.status, WIRE_OK);
 }
 
+TEST(ServedSessions, AnIdleOneStaysWhileOthersAreFree) {
+  // Numbers that lead to the same slot first.
+  Service service(3);
+  Asker idle(std::uint64_t{3} << 32 | 1), next(std::uint64_t{6} << 32 | 2, other_place);
+  ASSERT_EQ(idle.hello(service), WIRE_OK);
+  service.now_s += 10 * SESSION_IDLE_S;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(next.hello(service), WIRE_OK);
+    EXPECT_NE(next.slot & 0xffff, idle.slot & 0xffff);
+    next.bye(service);
+  }
+  EXPECT_EQ(idle.run(service, {operation(WIRE_ADD, 0, 1)}).header.status, WIRE_OK);
+}
+
+TEST(ServedSessions, AClockThatIsATickBehindTakesNothingAway) {
+  Service service(1);
+  Asker busy(5), next(6, other_place);
+  ASSERT_EQ(busy.hello(service), WIRE_OK);
+  --service.now_s;  // another processor's
+  EXPECT_EQ(next.hello(service), WIRE_FULL);
+  EXPECT_EQ(busy.run(service, {operation(WIRE_ADD, 0, 1)}).header.status, WIRE_OK);
+}
+
 TEST(ServedSessions, WhoAsksIsNotIdle) {
   Service service(1);
   Asker busy(5), next(6, other_place);
