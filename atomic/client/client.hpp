@@ -65,7 +65,7 @@ class Client final : public Carrier {
   UdpSocket socket_;
   RawSender raw_;
   Xdp* xdp_ = nullptr;
-  unsigned pumps_ = 0;
+  std::uint64_t socket_looked_ns_ = 0;
 };
 
 }  // namespace haul::atomics

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
-/* A bad cable: two interfaces of a namespace in between, each of which sends out what the other
- * receives. Packets of remote atomics are lost, repeated and overtaken on the way, never damaged.
- * It lies in between because XDP and raw frames pass by the tc hooks of the hosts themselves. */
+/* A bad cable: interfaces of a namespace in between, ports of a bridge. Packets of remote atomics
+ * are lost, repeated and overtaken on the way, never damaged. It lies in between because XDP and
+ * raw frames pass by the tc hooks of the hosts themselves; and it lets the bridge send on what it
+ * has received, because generic XDP takes no packet that a tc program has redirected to an
+ * interface. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -23,7 +25,8 @@ enum {
   LEAST_BYTES = FRONT_BYTES + sizeof(struct wire_header),
   MOST_BYTES = LEAST_BYTES + WIRE_MAX_OPERATIONS * sizeof(struct wire_operation),
   PLACES = 32, /* kept packets of a way and CPU */
-  RELEASE_ONE_IN = 8
+  RELEASE_ONE_IN = 8,
+  AGAIN = 0xcab1e /* mark of a copy that was received once more: it has met its fate */
 };
 
 /* Set by the loader before the program is loaded. */
@@ -36,14 +39,14 @@ struct kept {
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, 2 * PLACES);
+  __uint(max_entries, FAULTS_MOST_ENDS* PLACES);
   __type(key, __u32);
   __type(value, struct kept);
 } places SEC(".maps");
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-  __uint(max_entries, 2 * FAULTS_EVENTS);
+  __uint(max_entries, FAULTS_MOST_ENDS* FAULTS_EVENTS);
   __type(key, __u32);
   __type(value, __u64);
 } events SEC(".maps");
@@ -88,12 +91,20 @@ SERVE_INLINE int keep(struct __sk_buff* skb, __u32 way) {
   return 0;
 }
 
+/* A copy of the packet is received by the same interface. */
+SERVE_INLINE int send_copy(struct __sk_buff* skb) {
+  skb->mark = AGAIN;
+  const int failed = bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS);
+  skb->mark = 0;
+  return !failed;
+}
+
 /* Sends the packet, and leaves in its buffer one that was kept; 0: nothing was done. */
-SERVE_INLINE int release(struct __sk_buff* skb, __u32 way, __u32 out) {
+SERVE_INLINE int release(struct __sk_buff* skb, __u32 way) {
   struct kept* place = place_of(way, bpf_get_prandom_u32());
   if (!place || place->bytes < LEAST_BYTES || place->bytes > MOST_BYTES) return 0;
   if (bpf_get_prandom_u32() % RELEASE_ONE_IN != 0) return 0;
-  if (bpf_clone_redirect(skb, out, 0)) return 0;
+  if (!send_copy(skb)) return 0;
   const __u32 bytes = place->bytes;
   if (bytes >= LEAST_BYTES && bytes <= MOST_BYTES && !bpf_skb_change_tail(skb, bytes, 0)) {
     bpf_skb_store_bytes(skb, 0, place->frame, bytes, 0);
@@ -103,12 +114,24 @@ SERVE_INLINE int release(struct __sk_buff* skb, __u32 way, __u32 out) {
   return 1;
 }
 
+/* A kept packet leaves by the end it came by: a bridge learns from it where its sender is. */
+SERVE_INLINE __u32 way_from(__u32 interface) {
+  __u32 way = 0;
+  for (__u32 i = 0; i < FAULTS_MOST_ENDS; ++i) {
+    if (config.ends[i] == interface) way = i;
+  }
+  return way;
+}
+
 SEC("tc")
 int bad_cable(struct __sk_buff* skb) {
-  const __u32 way = skb->ifindex == config.ends[0] ? 0 : 1;
-  const __u32 out = config.ends[1 - way];
+  const __u32 way = way_from(skb->ifindex);
   __u32 fate;
-  if (bpf_skb_pull_data(skb, LEAST_BYTES) || !is_ours(skb)) return bpf_redirect(out, 0);
+  if (skb->mark == AGAIN) {
+    skb->mark = 0;
+    return TC_ACT_OK;
+  }
+  if (bpf_skb_pull_data(skb, LEAST_BYTES) || !is_ours(skb)) return TC_ACT_OK;
   count(way, FAULTS_SEEN);
   fate = bpf_get_prandom_u32() % 1000;
   if (fate < config.drop) {
@@ -119,18 +142,18 @@ int bad_cable(struct __sk_buff* skb) {
   if (fate < config.duplicate) {
     if (fate % 2 == 0 && keep(skb, way)) {
       count(way, FAULTS_DUPLICATED_LATE);
-    } else if (!bpf_clone_redirect(skb, out, 0)) {
+    } else if (send_copy(skb)) {
       count(way, FAULTS_DUPLICATED);
     }
-    return bpf_redirect(out, 0);
+    return TC_ACT_OK;
   }
   fate -= config.duplicate;
   if (fate < config.reorder && keep(skb, way)) {
     count(way, FAULTS_KEPT);
     return TC_ACT_SHOT;
   }
-  release(skb, way, out);
-  return bpf_redirect(out, 0);
+  release(skb, way);
+  return TC_ACT_OK;
 }
 
 /* A virtual interface sends natively only to one that has a native program, such as this. */

@@ -18,7 +18,9 @@ namespace {
 using haul::bench::Failure;
 using haul::bench::Inside;
 
-constexpr const char* end_names[2] = {"end0", "end1"};
+std::string end_name(unsigned end) {
+  return "end" + std::to_string(end);
+}
 
 int quiet(libbpf_print_level, const char*, va_list) {
   return 0;
@@ -38,25 +40,30 @@ void attach_tc(int program, int interface) {
 
 }  // namespace
 
-BadCable::BadCable(const CableEnd& a, const CableEnd& b, const FaultRates& rates, bool native) {
-  haul::bench::join(a.host, a.interface, a.address, middle_, end_names[0], "10.0.1.1/32");
-  haul::bench::join(b.host, b.interface, b.address, middle_, end_names[1], "10.0.1.2/32");
+BadCable::BadCable(const std::vector<CableEnd>& ends, const FaultRates& rates, bool native) {
+  middle_.ip("link add cable type bridge");
+  middle_.ip("link set cable up");
+  for (unsigned i = 0; i < ends.size(); ++i) {
+    const std::string unused = "10.0.1." + std::to_string(i + 1) + "/32";
+    haul::bench::join(ends[i].host, ends[i].interface, ends[i].address, middle_, end_name(i),
+                      unused);
+    middle_.ip("link set " + end_name(i) + " master cable");
+  }
   const Inside inside(middle_);
-  open(rates, native);
+  open(static_cast<unsigned>(ends.size()), rates, native);
 }
 
 BadCable::~BadCable() {
   if (object_ != nullptr) bpf_object__close(object_);
 }
 
-void BadCable::open(const FaultRates& rates, bool native) {
+void BadCable::open(unsigned ends, const FaultRates& rates, bool native) {
   libbpf_set_print(quiet);
   object_ = bpf_object__open_file(FAULTS_OBJECT, nullptr);
   must(object_ != nullptr, "opening " FAULTS_OBJECT);
-  const faults_config config{{if_nametoindex(end_names[0]), if_nametoindex(end_names[1])},
-                             rates.drop,
-                             rates.duplicate,
-                             rates.reorder};
+  faults_config config{{}, rates.drop, rates.duplicate, rates.reorder};
+  must(ends <= FAULTS_MOST_ENDS, "joining so many ends");
+  for (unsigned i = 0; i < ends; ++i) config.ends[i] = if_nametoindex(end_name(i).c_str());
   bpf_map* constants = bpf_object__find_map_by_name(object_, ".rodata");
   must(constants != nullptr && bpf_map__set_initial_value(constants, &config, sizeof config) == 0 &&
            bpf_object__load(object_) == 0,
@@ -65,8 +72,8 @@ void BadCable::open(const FaultRates& rates, bool native) {
     return bpf_program__fd(bpf_object__find_program_by_name(object_, name));
   };
   events_ = bpf_object__find_map_fd_by_name(object_, "events");
-  for (const __u32 end : config.ends) {
-    const int interface = static_cast<int>(end);
+  for (unsigned i = 0; i < ends; ++i) {
+    const int interface = static_cast<int>(config.ends[i]);
     attach_tc(program("bad_cable"), interface);
     if (native) {
       must(bpf_xdp_attach(interface, program("let_pass"), XDP_FLAGS_DRV_MODE, nullptr) == 0,

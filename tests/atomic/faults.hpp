@@ -1,11 +1,12 @@
-// A bad cable between two hosts that are network namespaces: it loses, repeats and reorders the
-// packets of remote atomics, both ways, whatever hooks and rings the hosts send and receive by.
-// Needs root; failures are bench::Failure.
+// A bad cable between hosts that are network namespaces: it loses, repeats and reorders the packets
+// of remote atomics, both ways, whatever hooks and rings the hosts send and receive by. Needs root;
+// failures are bench::Failure.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "bench/namespaces.hpp"
 #include "tests/atomic/faults_facts.h"
@@ -27,18 +28,18 @@ struct CableEnd {
 
 class BadCable {
  public:
-  // `native`: the XDP programs of its ends may be native ones.
-  BadCable(const CableEnd& a, const CableEnd& b, const FaultRates& rates, bool native);
+  // Two ends, or up to 8. `native`: the XDP programs at them may be native ones.
+  BadCable(const std::vector<CableEnd>& ends, const FaultRates& rates, bool native);
   ~BadCable();
   BadCable(const BadCable&) = delete;
   BadCable& operator=(const BadCable&) = delete;
 
   using Counts = std::array<std::uint64_t, FAULTS_EVENTS>;
-  // Way 0 is from a to b.
+  // Way i is that from ends[i].
   Counts counts(unsigned way) const;
 
  private:
-  void open(const FaultRates& rates, bool native);
+  void open(unsigned ends, const FaultRates& rates, bool native);
 
   haul::bench::Namespace middle_;
   bpf_object* object_ = nullptr;

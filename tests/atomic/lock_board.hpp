@@ -32,7 +32,7 @@ struct Hold {
   static constexpr unsigned most_increments = 3;
   std::uint64_t token;
   std::uint64_t asked_ns, held_ns;           // acquire was called; had returned
-  std::atomic<std::uint64_t> safe_until_ns;  // nobody else could have it before
+  std::atomic<std::uint64_t> safe_until_ns;  // nobody else could have it before; 0: not known
   std::atomic<std::uint64_t> let_go_ns;      // release was about to be called; 0: never
   Increment increments[most_increments];
 };
@@ -42,6 +42,8 @@ struct LockTally {
   std::atomic<std::uint64_t> handed, taken_over, requeued, forced, skipped;
   std::atomic<std::uint64_t> gave_up, renewed, lost, reopened;
   std::atomic<std::uint64_t> unnoticed;  // released without an error, though refused as stale
+  std::atomic<std::uint64_t>
+      by_program;  // replies that an XDP program heard, of who was not killed
 };
 
 struct Slot {

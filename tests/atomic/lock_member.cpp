@@ -58,6 +58,10 @@ void LockHandle::reopen() {
   open();
 }
 
+std::uint64_t LockHandle::count_of(const char* counter) const {
+  return counters_of(node_)[counter];
+}
+
 int LockHandle::run(haul_atomic_code code, std::uint64_t token, std::uint32_t operand,
                     std::uint32_t* old) {
   haul_atomic_operation operation{};
@@ -104,6 +108,7 @@ class Member {
         count(slot_.tally.reopened);
       }
     }
+    count(slot_.tally.by_program, handle_.count_of("replies completed"));
   }
 
  private:
@@ -143,6 +148,8 @@ class Member {
     hold.token = token;
     hold.asked_ns = asked_ns;
     hold.held_ns = monotonic_ns();
+    // A killed member may have left something here that it had not counted yet.
+    hold.safe_until_ns.store(0, std::memory_order_relaxed);
     learn_lease(&hold);
     slot_.hold_count.store(index + 1, std::memory_order_release);
     enter(Phase::holding);
@@ -156,11 +163,13 @@ class Member {
     if (is_held) release(&hold, is_stale);
   }
 
-  // In this order: what is written down is never more than is so.
+  // In this order: what is written down is never more than is so. Of a lease that was over when
+  // this was heard of it (0) it is not known when that was.
   void learn_lease(Hold* hold) {
     const std::uint64_t now_ns = monotonic_ns();
-    hold->safe_until_ns.store(now_ns + haul_lock_remaining(handle_.lock()),
-                              std::memory_order_release);
+    const std::uint64_t remaining_ns = haul_lock_remaining(handle_.lock());
+    if (remaining_ns == 0) return;
+    hold->safe_until_ns.store(now_ns + remaining_ns, std::memory_order_release);
   }
 
   // Another has it: that must not be before the lease is over.

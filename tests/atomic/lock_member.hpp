@@ -39,6 +39,7 @@ class LockHandle {
 
   haul_lock* lock() const { return lock_; }
   void reopen();
+  std::uint64_t count_of(const char* counter) const;  // of its node
   // An operation on the shared word: HAUL_ESTALE or 0.
   int run(haul_atomic_code code, std::uint64_t token, std::uint32_t operand, std::uint32_t* old);
 

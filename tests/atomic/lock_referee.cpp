@@ -223,7 +223,8 @@ void Referee::end() {
       sleep_ns(ms);
     }
     process.pid = 0;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw Failure(tell(slot) + "; it ended" + ended_by(status));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      throw Failure(tell(slot) + "; it ended" + ended_by(status));
   }
 }
 

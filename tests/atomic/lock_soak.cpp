@@ -100,6 +100,12 @@ LockEnd end_of(const Plan& plan, const Star& star) {
   return end;
 }
 
+std::uint64_t sum_of(const Board& board, std::atomic<std::uint64_t> LockTally::*counter) {
+  std::uint64_t sum = 0;
+  for (const Slot& slot : board.slots) sum += (slot.tally.*counter).load();
+  return sum;
+}
+
 void tell(const Plan& plan, const Star& star, const Referee& referee, const LockVerdict& verdict) {
   const Board& board = referee.board();
   std::printf("%s: %u members, lease %llu ms, %llu s (--seed %llu)\n", plan.responder.c_str(),
@@ -115,9 +121,7 @@ void tell(const Plan& plan, const Star& star, const Referee& referee, const Lock
                 i + 1 == referee.stopped().size() ? "\n" : ",");
   }
   const auto sum = [&](std::atomic<std::uint64_t> LockTally::*counter) {
-    std::uint64_t all = 0;
-    for (const Slot& slot : board.slots) all += (slot.tally.*counter).load();
-    return show(all);
+    return show(sum_of(board, counter));
   };
   std::printf(
       "  held %llu times: handed on %llu, taken over %llu; requeued %llu, forced %llu, skipped "
@@ -143,7 +147,11 @@ bool run(Plan plan, const Star& star) {
   Referee referee(star, plan.lock, plan.responder, member_word);
   referee.run(plan.seconds, plan.trouble_ms);
   const LockEnd end = end_of(plan, star);
-  const LockVerdict verdict = check_lock(referee.board(), end);
+  LockVerdict verdict = check_lock(referee.board(), end);
+  const bool is_xdp = plan.responder.rfind("xdp-", 0) == 0;
+  if (verdict.wrong.empty() && is_xdp && sum_of(referee.board(), &LockTally::by_program) == 0) {
+    verdict.wrong = "no reply was heard by an XDP program";
+  }
   tell(plan, star, referee, verdict);
   const bool right = verdict.wrong.empty();
   if (plan.control) {

@@ -1,32 +1,31 @@
 #include "tests/atomic/lock_star.hpp"
 
 namespace atomic_test {
+namespace {
+
+constexpr char interface[] = "haul0";
+
+}  // namespace
 
 Star::Star(unsigned members, const FaultRates& rates) {
-  const FaultRates half{rates.drop / 2, rates.duplicate / 2, rates.reorder / 2};
-  switch_.ip("link add switch type bridge");
-  switch_.ip("link set switch up");
-  for (unsigned i = 0; i < members; ++i) add(address(i), half);
-  add(home_address(), half);
+  std::vector<CableEnd> ends;
+  for (unsigned i = 0; i <= members; ++i) {
+    hosts_.push_back(std::make_unique<haul::bench::Namespace>());
+    const std::string its = i < members ? address(i) : home_address();
+    ends.push_back({*hosts_.back(), interface, its + "/24"});
+  }
+  cable_ = std::make_unique<BadCable>(ends, rates, false);
 }
 
-void Star::add(const std::string& address, const FaultRates& rates) {
-  const std::string port = "port" + std::to_string(hosts_.size());
-  hosts_.push_back(std::make_unique<haul::bench::Namespace>());
-  const std::string unused = "10.0.2." + std::to_string(hosts_.size()) + "/32";
-  cables_.push_back(
-      std::make_unique<BadCable>(CableEnd{*hosts_.back(), interface(), address + "/24"},
-                                 CableEnd{switch_, port, unused}, rates, false));
-  switch_.ip("link set " + port + " master switch");
+std::string Star::responder(const std::string& kind, const std::string& address) {
+  return kind + ":" + (kind.rfind("xdp-", 0) == 0 ? interface : address);
 }
 
 BadCable::Counts Star::counts() const {
   BadCable::Counts sum{};
-  for (const auto& cable : cables_) {
-    for (const unsigned way : {0u, 1u}) {
-      const BadCable::Counts counts = cable->counts(way);
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += counts[i];
-    }
+  for (unsigned way = 0; way < hosts_.size(); ++way) {
+    const BadCable::Counts counts = cable_->counts(way);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += counts[i];
   }
   return sum;
 }

@@ -173,6 +173,32 @@ class Maker {
   std::mt19937_64 random_;
 };
 
+// Adds of 1 by holders one after the other: the word is {stamp, value}.
+Done guarded_add(std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t stamp,
+                 std::uint64_t old, bool stale = false) {
+  Done done = make(HAUL_ATOMIC_ADD, begin_ns, end_ns, 1, old);
+  done.guarded = true;
+  done.stale = stale;
+  done.stamp = stamp;
+  return done;
+}
+
+TEST(linearizable, guarded_words_refuse_who_comes_behind_a_newer_one) {
+  const Done older = guarded_add(0, 10, 7, 0), newer = guarded_add(20, 30, 8, 1);
+  const Done refused = guarded_add(40, 50, 7, 0, true), late = guarded_add(40, 50, 7, 2);
+  EXPECT_EQ(check_any(0, {older, newer, refused}).kind, Verdict::right);
+  // Executed, though a newer one was there.
+  EXPECT_EQ(check_any(0, {older, newer, late}).kind, Verdict::wrong);
+  // Refused, though none was.
+  EXPECT_EQ(check_any(0, {older, refused}).kind, Verdict::wrong);
+  // Both at once: in whichever order.
+  const Done beside = guarded_add(15, 35, 7, 0, true);
+  EXPECT_EQ(check_any(0, {older, newer, beside}).kind, Verdict::right);
+  // Across the wrap of stamps.
+  EXPECT_EQ(check_any(0xffffffffull << 32, {guarded_add(0, 10, 0, 0)}).kind, Verdict::right);
+  EXPECT_EQ(check_any(0, {guarded_add(0, 10, 0xffffffff, 0)}).kind, Verdict::wrong);
+}
+
 TEST(linearizable, random_histories_of_every_operation) {
   unsigned seen = 0, rounds = 200;
   for (unsigned i = 0; i < rounds; ++i) {
