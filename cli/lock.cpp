@@ -32,7 +32,7 @@ struct Choices {
 class Member {
  public:
   explicit Member(const Choices& choices)
-      : node_(choices.node, {}), window_(node_, HAUL_LOCK_MEMBER_BYTES) {
+      : node_(choices.node, node_options(choices)), window_(node_, HAUL_LOCK_MEMBER_BYTES) {
     haul_lock_place home{};
     if (haul_window_parse(choices.home.c_str(), &home.window) != 0) {
       throw UsageError(haul_atomic_last_error());
@@ -63,6 +63,17 @@ class Member {
   haul_lock* handle() const { return lock_; }
 
  private:
+  // Who gives up soon does not wait for a silent home for 5 s, either.
+  static haul_atomic_options node_options(const Choices& choices) {
+    haul_atomic_options options{};
+    options.size = sizeof options;
+    const double patience_s = choices.timeout_s + std::max(choices.lease_s, 1.0);
+    if (choices.timeout_s >= 0 && patience_s < 5) {
+      options.timeout_ns = static_cast<std::uint64_t>(patience_s * 1e9);
+    }
+    return options;
+  }
+
   AtomicNode node_;
   AtomicWindow window_;
   haul_lock* lock_ = nullptr;
@@ -72,17 +83,60 @@ std::uint64_t timeout_of(const Choices& choices) {
   return choices.timeout_s < 0 ? UINT64_MAX : static_cast<std::uint64_t>(choices.timeout_s * 1e9);
 }
 
+// Signals, blocked for as long as this lives: they are waited for. What the caller ignores (nohup)
+// stays ignored.
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&all_);
+    sigaddset(&all_, SIGCHLD);
+    for (const int signal : {SIGTERM, SIGHUP, SIGINT}) {
+      struct sigaction now {};
+      sigaction(signal, nullptr, &now);
+      if (now.sa_handler != SIG_IGN) sigaddset(&all_, signal);
+    }
+    sigprocmask(SIG_BLOCK, &all_, &before_);
+  }
+  ~Signals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  // The one that came meanwhile; -1: none.
+  int wait(long nanoseconds) const {
+    const timespec time{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+    return sigtimedwait(&all_, nullptr, &time);
+  }
+  // What was blocked before.
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t all_, before_;
+};
+
+// Acquires the lock. A signal ends the wait, and the command as a shell does.
+std::uint64_t acquire(const Member& member, const Choices& choices, const Signals& signals) {
+  constexpr long first_nap_ns = 20'000, longest_nap_ns = 500'000;
+  require_atomic(haul_lock_start(
+      member.handle(), choices.try_once ? HAUL_LOCK_TRY : HAUL_LOCK_ACQUIRE, timeout_of(choices)));
+  for (long nap_ns = first_nap_ns;; nap_ns = std::min(longest_nap_ns, nap_ns + nap_ns / 4)) {
+    std::uint64_t token = 0;
+    const int result = haul_lock_test(member.handle(), &token);
+    require_atomic(result);
+    // Also when it was had: the command must not start behind the signal's back.
+    const int signal = signals.wait(result != 0 ? 0 : nap_ns);
+    if (signal > 0 && signal != SIGCHLD) throw ExitStatus{128 + signal};
+    if (result != 0) return token;
+  }
+}
+
 // Waits for the program's end, renewing the lease meanwhile. False: the lock was lost on the way.
-bool hold_until_end(const Member& member, pid_t pid, double lease_s, int* status) {
+bool hold_until_end(const Member& member, pid_t pid, double lease_s, const Signals& signals,
+                    int* status) {
   const auto part_ns = static_cast<long>(std::min(lease_s / 4, 1.0) * 1e9);
-  const timespec part{part_ns / 1'000'000'000, part_ns % 1'000'000'000};
-  sigset_t wanted;
-  sigemptyset(&wanted);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGHUP}) sigaddset(&wanted, signal);
   bool held = true;
   for (;;) {
     if (waitpid(pid, status, WNOHANG) == pid) return held;
-    const int signal = sigtimedwait(&wanted, nullptr, &part);
+    const int signal = signals.wait(part_ns);
     if (signal == SIGTERM || signal == SIGHUP) kill(pid, signal);
     if (held && haul_lock_renew(member.handle()) != 0) {
       held = false;
@@ -92,26 +146,14 @@ bool hold_until_end(const Member& member, pid_t pid, double lease_s, int* status
 }
 
 void hold(const Choices& choices) {
-  if (choices.command.empty()) {
-    throw UsageError("name a command behind --, as in `haul lock hold NAME -- make install`");
-  }
-  // Before the node's threads. Ctrl-C is the command's business.
-  sigset_t blocked;
-  sigemptyset(&blocked);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGHUP}) sigaddset(&blocked, signal);
-  sigset_t before;
-  sigprocmask(SIG_BLOCK, &blocked, &before);
+  const Signals signals;
   const Member member(choices);
-  std::uint64_t token = 0;
-  require_atomic(choices.try_once
-                     ? haul_lock_try(member.handle(), &token)
-                     : haul_lock_acquire(member.handle(), timeout_of(choices), &token));
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  const pid_t pid = start_program(choices.command, {{"HAUL_LOCK_TOKEN", fmt::format("{}", token)}});
-  sigprocmask(SIG_BLOCK, &blocked, nullptr);
-  std::signal(SIGINT, SIG_IGN);
+  const std::uint64_t token = acquire(member, choices, signals);
+  const pid_t pid = start_program(choices.command, {{"HAUL_LOCK_TOKEN", fmt::format("{}", token)}},
+                                  &signals.before());
+  std::signal(SIGINT, SIG_IGN);  // Ctrl-C is the command's business
   int status = 0;
-  const bool held = hold_until_end(member, pid, choices.lease_s, &status);
+  const bool held = hold_until_end(member, pid, choices.lease_s, signals, &status);
   const int released = haul_lock_release(member.handle());
   if (!held || released == HAUL_ESTALE) {
     throw bench::Failure(
@@ -123,7 +165,6 @@ void hold(const Choices& choices) {
 }
 
 void measure(const Choices& choices) {
-  if (!choices.command.empty()) throw UsageError("`haul lock bench` runs no command");
   const Member member(choices);
   std::vector<double> acquires_ns, releases_ns;
   const auto ns_since = [](Clock::time_point begin) {
@@ -155,6 +196,22 @@ void measure(const Choices& choices) {
              quantile(releases_ns, 0.99));
 }
 
+// What would be dropped in silence.
+void refuse_others(const CLI::App& app, const Choices& choices) {
+  const auto given = [&](const char* name) { return app.get_option(name)->count() != 0; };
+  const bool holds = choices.action == "hold";
+  const char* other = holds ? "--seconds" : "--try";
+  if (given(other))
+    throw UsageError(fmt::format("`haul lock {}` takes no {}", choices.action, other));
+  if (choices.try_once && given("--timeout")) {
+    throw UsageError("--try does not wait, so it takes no --timeout");
+  }
+  if (holds && choices.command.empty()) {
+    throw UsageError("name a command behind --, as in `haul lock hold NAME -- make install`");
+  }
+  if (!holds && !choices.command.empty()) throw UsageError("`haul lock bench` runs no command");
+}
+
 std::string check_offset(const std::string& text) {
   const bool digits = !text.empty() && text.size() <= 15 &&
                       text.find_first_not_of("0123456789") == std::string::npos;
@@ -180,8 +237,8 @@ void add_lock(Tree& tree) {
       ->type_name("BYTES")
       ->check(check_offset, "");
   app.add_option("--node", choices->node,
-                 "Who serves this member's window: block (default), block:ADDRESS, spin, poll or "
-                 "xdp:IFACE")
+                 "Who serves this member's window: block (default), block:ADDRESS, spin, poll, "
+                 "xdp:IFACE or fabric:PROVIDER")
       ->type_name("NODE");
   app.add_option("--lease", choices->lease_s,
                  "How long a silent holder keeps the lock; the same for all members (default 1)")
@@ -195,7 +252,10 @@ void add_lock(Tree& tree) {
       ->type_name("SECONDS")
       ->check(check_between(0.01, 3600.0), "");
   tree.program(app, choices->command, "hold: the command to run, behind --", false);
-  app.callback([choices] { choices->action == "hold" ? hold(*choices) : measure(*choices); });
+  app.callback([choices, &app] {
+    refuse_others(app, *choices);
+    choices->action == "hold" ? hold(*choices) : measure(*choices);
+  });
 }
 
 }  // namespace haul::cli

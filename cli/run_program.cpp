@@ -135,7 +135,8 @@ int become(const std::vector<std::string>& command, const Environment& environme
   return Image(command, environment).execute();
 }
 
-pid_t start_program(const std::vector<std::string>& command, const Environment& environment) {
+pid_t start_program(const std::vector<std::string>& command, const Environment& environment,
+                    const sigset_t* signals) {
   Image image(command, environment);
   Pipe report;
   const pid_t parent = getpid();
@@ -143,6 +144,7 @@ pid_t start_program(const std::vector<std::string>& command, const Environment& 
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(127);  // it died before it was watched
+    if (signals != nullptr) sigprocmask(SIG_SETMASK, signals, nullptr);
     execute_or_tell(image, report.ends[1]);
   }
   const int error = exec_error(report);

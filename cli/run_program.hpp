@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,10 @@ std::string find_program(const std::string& name);
 int become(const std::vector<std::string>& command, const Environment& environment);
 
 // Starts a program that shares this process's terminal and streams; it gets SIGTERM should this
-// process die. Its pid; throws bench::Failure if it cannot be started.
-pid_t start_program(const std::vector<std::string>& command, const Environment& environment);
+// process die. Its pid; throws bench::Failure if it cannot be started. `signals`: what it has
+// blocked (nullptr: what the caller has).
+pid_t start_program(const std::vector<std::string>& command, const Environment& environment,
+                    const sigset_t* signals = nullptr);
 
 // What waitpid() says as a shell does: the exit status, or 128 + the signal.
 int shell_status(int wait_status);

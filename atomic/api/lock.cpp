@@ -27,6 +27,7 @@ struct haul_lock {
   std::optional<Member> member;  // from the end of haul_lock_open() on
   std::uint64_t directory_id;    // 0: no directory
   std::uint32_t rank;
+  bool started;
 };
 
 namespace {
@@ -71,24 +72,25 @@ const char* complete(const haul_window* own, haul_lock_options* options) noexcep
   return "";
 }
 
-int explain(Code code) noexcept {
+// How an action ended: if the home failed, then by that.
+int explain(const haul_lock* lock, Code code) noexcept {
+  if (code != Code::ok && lock->places.home_failure().code != Code::ok) {
+    return fail(lock->places.home_failure());
+  }
   switch (code) {
     case Code::ok: return 0;
     case Code::again:
       return fail(make_error(code, 0, "the lock is held; try later, or acquire it"));
     case Code::timed_out:
       return fail(make_error(code, 0,
-                             "the lock was not to be had in time; its holder has not "
-                             "released it, or its home does not answer"));
+                             "the lock was not to be had in time, as its holder has not "
+                             "released it; wait longer"));
     case Code::stale:
       return fail(make_error(code, 0,
                              "the lease was over and another member has taken the lock; "
                              "renew it in time, or ask for a longer lease"));
-    case Code::invalid:
-      return refuse("this does not fit the lock's state: it is held, not held, or busy");
     default:
-      return fail(make_error(code, 0, "the lock's home cannot be had (%s); is its owner running?",
-                             haul::describe(code)));
+      return fail(make_error(code, 0, "the lock fails (%s); open it anew", haul::describe(code)));
   }
 }
 
@@ -134,14 +136,14 @@ int join(haul_lock* lock, const Window* own, const haul_lock_options& options,
          std::uint64_t id) noexcept {
   const haul_lock_place place{own->name(), options.own_offset};
   const Code code = lock::directory::join(lock->places, options.count, id, place, &lock->rank);
-  if (code == Code::again) {
+  if (code == Code::again && lock->places.home_failure().code == Code::ok) {
     return fail(
         make_error(code, 0,
                    "all %u places of the lock's directory have members; close some, or make "
                    "the home larger",
                    options.count));
   }
-  if (code != Code::ok) return explain(code);
+  if (code != Code::ok) return explain(lock, code);
   lock->directory_id = id;
   lock->places.settle(lock->rank, options.own_offset);
   return 0;
@@ -202,11 +204,14 @@ extern "C" int haul_lock_close(haul_lock* lock) {
   if (lock == nullptr) return 0;
   const int wrong = check(lock);
   if (wrong != 0) return wrong;
-  lock->member->hurry();
+  lock->member->hurry(now_ns());
   // What is under way ends first: a node that is left in the middle costs the others a lease.
   while (!lock->member->step(now_ns())) haul::os::sleep_ns(10'000);
   if (lock->member->holds()) run(lock, HAUL_LOCK_RELEASE, never, nullptr);
-  if (lock->directory_id != 0) lock::directory::leave(lock->places, lock->directory_id, lock->rank);
+  // A home that is silent is not waited for once more.
+  if (lock->directory_id != 0 && lock->places.home_failure().code == Code::ok) {
+    lock::directory::leave(lock->places, lock->directory_id, lock->rank);
+  }
   delete lock;
   return 0;
 }
@@ -216,15 +221,20 @@ extern "C" int haul_lock_start(haul_lock* lock, haul_lock_action action, uint64_
   if (wrong != 0) return wrong;
   const std::uint64_t now = now_ns();
   const std::uint64_t until = timeout_ns > never - now ? never : now + timeout_ns;
-  return explain(lock->member->begin(goal_of(action), now, until));
+  if (lock->member->begin(goal_of(action), now, until) != Code::ok) {
+    return refuse("this does not fit the lock's state: it is held, not held, or busy");
+  }
+  lock->started = true;
+  return 0;
 }
 
 extern "C" int haul_lock_test(haul_lock* lock, uint64_t* token) {
   const int wrong = check(lock);
   if (wrong != 0) return wrong;
+  if (!lock->started) return refuse("nothing was started on this lock; call haul_lock_start()");
   Member& member = *lock->member;
   if (!member.step(now_ns())) return 0;
-  if (member.result() != Code::ok) return explain(member.result());
+  if (member.result() != Code::ok) return explain(lock, member.result());
   if (token != nullptr && member.holds()) *token = member.token();
   return 1;
 }

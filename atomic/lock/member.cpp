@@ -1,5 +1,7 @@
 #include "atomic/lock/member.hpp"
 
+#include <algorithm>
+
 namespace haul::atomics::lock {
 
 Member::Member(Reach& reach, const MemberFacts& facts, std::uint64_t* words) noexcept
@@ -45,8 +47,73 @@ void Member::add_cas(std::uint64_t word, std::uint64_t from, std::uint64_t to, b
 
 void Member::send(int place, Step step, std::uint64_t now_ns) noexcept {
   step_ = step;
+  to_ = place;
+  again_ = false;
   sent_ns_ = now_ns;
   reach_.send(place, operations_, sent_);
+}
+
+void Member::send_again(std::uint64_t now_ns) noexcept {
+  again_ = true;
+  sent_ns_ = now_ns;
+  reach_.send(to_, operations_, sent_);
+}
+
+// Its receiver knew this client no longer, as it may after a minute of silence: the packet was not
+// executed, or, if a copy of it was before, does no harm a second time. Reads never do. Nor does a
+// compare&swap whose compared value never comes again (tags and `state` only grow): it misses. How
+// each goes on from there: link and renew find their own value; undo and skip have been done; a
+// notice says the same again; release and grant end at force(), which misses what was passed on.
+// Not so the rest: others may make the same value (confirm, take_over, head_try, verify), or the
+// node may be in the queue (enqueue, which begins with a new one instead).
+bool Member::may_be_sent_twice() const noexcept {
+  switch (step_) {
+    case Step::peek:
+    case Step::observe:
+    case Step::link:
+    case Step::undo:
+    case Step::notice:
+    case Step::release_home:
+    case Step::grant:
+    case Step::skip:
+    case Step::skip_home:
+    case Step::skip_tell:
+    case Step::force:
+    case Step::renew: return true;
+    default: return false;
+  }
+}
+
+// Did a compare&swap at a neighbour miss by a tag that cannot be that member's? It counts them up
+// from a random one; another member has the rank by now, elsewhere.
+bool Member::is_elsewhere() const noexcept {
+  constexpr std::uint64_t nodes_since = std::uint64_t{1} << 24;
+  for (unsigned i = 0; i < sent_; ++i) {
+    const haul_atomic_operation& one = operations_[i];
+    if (one.code != HAUL_ATOMIC_CAS) continue;
+    if (tag_of(one.old) - tag_of(one.compare) >= nodes_since) return true;
+  }
+  return false;
+}
+
+// Is the packet that was answered so to be sent once more?
+bool Member::is_worth_another(Code code) noexcept {
+  if (again_) return false;
+  if (code == Code::peer_gone) return may_be_sent_twice();
+  // The member's window is another by now, or it has none any more.
+  const bool elsewhere =
+      code == Code::ok ? is_elsewhere() : code == Code::permission || code == Code::stale;
+  return to_ != Reach::home && elsewhere && reach_.doubt(to_);
+}
+
+// Whoever gives up in time does not wait for a home that is silent, either. What may change the
+// lock gets a lease more: left alone in between it can leave the lock nobody's for as long.
+bool Member::is_overdue(std::uint64_t now_ns) const noexcept {
+  const bool limited = goal_ == Goal::acquire || goal_ == Goal::try_once;
+  if (!limited || to_ != Reach::home || now_ns < until_ns_) return false;
+  const bool harmless = step_ == Step::peek || step_ == Step::observe || !reach_.has_left();
+  return now_ns - sent_ns_ >= facts_.lease_ns / 4 &&
+         (harmless || now_ns - until_ns_ >= facts_.lease_ns);
 }
 
 Code Member::begin(Goal goal, std::uint64_t now_ns, std::uint64_t until_ns) noexcept {
@@ -55,11 +122,11 @@ Code Member::begin(Goal goal, std::uint64_t now_ns, std::uint64_t until_ns) noex
   goal_ = goal;
   until_ns_ = until_ns;
   tries_ = 0;
+  anew_ = false;
   if (goal == Goal::release) {
     release(now_ns);
   } else if (goal == Goal::renew) {
-    add_cas(Home::state, state_, renewed(state_));
-    send(Reach::home, Step::renew, now_ns);
+    renew(now_ns);
   } else {
     start(now_ns);
   }
@@ -75,6 +142,8 @@ void Member::finish(Code result) noexcept {
 // The lock is ours, in this state.
 void Member::hold(std::uint64_t state) noexcept {
   state_ = state;
+  token_ = token_of(state);
+  renewal_unknown_ = false;
   holds_ = true;
   // Nobody can have seen this state before the packet left that made it.
   safe_until_ns_ = sent_ns_ + facts_.lease_ns;
@@ -88,12 +157,52 @@ void Member::lose(std::uint64_t found) noexcept {
   finish(epoch_of(found) == epoch_of(state_) ? Code::ok : Code::stale);
 }
 
+// Less than this after the last one a renewal only asks. So a waiter that looks each eighth of a
+// lease sees the beats before a carry, and does not take it for another holder.
+void Member::renew(std::uint64_t now_ns) noexcept {
+  const std::uint64_t since_ns = now_ns - (safe_until_ns_ - facts_.lease_ns);
+  add_cas(Home::state, state_, since_ns < facts_.lease_ns / 128 ? state_ : renewed(state_));
+  send(Reach::home, Step::renew, now_ns);
+}
+
+void Member::heard_renew(std::uint64_t now_ns) noexcept {
+  if (swapped(0)) {
+    if (state_ != operations_[0].operand) safe_until_ns_ = sent_ns_ + facts_.lease_ns;
+    state_ = operations_[0].operand;
+    renewal_unknown_ = false;
+    finish(Code::ok);
+  } else if (is_own_renewal(old(0))) {
+    renew(now_ns);  // the lease that it began may be long over
+  } else {
+    holds_ = false;
+    finish(Code::stale);
+  }
+}
+
+// Is this what a renewal has made whose answer was lost? If so it is the state from now on.
+bool Member::is_own_renewal(std::uint64_t found) noexcept {
+  if (!(renewal_unknown_ || again_) || found != renewed(state_)) return false;
+  renewal_unknown_ = false;
+  state_ = found;
+  return true;
+}
+
 bool Member::step(std::uint64_t now_ns) noexcept {
   while (goal_ != Goal::none) {
     const Step before = step_;
     if (sent_ != 0) {
       Code code = Code::ok;
-      if (!reach_.answered(operations_, sent_, &code)) return false;
+      if (!reach_.answered(operations_, sent_, &code)) {
+        if (!is_overdue(now_ns)) return false;
+        reach_.give_up();
+        code = Code::timed_out;
+      }
+      // `now_ns` is older than the answer may be: a state seen now must not count as seen before.
+      now_ns = std::max(now_ns, reach_.clock_ns());
+      if (is_worth_another(code)) {
+        send_again(now_ns);
+        continue;
+      }
       sent_ = 0;
       code == Code::ok ? heard(now_ns) : failed(code, now_ns);
     } else {
@@ -132,7 +241,7 @@ void Member::heard(std::uint64_t now_ns) noexcept {
   switch (step_) {
     case Step::peek: heard_peek(now_ns); break;
     case Step::enqueue: heard_enqueue(now_ns); break;
-    case Step::link: step_ = swapped(0) ? Step::wait : Step::head; break;
+    case Step::link: step_ = swapped(0) || old(0) == node() ? Step::wait : Step::head; break;
     case Step::observe:
       step_ = Step::wait;
       look_at(old(0), now_ns);
@@ -149,16 +258,7 @@ void Member::heard(std::uint64_t now_ns) noexcept {
     case Step::skip:
     case Step::skip_home:
     case Step::skip_tell: heard_skip(now_ns); break;
-    case Step::renew:
-      if (!swapped(0)) {
-        holds_ = false;
-        finish(Code::stale);
-        break;
-      }
-      state_ = renewed(state_);
-      safe_until_ns_ = sent_ns_ + facts_.lease_ns;
-      finish(Code::ok);
-      break;
+    case Step::renew: heard_renew(now_ns); break;
     default: break;
   }
 }
@@ -172,7 +272,21 @@ void Member::failed(Code code, std::uint64_t now_ns) noexcept {
     case Step::grant:
     case Step::skip: force(now_ns); return;
     case Step::skip_tell: finish(Code::ok); return;
-    case Step::renew: finish(code); return;  // still held, as long as it was safe before
+    case Step::renew:  // still held, as long as it was safe before
+      renewal_unknown_ = true;
+      finish(code);
+      return;
+    case Step::observe:
+      if (now_ns < until_ns_) break;
+      step_ = Step::wait;  // and gives up there
+      return;
+    case Step::enqueue:
+      if (code != Code::peer_gone || anew_) break;
+      // As if it had failed and been asked for once more: with a new node, so that one that did
+      // get into the queue after all is an abandoned one.
+      anew_ = true;
+      enqueue(now_ns);
+      return;
     default: break;
   }
   // The node is never used again, whatever queue it is in.

@@ -27,6 +27,15 @@ class Reach {
   // False: unanswered. ok: `operations` (as sent) have their old values and statuses; else the
   // packet failed, and was executed once or not at all.
   virtual bool answered(haul_atomic_operation* operations, unsigned count, Code* code) noexcept = 0;
+  // Has the packet that is out left, so that it may have been executed?
+  virtual bool has_left() const noexcept = 0;
+  // Stops waiting for it.
+  virtual void give_up() noexcept = 0;
+  // The words found there are not that member's: the next packet goes where it is now. False: that
+  // is known for good.
+  virtual bool doubt(int place) noexcept = 0;
+  // The time, read now: later than any answer was heard.
+  virtual std::uint64_t clock_ns() const noexcept = 0;
 
  protected:
   ~Reach() = default;
@@ -50,13 +59,13 @@ class Member {
   // Goes on as far as it can. True once it has ended: result() tells how.
   bool step(std::uint64_t now_ns) noexcept;
   // An acquire that is under way gives up as soon as it can.
-  void hurry() noexcept { until_ns_ = 0; }
+  void hurry(std::uint64_t now_ns) noexcept { until_ns_ = now_ns < until_ns_ ? now_ns : until_ns_; }
   // acquire, try_once: ok, timed_out, again (try_once: it is held). release, renew: ok, or stale
   // (another has taken it over meanwhile). Any: how the home failed.
   Code result() const noexcept { return result_; }
 
   bool holds() const noexcept { return holds_; }
-  std::uint64_t token() const noexcept { return token_of(state_); }
+  std::uint64_t token() const noexcept { return token_; }
   // Until then nobody else can hold it, whatever happens to this member.
   std::uint64_t safe_until_ns() const noexcept { return safe_until_ns_; }
   bool awaits_answer() const noexcept { return sent_ != 0; }
@@ -104,6 +113,11 @@ class Member {
   void add_cas(std::uint64_t word, std::uint64_t from, std::uint64_t to,
                bool link = false) noexcept;
   void send(int place, Step step, std::uint64_t now_ns) noexcept;
+  void send_again(std::uint64_t now_ns) noexcept;
+  bool may_be_sent_twice() const noexcept;
+  bool is_worth_another(Code code) noexcept;
+  bool is_elsewhere() const noexcept;
+  bool is_overdue(std::uint64_t now_ns) const noexcept;
   std::uint64_t old(unsigned operation) const noexcept { return operations_[operation].old; }
   bool swapped(unsigned operation) const noexcept {
     return old(operation) == operations_[operation].compare;
@@ -114,6 +128,9 @@ class Member {
   void hold(std::uint64_t state) noexcept;
   void have_it(std::uint64_t now_ns) noexcept;
   void lose(std::uint64_t found) noexcept;
+  void renew(std::uint64_t now_ns) noexcept;
+  void heard_renew(std::uint64_t now_ns) noexcept;
+  bool is_own_renewal(std::uint64_t found) noexcept;
   void go_on(std::uint64_t now_ns) noexcept;
   void heard(std::uint64_t now_ns) noexcept;
   void failed(Code code, std::uint64_t now_ns) noexcept;
@@ -151,7 +168,9 @@ class Member {
   Step step_ = Step::none;
   Code result_ = Code::ok;
   bool holds_ = false;
-  std::uint64_t state_ = 0;  // as this member made it, while it holds
+  std::uint64_t state_ = 0;       // as this member made it, while it holds
+  bool renewal_unknown_ = false;  // ... or renewed(state_): an answer was lost
+  std::uint64_t token_ = 0;
   std::uint64_t until_ns_ = 0, safe_until_ns_ = 0;
   std::uint64_t sent_ns_ = 0;        // the packet that is out, or was last
   std::uint64_t step_since_ns_ = 0;  // waiting for a neighbour's link
@@ -166,6 +185,9 @@ class Member {
 
   haul_atomic_operation operations_[3];
   unsigned sent_ = 0;  // operations of the packet that is out
+  int to_ = Reach::home;
+  bool again_ = false;  // it is out for the second time
+  bool anew_ = false;   // this goal has enqueued anew, as the home knew us no longer
 };
 
 }  // namespace haul::atomics::lock

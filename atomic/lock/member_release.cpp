@@ -5,6 +5,10 @@ namespace haul::atomics::lock {
 
 void Member::release(std::uint64_t now_ns) noexcept {
   const std::uint64_t next = own(Node::next);
+  if (renewal_unknown_) {
+    force(now_ns);  // it tells which state it is; the hint of a grant must be right
+    return;
+  }
   if (is_linked(next)) {
     grant_to(next, now_ns);
     return;
@@ -20,6 +24,8 @@ void Member::heard_release(std::uint64_t now_ns) noexcept {
       ++counts_.forced;
       holds_ = false;
       finish(Code::ok);
+    } else if (is_own_renewal(old(0))) {
+      force(now_ns);
     } else {
       lose(old(0));
     }

@@ -192,8 +192,10 @@ void Member::after_notice(std::uint64_t now_ns) noexcept {
 
 // The lock as it is. Waits go on, or the lock can be had.
 void Member::look_at(std::uint64_t state, std::uint64_t now_ns) noexcept {
+  // Equal is unchanged: it only grows. Nor can it have come back when take_over() compares it.
   const bool same = state == seen_;
   if (!same) {
+    if (may_have_carried(seen_, state)) ++holders_;  // a holder that renews is no other one
     seen_ = state;
     seen_since_ns_ = now_ns;
   }

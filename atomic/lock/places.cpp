@@ -48,7 +48,8 @@ Places::~Places() {
 }
 
 void Places::settle(unsigned rank, std::uint64_t own_offset) noexcept {
-  Place& place = place_of(static_cast<int>(rank));
+  own_rank_ = static_cast<int>(rank);
+  Place& place = place_of(own_rank_);
   drop(place);
   place.at.window = own_->name();
   place.at.offset = own_offset;
@@ -59,7 +60,17 @@ void Places::drop(Place& place) noexcept {
   if (place.connection != nullptr) carrier_->disconnect(place.connection);
   place.connection = nullptr;
   // Another may have the rank by now.
-  if (has_directory_ && &place != &places_[0] && !is_own(place)) place.known = false;
+  if (&place != &places_[0]) doubt(static_cast<int>(&place - places_.get()) - 1);
+}
+
+bool Places::doubt(int place) noexcept {
+  if (!has_directory_ || place == own_rank_) return false;
+  place_of(place).known = false;
+  return true;
+}
+
+std::uint64_t Places::clock_ns() const noexcept {
+  return now_ns();
 }
 
 bool Places::is_own(const Place& place) const noexcept {
@@ -72,6 +83,8 @@ void Places::send(int to, const haul_atomic_operation* operations, unsigned coun
   begun_ns_ = now_ns();
   for (unsigned i = 0; i < count; ++i) packet_[i] = operations[i];
   Place& place = place_of(to);
+  place.used = ++packets_;
+  if (to == home) home_failure_.code = Code::ok;
   place.known ? begin(place) : look_up(to);
 }
 
@@ -95,13 +108,61 @@ void Places::begin(Place& place) noexcept {
 }
 
 void Places::connect(Place& place) noexcept {
-  Expected<Connection*> made = carrier_->begin_connect(place.at.window);
-  if (made) {
-    place.connection = *made;
-    stage_ = Stage::connecting;
-  } else {
-    failure_ = made.error().code;
-    stage_ = Stage::failed;
+  for (;;) {
+    Expected<Connection*> made = carrier_->begin_connect(place.at.window);
+    if (made) {
+      place.connection = *made;
+      stage_ = Stage::connecting;
+      return;
+    }
+    // The node has no more connections: one to a neighbour can be had again.
+    if (made.error().code == Code::no_memory && drop_one_for(place)) continue;
+    fail(made.error());
+    return;
+  }
+}
+
+// The neighbour's that was not met for longest. False: there is none.
+bool Places::drop_one_for(const Place& place) noexcept {
+  Place* oldest = nullptr;
+  for (unsigned i = 1; i < count_; ++i) {
+    Place& one = places_[i];
+    if (one.connection == nullptr || &one == &place) continue;
+    if (oldest == nullptr || one.used < oldest->used) oldest = &one;
+  }
+  if (oldest == nullptr) return false;
+  // Where it is stays known: nobody said that it is elsewhere.
+  carrier_->disconnect(oldest->connection);
+  oldest->connection = nullptr;
+  return true;
+}
+
+void Places::fail(const Error& error) noexcept {
+  failure_ = error.code;
+  stage_ = Stage::failed;
+  if (to_ == home) home_failure_ = error;
+}
+
+// Why a packet failed that the home may have got.
+Error Places::explain(Code code, const haul_window_name& at) const noexcept {
+  switch (code) {
+    case Code::peer_gone:
+      return make_error(code, 0,
+                        "%s port %u, the lock's home, knows this member no longer; try again, or "
+                        "open the home's node with more sessions if it has more clients",
+                        at.host, at.port);
+    case Code::stale:
+      // Not HAUL_ESTALE, which says that another member has the lock.
+      return make_error(Code::peer_gone, 0,
+                        "%s port %u has the window of the lock's home no longer, so it was "
+                        "restarted; open the lock anew by the home's new name",
+                        at.host, at.port);
+    case Code::fault:
+      return make_error(code, 0,
+                        "the lock's words are not within the window at %s port %u; give the "
+                        "home's name and offset as its owner tells them",
+                        at.host, at.port);
+    default: return carrier_->refusal(code, at);
   }
 }
 
@@ -142,20 +203,37 @@ void Places::heard_look_up() noexcept {
   Place& place = place_of(to_);
   std::uint64_t entry[directory::words];
   for (unsigned i = 0; i < directory::words; ++i) entry[i] = entry_[i].old;
-  if (!directory::parse(entry, &place.at) || !is_usable(place.at, HAUL_LOCK_MEMBER_BYTES)) {
+  haul_lock_place found{};
+  if (!directory::parse(entry, &found) || !is_usable(found, HAUL_LOCK_MEMBER_BYTES)) {
     failure_ = Code::peer_gone;  // nobody, or half-written
     stage_ = Stage::failed;
     return;
   }
+  if (place.connection != nullptr && !is_same_window(found.window, place.at.window)) {
+    carrier_->disconnect(place.connection);
+    place.connection = nullptr;
+  }
+  place.at = found;
   place.known = true;
   begin(place);
 }
 
 bool Places::end(Code result, Code* code) noexcept {
   *code = result;
+  // Unless the carrier has said why.
+  if (to_ == home && result != Code::ok && home_failure_.code == Code::ok) {
+    home_failure_ = explain(result, places_[0].at.window);
+  }
   stage_ = Stage::none;
   if (result != Code::ok) drop(place_of(to_));
   return true;
+}
+
+void Places::give_up() noexcept {
+  Code code = Code::ok;
+  // An answer that nobody will collect would keep its place in the home's connection for ever.
+  if (stage_ == Stage::looking_up) drop(places_[0]);
+  end(Code::timed_out, &code);
 }
 
 bool Places::answered(haul_atomic_operation* operations, unsigned count, Code* code) noexcept {
@@ -169,7 +247,10 @@ bool Places::answered(haul_atomic_operation* operations, unsigned count, Code* c
     switch (carrier_->look(*place_of(to_).connection)) {
       case Session::State::open: submit(place_of(to_)); break;
       case Session::State::greeting: break;
-      default: return end(Code::peer_gone, code);
+      default: {
+        const Place& place = place_of(to_);
+        fail(carrier_->refusal(carrier_->reason(*place.connection), place.at.window));
+      }
     }
   }
   if (stage_ == Stage::submitted &&
@@ -189,9 +270,9 @@ bool Places::answered(haul_atomic_operation* operations, unsigned count, Code* c
     return end(Code::ok, code);
   }
   if (to_ != home && now_ns() - begun_ns_ > neighbour_patience_ns_) {
-    // An answer that nobody will collect would keep its place in the home's connection for ever.
-    if (stage_ == Stage::looking_up) drop(places_[0]);
-    return end(Code::timed_out, code);
+    give_up();
+    *code = Code::timed_out;
+    return true;
   }
   return false;
 }

@@ -1,8 +1,9 @@
 // The words of a lock, and what their bits say. docs/design/atomic-locks.md has the protocol.
 //
-// At home: `state` is the lock, {epoch 20, count 36, beat 7, held 1}, of which epoch and count only
-// ever grow, and beat tells that the holder is alive; `tail` names the last node of the queue. In
-// each member's window: `next` names the node behind its own, `waiting` is what it waits at, `hint`
+// At home: `state` is the lock, {epoch 20, count 36, beat 7, held 1}: a number that only ever
+// grows, so that who finds it as it was knows that nothing has happened in between. Beat tells that
+// the holder is alive, and carries into count. `tail` names the last node of the queue. In each
+// member's window: `next` names the node behind its own, `waiting` is what it waits at, `hint`
 // the state that whoever grants it the lock holds. (Paper 002, IV: the lock variable, next and
 // locked.)
 #pragma once
@@ -23,7 +24,7 @@ constexpr bool is_held(std::uint64_t state) noexcept {
 constexpr std::uint64_t epoch_of(std::uint64_t state) noexcept {
   return state >> epoch_shift;
 }
-// How many have held it before, over all epochs.
+// How many have held it before, over all epochs; a beat that carries counts as one.
 constexpr std::uint64_t holders_of(std::uint64_t state) noexcept {
   return (state >> count_shift) & ((std::uint64_t{1} << (epoch_shift - count_shift)) - 1);
 }
@@ -37,8 +38,15 @@ constexpr std::uint64_t released(std::uint64_t state) noexcept {
 constexpr std::uint64_t passed_on(std::uint64_t state) noexcept {
   return released(state) | held;
 }
+// Beat 0 is a new holder's alone: no value of the state is made by two members.
 constexpr std::uint64_t renewed(std::uint64_t state) noexcept {
-  return (state & ~beats) | ((state + beat) & beats);
+  return state + ((state & beats) == beats ? 2 * beat : beat);
+}
+// May the holder of the one state have made the other of it by renewing, though the count is
+// another?
+constexpr bool may_have_carried(std::uint64_t from, std::uint64_t to) noexcept {
+  return is_held(from) && is_held(to) && (from & beats) > beats / 2 && (to & beats) != 0 &&
+         to >> count_shift == (from >> count_shift) + 1;
 }
 // Taken from a holder whose lease is over.
 constexpr std::uint64_t stolen(std::uint64_t state) noexcept {

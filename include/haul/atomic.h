@@ -350,35 +350,53 @@ typedef struct haul_lock_options {
  * attached). Nobody need be there yet: members connect when they meet. With a directory it enters
  * its name there: a place that nobody has, or one of a member that does not answer; HAUL_EAGAIN:
  * all have members, HAUL_ETIMEDOUT and others: the home cannot be had. Blocks for a few round trips
- * then, for a quarter of a lease for each member that does not answer. A lock handle belongs to one
- * thread at a time; node and window must outlive it. HAUL_EINVAL, HAUL_ENOMEM. */
+ * then, for a quarter of a lease for each member that does not answer, and for the node's
+ * timeout_ns if the home does not. A lock handle belongs to one thread at a time; node and window
+ * must outlive it. HAUL_EINVAL, HAUL_ENOMEM.
+ * Large locks: the home's node needs a session (haul_atomic_options) for each member; a member's
+ * needs `connections` for the home and one neighbour, better two, beyond those that the program
+ * makes: a neighbour's that was not met for long is given up for another's. */
 HAUL_API int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lock_options* options,
                             haul_lock** lock);
-/* Leaves it, releasing it if it is held. lock NULL: nothing. */
+/* Leaves it, releasing it if it is held. Blocks for a few round trips; if the home does not answer,
+ * for the node's timeout_ns, and up to a lease more in the middle of an acquire (its entry in the
+ * directory then stays until somebody else takes it). lock NULL: nothing. */
 HAUL_API int haul_lock_close(haul_lock* lock);
 
 /* Acquires the lock: 0, and *token (may be NULL) is its fencing token, greater than that of every
  * earlier holder: hand it to guarded operations (HAUL_ATOMIC_GUARDED). HAUL_ETIMEDOUT: not within
- * timeout_ns (UINT64_MAX: no limit; it may take a lease longer if the queue is broken at that
- * moment); whoever asks again soon keeps its place. HAUL_EINVAL: held already. HAUL_EPEER,
- * HAUL_EPERM, HAUL_ESTALE: the home cannot be had. Blocks: spins for the node's spin_us, then naps
- * for up to half a millisecond at a time. */
+ * timeout_ns (UINT64_MAX: no limit; it may take a lease and a half longer if the queue is broken at
+ * that moment, or the home does not answer: what may have changed the lock is waited for that
+ * long); whoever asks again soon keeps its place. HAUL_EINVAL: held already. The home cannot be
+ * had: HAUL_ETIMEDOUT (it does not answer, for the node's timeout_ns at most), HAUL_EPERM (no such
+ * window, or a wrong key), HAUL_EPEER (it was restarted, or has forgotten this member, twice in a
+ * row), HAUL_EAGAIN (its node has no room for another client), HAUL_ENOMEM (this node has no
+ * connection left); so for all functions below, and haul_lock_open(). What the failed call was
+ * about may have happened all the same, and ends with the lease. Blocks: spins for the node's
+ * spin_us, then naps for up to half a millisecond at a time. */
 HAUL_API int haul_lock_acquire(haul_lock* lock, uint64_t timeout_ns, uint64_t* token);
-/* Acquires it if it is free: HAUL_EAGAIN if not. A round trip. */
+/* Acquires it if it is free: HAUL_EAGAIN if not. A round trip; blocks for up to the node's
+ * timeout_ns if the home does not answer. */
 HAUL_API int haul_lock_try(haul_lock* lock, uint64_t* token);
 /* Releases it: to the member that has waited longest, if any. HAUL_ESTALE: the lease was over and
- * another has it by now; what was guarded is safe, what was not may have been done by both.
- * HAUL_EINVAL: not held. Complete all guarded operations before. */
+ * another has it by now; what was guarded is safe, what was not may have been done by both. (0 is
+ * no proof that it was not: handing on does not always ask the home.) HAUL_EINVAL: not held.
+ * Complete all guarded operations before. A round trip or two; blocks for a quarter of a lease for
+ * each member that does not answer, for the node's timeout_ns if the home does not: it is free a
+ * lease later, then. */
 HAUL_API int haul_lock_release(haul_lock* lock);
-/* Begins a new lease; the token stays. HAUL_ESTALE as above. */
+/* Begins a new lease (one that began less than 1/128 of a lease ago goes on); the token stays.
+ * HAUL_ESTALE as above. Blocks as haul_lock_try(); if it fails otherwise the lock is still held for
+ * what remained of the lease: try again. */
 HAUL_API int haul_lock_renew(haul_lock* lock);
 /* For how long nobody else can have it, whatever happens: nanoseconds from now; 0 if the lease is
  * over or it is not held. Holds where clocks of different hosts run alike within 1.5 %. */
 HAUL_API uint64_t haul_lock_remaining(const haul_lock* lock);
 
 /* The same for event loops: haul_lock_start() begins one of these and returns, haul_lock_test()
- * carries it on: 0 while it lasts, 1 when it is done (*token as above), or how it failed. Call it
- * often: a lock that is handed to who does not look waits for its lease to end. */
+ * carries it on: 0 while it lasts, 1 when it is done (*token as above), or how it failed, also when
+ * asked once more; HAUL_EINVAL if nothing was ever started. Call it often: a lock that is handed to
+ * who does not look waits for its lease to end. timeout_ns is for HAUL_LOCK_ACQUIRE and _TRY. */
 typedef enum haul_lock_action {
   HAUL_LOCK_ACQUIRE = 1,
   HAUL_LOCK_TRY = 2,

@@ -46,6 +46,8 @@ expect 0 3 atomic xor "$name" 1
 expect 0 2 atomic attach "$name"
 expect 0 0 atomic write "$name" 9 --offset 16 --width 4
 expect 0 9 atomic read "$name" --offset 16
+expect 0 9 atomic swap "$name" -2 --offset 16 --width 4
+expect 0 4294967294 atomic attach "$name" --offset 16 --width 4
 expect 0 'served operations' atomic stats "$name"
 "$haul" atomic stats "$name" --json - | grep -q '"served operations": [1-9]' || failed "stats --json counts nothing"
 
@@ -57,6 +59,11 @@ expect 2 'is no name of a window' atomic read nonsense
 expect 2 'needs the name of a window' atomic read
 expect 2 'needs a value' atomic add "$name"
 expect 2 'is no number of 64 bits' atomic add "$name" many
+expect 2 'does not fit' atomic add "$name" 0x1ffffffff --width 4
+expect 2 'takes no value' atomic read "$name" 9
+expect 2 'takes no --compare' atomic swap "$name" 3 --compare 9
+expect 2 'takes no --bytes' atomic read "$name" --bytes 8K
+expect 2 'takes no window' atomic serve "$name"
 expect 2 'is not 4 or 8' atomic read "$name" --width 3
 expect 1 'is no responder' atomic serve --responder fast
 expect 1 'no interface' atomic serve --responder xdp:nowhere0
@@ -83,13 +90,53 @@ grep -q 'the lock is held' "$work/out" || failed "a held lock is not: $(cat "$wo
 lock hold --timeout 0.2 -- true > "$work/out" 2>&1 && failed "a held lock was had"
 kill -KILL "$holder"
 lock hold --timeout 30 -- true || failed "a killed holder keeps the lock"
+
+# ---- signals: a waiter leaves, and runs nothing; a holder's command gets them
+"$haul" lock hold "$name" --offset 256 --node block:127.0.0.1 -- sh -c "echo > $work/held; exec sleep 60" &
+holder=$!
+for _ in $(seq 100); do [ -s "$work/held" ] && break; sleep 0.1; done
+for signal in TERM HUP INT; do
+  env --default-signal timeout --signal $signal 0.5 \
+    "$haul" lock hold "$name" --offset 256 --node block:127.0.0.1 -- touch "$work/ran" 2> "$work/out"
+  [ $? = 124 ] || failed "a waiter does not end by SIG$signal: $(cat "$work/out")"
+done
+"$haul" lock hold "$name" --offset 256 --node block:127.0.0.1 -- touch "$work/ran" &
+waiter=$!
+sleep 0.5
+kill -INT "$waiter" # which a shell has programs in the background ignore
+sleep 0.2
+kill -TERM "$waiter"
+wait "$waiter"
+[ $? = 143 ] || failed "a waiter does not end as SIGTERM has it"
+kill -TERM "$holder"
+wait "$holder"
+[ $? = 143 ] || failed "a holder does not end as its command does by SIGTERM"
+[ ! -e "$work/ran" ] || failed "a waiter that was ended runs its command"
+lock hold --try -- true || failed "whoever was ended keeps the lock"
+# The command has the signals that the caller has.
+blocked=$(grep SigBlk /proc/self/status)
+[ "$(lock hold -- grep SigBlk /proc/self/status)" = "$blocked" ] || failed "the command has signals blocked"
+
+# ---- a home that is silent
+kill -STOP "$server"
+SECONDS=0
+expect 1 'no answer' lock hold "$name" --offset 256 --node block:127.0.0.1 --timeout 0.2 -- true
+[ $SECONDS -lt 4 ] || failed "a silent home is waited for $SECONDS s instead of --timeout"
+kill -CONT "$server"
+
 expect 2 'behind --' lock hold "$name"
+expect 2 'takes no --seconds' lock hold "$name" --seconds 1 -- true
+expect 2 'takes no --timeout' lock hold "$name" --try --timeout 1 -- true
+expect 2 'takes no --try' lock bench "$name" --try
+expect 2 'runs no command' lock bench "$name" -- true
+expect 0 'fabric:PROVIDER' lock --help
 expect 2 'no room for a lock' lock hold "$name" --offset 4088 -- true
 expect 0 'acquisitions' lock bench "$name" --offset 256 --node block:127.0.0.1 --seconds 0.2
 
 kill -TERM "$server"
 wait "$server" || failed "the server does not end well"
-grep -q 'served packets' "$work/name" || failed "the server does not tell what it served"
+grep -q 'served packets' "$work/served" || failed "the server does not tell what it served"
+[ "$(wc -l < "$work/name")" = 1 ] || failed "the server says more than its name: $(cat "$work/name")"
 server=''
 expect 1 'no answer' atomic read "$name"
 [ $failures = 0 ] && echo "all well"

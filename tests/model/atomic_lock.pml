@@ -19,7 +19,7 @@
 
 proctype member(byte me; byte rounds)
 {
-  short mine, seen, found; /* states */
+  short mine, seen, found, token; /* states, but for the last */
   byte tag, epoch, holders, other, behind;
   bool back, once, head, done;
   {
@@ -152,7 +152,7 @@ proctype member(byte me; byte rounds)
     assert(state == hint[me]);
 #endif
 #ifdef BUG_NO_CONFIRM
-    atomic { skip; d_step { mine = hint[me]; lease(); } }
+    atomic { skip; d_step { mine = hint[me]; have_token(TOKEN(mine)); lease(); } }
     goto hold;
 #endif
     found = hint[me];
@@ -367,7 +367,10 @@ proctype member(byte me; byte rounds)
       fi
     } }
   released:
-    atomic { skip; d_step { mine = 0; other = 0; behind = 0; found = 0; done = false; } }
+    atomic { skip; d_step {
+      mine = 0; other = 0; behind = 0; found = 0; done = false;
+      have_token(0);
+    } }
     goto next_round;
 
   gave_up:

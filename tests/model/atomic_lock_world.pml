@@ -41,18 +41,23 @@
 #define MOST_IN_FRONT 31
 #endif
 
-/* state: {epoch 4, count 5, beat 3, held 1} */
+/* state: {epoch 4, count 5, beat 1, held 1}: the second renewal carries */
 #define HELD(state) ((state) & 1)
-#define EPOCH(state) ((state) >> 9)
-#define HOLDERS(state) ((state) >> 4 & 31)
-#define TOKEN(state) (((state) >> 4) + 1)
-#define RELEASED(state) ((((state) >> 4) + 1) << 4)
+#define BEAT(state) ((state) & 2)
+#define EPOCH(state) ((state) >> 7)
+#define HOLDERS(state) ((state) >> 2 & 31)
+#define TOKEN(state) (((state) >> 2) + 1)
+#define RELEASED(state) ((((state) >> 2) + 1) << 2)
 #define PASSED_ON(state) (RELEASED(state) | 1)
-#define RENEWED(state) ((state) + 2)
+#ifdef BUG_BEAT_WRAPS
+#define RENEWED(state) ((state) ^ 2)
+#else
+#define RENEWED(state) ((state) + (BEAT(state) -> 4 : 2)) /* beat 0 is a new holder's */
+#endif
 #ifdef BUG_SAME_VALUE
 #define STOLEN(state) (state)
 #else
-#define STOLEN(state) (PASSED_ON(state) + 512)
+#define STOLEN(state) (PASSED_ON(state) + 128)
 #endif
 #define QUEUE_IS_OVER (EPOCH(seen) != epoch || HOLDERS(seen) - holders > MOST_IN_FRONT)
 
@@ -141,16 +146,30 @@ inline lease()
   older[2] = older[2] & ~BIT(me)
 }
 
+/* Of the state that the lock was had in: renewals leave it. */
+inline have_token(value)
+{
+#ifdef TAKE_OVER
+  token = value
+#else
+  skip
+#endif
+}
+
 inline make(value)
 {
   change(value);
   mine = state;
+  have_token(TOKEN(mine));
   lease()
 }
 
 inline renew()
 {
-  assert((RENEWED(state) >> 1 & 7) != 0);
+#ifdef REACH_CARRY
+  assert(!BEAT(state));
+#endif
+  assert(HOLDERS(state) < 30);
   state = RENEWED(state);
   mine = state;
   lease()
@@ -225,9 +244,9 @@ inline touch()
 #ifdef TAKE_OVER
   d_step {
     if
-    :: TOKEN(mine) >= stamp ->
-      assert(TOKEN(mine) > stamp || stamper == me);
-      stamp = TOKEN(mine);
+    :: token >= stamp ->
+      assert(token > stamp || stamper == me);
+      stamp = token;
       stamper = me;
     :: else
 #ifdef REACH_REFUSED

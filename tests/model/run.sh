@@ -317,12 +317,16 @@ check holds atomic_lock MEMBERS=2 ROUNDS=2 TAKE_OVER STEALS=1 CUTS
 check holds atomic_lock MEMBERS=2 ROUNDS=2 TAKE_OVER STEALS=1 MOST_IN_FRONT=0
 check holds atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 HASTE=1 DEATHS CUTS LATE
 check holds atomic_lock MEMBERS=2 TAKE_OVER STEALS=2 HASTE=1 GIVE_UPS=1 RENEWALS=1
+# A beat of one bit: the second renewal carries.
+check holds atomic_lock MEMBERS=2 TAKE_OVER STEALS=2 RENEWALS=4
+check holds atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 RENEWALS=2 DEATHS CUTS LATE
 check cycles atomic_lock MEMBERS=2 ROUNDS=2 GIVE_UPS=2
 check cycles atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 CUTS DEATHS
 check assertion atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 BUG_NO_CONFIRM
 check assertion atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 BUG_SAME_VALUE
 check assertion atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 BUG_BLIND_RELEASE
 check assertion atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 RENEWALS=1 BUG_OLD_SIGHT
+check assertion atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 RENEWALS=2 BUG_BEAT_WRAPS
 check assertion atomic_lock TAKE_OVER STEALS=1 GRANTS BUG_HINT_FIRST
 check assertion atomic_lock TAKE_OVER STEALS=1 BUG_LINK_UNTAGGED
 check assertion atomic_lock MEMBERS=2 ROUNDS=2 GIVE_UPS=1 BUG_REQUEUES
@@ -331,6 +335,7 @@ check stuck atomic_lock GIVE_UPS=1 HASTE=1 BUG_LEAVES_BLINDLY
 check assertion atomic_lock TAKE_OVER STEALS=1 REACH_STALE_GRANT
 check assertion atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 REACH_REFUSED
 check assertion atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 REACH_LATE_ANSWER
+check assertion atomic_lock MEMBERS=2 TAKE_OVER STEALS=1 RENEWALS=2 REACH_CARRY
 check assertion atomic_lock GIVE_UPS=1 REACH_PASSED_OVER
 check assertion atomic_lock MEMBERS=2 ROUNDS=2 GIVE_UPS=1 REACH_NEW_HEAD
 

@@ -9,40 +9,6 @@ using namespace haul::atomics::lock::test;
 
 namespace {
 
-using Goal = Member::Goal;
-constexpr std::uint64_t for_ever = ~std::uint64_t{0};
-
-// Runs one member's operation to its end, the others stepping along.
-Code run(World& world, unsigned rank, Goal goal, std::uint64_t timeout_ns = for_ever) {
-  Member& member = *world.players[rank]->member;
-  const std::uint64_t until = timeout_ns == for_ever ? for_ever : world.now_ns + timeout_ns;
-  EXPECT_EQ(member.begin(goal, world.now_ns, until), Code::ok);
-  for (unsigned i = 0; i < 1'000'000; ++i) {
-    if (member.step(world.now_ns)) return member.result();
-    for (auto& other : world.players) {
-      if (!other->dead && other->rank != rank) other->member->step(world.now_ns);
-    }
-    world.pass();
-  }
-  ADD_FAILURE() << "no end";
-  return Code::io;
-}
-
-void begin(World& world, unsigned rank, std::uint64_t timeout_ns = for_ever) {
-  Member& member = *world.players[rank]->member;
-  const std::uint64_t until = timeout_ns == for_ever ? for_ever : world.now_ns + timeout_ns;
-  ASSERT_EQ(member.begin(Goal::acquire, world.now_ns, until), Code::ok);
-}
-
-void pass(World& world, std::uint64_t ns) {
-  for (const std::uint64_t end = world.now_ns + ns; world.now_ns < end;) {
-    for (auto& player : world.players) {
-      if (!player->dead) player->member->step(world.now_ns);
-    }
-    world.pass();
-  }
-}
-
 TEST(Lock, AloneItTakesOnePacketEach) {
   World world(2, 1, {});
   EXPECT_EQ(run(world, 0, Goal::acquire), Code::ok);
@@ -71,6 +37,9 @@ TEST(Lock, RenewingGivesTimeAndKeepsTheToken) {
   run(world, 0, Goal::acquire);
   Member& member = *world.players[0]->member;
   const std::uint64_t token = member.token(), until = member.safe_until_ns();
+  EXPECT_EQ(run(world, 0, Goal::renew), Code::ok);  // too soon to change anything
+  EXPECT_EQ(member.safe_until_ns(), until);
+  pass(world, World::lease_ns / 10);
   EXPECT_EQ(run(world, 0, Goal::renew), Code::ok);
   EXPECT_EQ(member.token(), token);
   EXPECT_GT(member.safe_until_ns(), until);

@@ -2,6 +2,8 @@
 // at random moments, answers are late or lost, members are paused or die.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -29,6 +31,9 @@ class World {
     std::unique_ptr<Member> member;
     bool dead = false;
     bool unreachable = false;
+    unsigned forgotten = 0;    // so many packets to come meet nobody who knows this member
+    bool unanswered = false;   // packets are executed, and their answers lost
+    bool home_silent = false;  // packets to the home go nowhere
     std::uint64_t asleep_until_ns = 0;
 
     // The packet that is out.
@@ -36,6 +41,7 @@ class World {
     std::vector<haul_atomic_operation> packet;
     std::size_t executed = 0;
     bool stop = false, lost = false;
+    Code failure = Code::ok;
     std::uint64_t next_ns = 0, answer_ns = 0;
 
     void send(int to, const haul_atomic_operation* operations, unsigned count) noexcept override {
@@ -49,19 +55,34 @@ class World {
       next_ns = world->now_ns + world->random(world->weather.flight_ns) +
                 (lost && world->chance(500) ? world->random(2 * lease_ns) : 0);
       answer_ns = 0;
-      if (lost) {
+      lost = lost || forgotten != 0;
+      failure = forgotten != 0 ? Code::peer_gone : Code::timed_out;
+      if (home_silent && to == home) next_ns = ~std::uint64_t{0};
+      if (forgotten != 0) {
+        --forgotten;
+        answer_ns = world->now_ns + world->random(world->weather.flight_ns);
+      } else if (lost) {
         answer_ns = world->now_ns + lease_ns / 4;
         world->strays_.push_back({to, packet, world->chance(500) ? next_ns : ~std::uint64_t{0}});
       }
     }
     bool answered(haul_atomic_operation* operations, unsigned count, Code* code) noexcept override {
       if (answer_ns == 0 || world->now_ns < answer_ns) return false;
-      *code = lost ? Code::timed_out : Code::ok;
+      *code = lost || unanswered ? failure : Code::ok;
       for (unsigned i = 0; i < count; ++i) operations[i] = packet[i];
       answer_ns = 0;
       packet.clear();
       return true;
     }
+    bool has_left() const noexcept override { return true; }
+    void give_up() noexcept override {
+      world->strays_.push_back(
+          {place, {packet.begin() + static_cast<std::ptrdiff_t>(executed), packet.end()}, next_ns});
+      answer_ns = 0;
+      packet.clear();
+    }
+    bool doubt(int) noexcept override { return false; }
+    std::uint64_t clock_ns() const noexcept override { return world->now_ns; }
   };
 
   World(unsigned count, unsigned seed, const Weather& weather_now)
@@ -137,7 +158,7 @@ class World {
     operation.status = 0;
     operation.old = word;
     switch (operation.code) {
-      case HAUL_ATOMIC_WRITE: word = operation.operand; break;
+      case HAUL_ATOMIC_WRITE:
       case HAUL_ATOMIC_SWAP: word = operation.operand; break;
       case HAUL_ATOMIC_OR: word |= operation.operand; break;
       case HAUL_ATOMIC_CAS:
@@ -155,5 +176,39 @@ class World {
   std::mt19937_64 random_;
   std::vector<Stray> strays_;
 };
+
+using Goal = Member::Goal;
+inline constexpr std::uint64_t for_ever = ~std::uint64_t{0};
+
+// Runs one member's operation to its end, the others stepping along.
+inline Code run(World& world, unsigned rank, Goal goal, std::uint64_t timeout_ns = for_ever) {
+  Member& member = *world.players[rank]->member;
+  const std::uint64_t until = timeout_ns == for_ever ? for_ever : world.now_ns + timeout_ns;
+  EXPECT_EQ(member.begin(goal, world.now_ns, until), Code::ok);
+  for (unsigned i = 0; i < 1'000'000; ++i) {
+    if (member.step(world.now_ns)) return member.result();
+    for (auto& other : world.players) {
+      if (!other->dead && other->rank != rank) other->member->step(world.now_ns);
+    }
+    world.pass();
+  }
+  ADD_FAILURE() << "no end";
+  return Code::io;
+}
+
+inline void begin(World& world, unsigned rank, std::uint64_t timeout_ns = for_ever) {
+  Member& member = *world.players[rank]->member;
+  const std::uint64_t until = timeout_ns == for_ever ? for_ever : world.now_ns + timeout_ns;
+  ASSERT_EQ(member.begin(Goal::acquire, world.now_ns, until), Code::ok);
+}
+
+inline void pass(World& world, std::uint64_t ns) {
+  for (const std::uint64_t end = world.now_ns + ns; world.now_ns < end;) {
+    for (auto& player : world.players) {
+      if (!player->dead) player->member->step(world.now_ns);
+    }
+    world.pass();
+  }
+}
 
 }  // namespace haul::atomics::lock::test
