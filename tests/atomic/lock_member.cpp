@@ -22,7 +22,8 @@ void sleep_ns(std::uint64_t ns) {
 }  // namespace
 
 LockHandle::LockHandle(const LockFacts& facts, const std::string& responder) : facts_(facts) {
-  must_do(haul_atomic_open(responder.c_str(), nullptr, &node_), "opening a member's node");
+  const haul_atomic_options options = soak_options();
+  must_do(haul_atomic_open(responder.c_str(), &options, &node_), "opening a member's node");
   must_do(haul_window_create(node_, HAUL_LOCK_MEMBER_BYTES, &window_), "making a member's window");
   must_do(haul_atomic_connect(node_, &facts_.home, &remote_), "connecting to the home");
   open();

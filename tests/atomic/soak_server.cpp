@@ -4,6 +4,13 @@
 
 namespace atomic_test {
 
+haul_atomic_options soak_options() {
+  haul_atomic_options options{};
+  options.size = sizeof options;
+  options.sessions = 4096;
+  return options;
+}
+
 void must_do(int code, const char* what) {
   if (code >= 0) return;
   throw haul::bench::Failure(std::string(what) + " failed: " + haul_atomic_last_error());
@@ -27,7 +34,8 @@ class LibraryServer final : public Server {
   LibraryServer(const haul::bench::Namespace& host, const std::string& responder,
                 std::uint64_t bytes) {
     const haul::bench::Inside inside(host);
-    must_do(haul_atomic_open(responder.c_str(), nullptr, &node_), "opening the server");
+    const haul_atomic_options options = soak_options();
+    must_do(haul_atomic_open(responder.c_str(), &options, &node_), "opening the server");
     must_do(haul_window_create(node_, bytes, &window_), "making the window");
     must_do(haul_window_export(window_, &name_), "naming the window");
   }

@@ -28,6 +28,8 @@ class Server {
   Server() = default;
 };
 
+// For many clients: the session of one that was killed stays for a minute.
+haul_atomic_options soak_options();
 void must_do(int code, const char* what);  // else throws bench::Failure with haul's sentence
 std::map<std::string, std::uint64_t> counters_of(haul_atomic* node);
 
