@@ -80,13 +80,11 @@ void Attendant::admit() noexcept {
   }
   // Nobody waits for a stranger; the others say what they want at once.
   constexpr int patience_ms = 100;
-  os::Peer peer;
-  const bool is_known = os::peer_of(socket, &peer) && (peer.uid == os::user_id() || peer.uid == 0);
   AttachRequest request;
   AttachReply reply;
   unsigned fd_count = 0;
   int fds[os::max_packet_fds];
-  if (!is_known) {
+  if (!is_trusted_peer(socket)) {
     reply.code = static_cast<std::int32_t>(Code::permission);
     os::send_packet(socket, &reply, sizeof reply);
   } else if (os::wait_readable(socket, patience_ms) > 0) {

@@ -12,6 +12,11 @@ void attach_socket_name(const haul_window_name& name, char (&text)[attach_name_b
   snprintf(text, sizeof text, "haul-atomic/%s/%u", name.host, name.port);
 }
 
+bool is_trusted_peer(int socket) noexcept {
+  os::Peer peer;
+  return os::peer_of(socket, &peer) && (peer.uid == os::user_id() || peer.uid == 0);
+}
+
 namespace {
 
 constexpr int patience_ms = 1000;
@@ -67,15 +72,13 @@ Expected<AttachReply> connect_and_ask(const haul_window_name& name, AttachReques
         name.host, name.port);
   }
   // Anybody may have taken that name: only its own user and root learn the key.
-  os::Peer peer;
-  const bool is_trusted =
-      os::peer_of(socket, &peer) && (peer.uid == os::user_id() || peer.uid == 0);
   Expected<AttachReply> reply =
-      is_trusted ? ask(socket, name, what, fd)
-                 : make_error(Code::permission, 0,
-                              "who answers for %s port %u on this host is another user's process; "
-                              "attach as the window's owner",
-                              name.host, name.port);
+      is_trusted_peer(socket)
+          ? ask(socket, name, what, fd)
+          : make_error(Code::permission, 0,
+                       "who answers for %s port %u on this host is another user's process; "
+                       "attach as the window's owner",
+                       name.host, name.port);
   os::close_fd(socket);
   return reply;
 }
