@@ -3,7 +3,8 @@
 
 In src/ a file includes only from its own room and from lower floors. The other faces see <haul/...>,
 their own room, and the rooms named in FACES. System calls, cpuid and #if live in src/base alone.
-Every folder of src/ has a README.md, and no file grows past the limit.
+Every folder of src/ has a README.md, and no file grows past the limit. sim/ is a house of its own: it sees
+itself alone, by its own floors, and the libraries in SIM_LIBRARIES; its two models do not see each other.
 
 Usage: scripts/check_floors.py [ROOT]
 """
@@ -34,6 +35,8 @@ FACES = {
     "atomic": {"base", "completion"},
     "examples": set(),
 }
+SIM_FLOORS = {"trace": 0, "format": 0, "convert": 1, "model": 1, "study": 2, "cli": 3}
+SIM_LIBRARIES = {"Zydis", "fmt", "CLI", "nlohmann"}
 SUFFIXES = {".c", ".h", ".cpp", ".hpp"}
 LINES_WARNED = 400
 LINES_ALLOWED = 500
@@ -96,6 +99,22 @@ class House:
             allowed = ", ".join(sorted(FACES[room])) or "nothing else"
             self.error(path, number, f'"{target}": {room}/ sees <haul/...>, itself and {allowed}')
 
+    def check_sim_include(self, path, number, quote, target):
+        rooms = path.relative_to(self.root / "sim").parts
+        parts = target.split("/")
+        if rooms[0] == "trace":  # the tracer, in C, on QEMU's side of the pipe
+            return
+        if quote == "<":
+            if len(parts) > 1 and parts[0] not in SIM_LIBRARIES | {"sys"}:
+                self.error(path, number, f"<{target}>: sim/ stands alone; its libraries are {', '.join(sorted(SIM_LIBRARIES))}")
+        elif parts[0] not in SIM_FLOORS:
+            self.error(path, number, f'"{target}": sim/ includes its own files alone, by their path from sim/')
+        elif parts[0] != rooms[0] and SIM_FLOORS[parts[0]] >= SIM_FLOORS[rooms[0]]:
+            self.error(path, number, f'"{target}" is on floor {SIM_FLOORS[parts[0]]} of sim/, {rooms[0]}/ on floor '
+                                     f"{SIM_FLOORS[rooms[0]]}: include from lower floors only")
+        elif rooms[0] == parts[0] == "model" and {rooms[1], parts[1]} == {"fast", "stepped"}:
+            self.error(path, number, f'"{target}": the two models check each other; share it in model/ or write it twice')
+
     def check_file(self, path, room):
         self.files += 1
         text = path.read_text(encoding="utf-8")
@@ -106,7 +125,9 @@ class House:
             self.warnings.append(f"{path.relative_to(self.root)}: {lines} lines, aim below {LINES_WARNED}")
         for number, line in enumerate(without_comments(text).splitlines(), 1):
             match = INCLUDE.match(line)
-            if match:
+            if match and room == "sim":
+                self.check_sim_include(path, number, *match.groups())
+            elif match:
                 self.check_include(path, number, room, *match.groups())
             if room in FLOORS and room != "base":
                 code = STRING.sub('""', line)
@@ -130,6 +151,8 @@ class House:
                 if any(p.is_file() for p in folder.iterdir()) and not (folder / "README.md").is_file():
                     self.errors.append(f"{folder.relative_to(self.root)}: has no README.md; say in a few lines "
                                        "what lives there and what must not")
+        if (self.root / "sim").is_dir():
+            self.check_folder(self.root / "sim", lambda path: "sim")
         for face in FACES:
             if (self.root / face).is_dir():
                 self.check_folder(self.root / face, lambda path: face)

@@ -1,0 +1,61 @@
+// The commands of bcisim, each in a file of its own, and what they share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "model/parameters.hpp"
+
+namespace bcisim::cli {
+
+// Throw it for what the user asked wrongly; exit status 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+void add_info(CLI::App& root);
+void add_run(CLI::App& root);
+void add_compare(CLI::App& root);
+void add_figures(CLI::App& root);
+void add_advise(CLI::App& root);
+void add_convert(CLI::App& root);
+void add_cut(CLI::App& root);
+
+// --rob, --l2 and the others, into `parameters`, which must live as long as the command.
+void add_machine_options(CLI::App& command, Parameters& parameters);
+// Throws UsageError if they cannot be.
+void check_machine(const Parameters& parameters);
+// --threads, --instructions.
+void add_threads_option(CLI::App& command, unsigned& threads);
+void add_instructions_option(CLI::App& command, std::uint64_t& instructions);
+// A count with a decimal suffix, K, M or G: "100M".
+std::uint64_t parse_count(const std::string& text);
+
+// A bar on a terminal, silence elsewhere; gone after clear() or when it is destroyed.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void show(double done);  // 0 to 1
+  void clear();
+  std::function<void(double)> callback() {
+    return [this](double done) { show(done); };
+  }
+
+ private:
+  std::string what_;
+  bool is_terminal_;
+  int shown_percent_ = -1;
+};
+
+// Writes the whole file or none: to a temporary name, renamed; what is no regular file is written
+// to as it is. Throws std::runtime_error.
+void write_file(const std::string& path, const std::string& text);
+
+}  // namespace bcisim::cli

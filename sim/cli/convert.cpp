@@ -1,0 +1,49 @@
+// bcisim convert: what the tracer wrote becomes a trace.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "convert/convert.hpp"
+
+namespace bcisim::cli {
+namespace {
+
+struct Options {
+  std::string input, json;
+  std::vector<std::string> metadata;
+  ConvertOptions convert;
+};
+
+void convert(Options& options) {
+  for (const std::string& pair : options.metadata) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw UsageError(fmt::format("'{}' says nothing; write --meta key=value", pair));
+    }
+    options.convert.metadata[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  const ConvertSummary summary = bcisim::convert(options.input, options.convert);
+  fmt::print("{}", to_text(summary));
+  if (!options.json.empty()) write_file(options.json, to_json(summary).dump(2) + "\n");
+}
+
+}  // namespace
+
+void add_convert(CLI::App& root) {
+  CLI::App* const command =
+      root.add_subcommand("convert", "Make a trace of the tracer's raw stream (sim/trace/)");
+  const auto options = std::make_shared<Options>();
+  command->add_option("stream", options->input, "The stream; -: standard input")->required();
+  command->add_option("-o,--output", options->convert.output, "The trace")->required();
+  command->add_option("--symbols", options->convert.symbols,
+                      "The traced kernel's /proc/kallsyms: without it no copies are found");
+  command->add_option("--meta", options->metadata, "key=value, told by `bcisim info`")->take_all();
+  command->add_option("--level", options->convert.level, "Of compression, 1 to 22")
+      ->check(CLI::Range(1, 22))
+      ->capture_default_str();
+  command->add_option("--json", options->json, "Write the summary to a file, too");
+  command->callback([options] { convert(*options); });
+}
+
+}  // namespace bcisim::cli

@@ -1,0 +1,189 @@
+// bcisim figures: paper 003's figures as data and as plots.
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/table.hpp"
+#include "study/figures.hpp"
+
+extern char** environ;
+
+namespace bcisim::cli {
+namespace {
+
+struct Options {
+  std::string traces, out = "figures";
+  bool no_plots = false;
+  FigureOptions figures;
+};
+
+std::string cache_folder() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != 0)
+    return cache;
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr ? home : ".") + "/.cache";
+}
+
+// The full traces where they have been made, else the short ones of the source tree.
+std::string default_traces() {
+  std::string full = cache_folder() + "/haul/traces";
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(full, error)) {
+    if (entry.path().extension() == ".trace") return full;
+  }
+  return BCISIM_SOURCE "/traces";
+}
+
+nlohmann::json json_of(const std::vector<std::optional<double>>& values) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const auto& value : values)
+    array.push_back(value ? nlohmann::json(*value) : nlohmann::json());
+  return array;
+}
+
+nlohmann::json json_of(const std::vector<Workload>& workloads, const std::vector<Figure>& figures) {
+  nlohmann::json document;
+  for (const Workload& workload : workloads) {
+    document["traces"].push_back(
+        {{"workload", workload.name},
+         {"file", std::filesystem::path(workload.trace).filename().string()},
+         {"instructions", workload.instructions}});
+  }
+  for (const Figure& figure : figures) {
+    nlohmann::json one{{"id", figure.id},
+                       {"title", figure.title},
+                       {"unit", figure.unit},
+                       {"drawing", figure.drawing == Drawing::bars      ? "bars"
+                                   : figure.drawing == Drawing::stacked ? "stacked"
+                                                                        : "table"},
+                       {"categories", figure.categories}};
+    for (const Series& series : figure.series) {
+      one["series"].push_back({{"name", series.name},
+                               {"values", json_of(series.values)},
+                               {"paper", json_of(series.paper)}});
+    }
+    document["figures"].push_back(std::move(one));
+  }
+  return document;
+}
+
+std::string csv_of(const Figure& figure) {
+  std::string text = "category,series,value,paper\n";
+  for (const Series& series : figure.series) {
+    for (std::size_t i = 0; i < figure.categories.size(); ++i) {
+      const auto field = [&](const std::vector<std::optional<double>>& values) {
+        return values[i] ? fmt::format("{:.3f}", *values[i]) : std::string();
+      };
+      text += fmt::format("\"{}\",\"{}\",{},{}\n", figure.categories[i], series.name,
+                          field(series.values), field(series.paper));
+    }
+  }
+  return text;
+}
+
+void print(const Figure& figure) {
+  const bool is_paper_figure = figure.id[0] >= '0' && figure.id[0] <= '9';
+  fmt::print("\n{}{}{}\n", is_paper_figure ? fmt::format("Figure {}: ", figure.id) : "",
+             figure.title, figure.unit.empty() ? "" : fmt::format(" ({})", figure.unit));
+  std::vector<std::string> heading{""};
+  for (const Series& series : figure.series) heading.push_back(series.name);
+  Table table(heading);
+  for (std::size_t i = 0; i < figure.categories.size(); ++i) {
+    std::vector<std::string> row{figure.categories[i]};
+    for (const Series& series : figure.series) {
+      std::string cell = series.values[i] ? fmt::format("{:.1f}", *series.values[i]) : "-";
+      if (series.paper[i]) cell += fmt::format(" (paper {:g})", *series.paper[i]);
+      row.push_back(std::move(cell));
+    }
+    table.add(std::move(row));
+  }
+  table.print();
+}
+
+// Whether it went well.
+bool run_program(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ) != 0)
+    return false;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void plot(const std::string& out) {
+  // Debian's own Python has the packaged matplotlib; another that comes first in PATH may not.
+  for (const char* python : {"python3", "/usr/bin/python3"}) {
+    if (run_program({python, "-c",
+                     "import sys, importlib.util as u; "
+                     "sys.exit(u.find_spec('matplotlib') is None)"})) {
+      if (run_program({python, BCISIM_SOURCE "/plots/plot.py", out})) return;
+      throw std::runtime_error("plotting failed, see above; the figures' data are in " + out);
+    }
+  }
+  fmt::print(stderr, "bcisim: no plots, for want of matplotlib; install python3-matplotlib\n");
+}
+
+void figures(const Options& options) {
+  const std::string folder = options.traces.empty() ? default_traces() : options.traces;
+  const std::vector<Workload> workloads = workloads_of(folder);
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  if (error) {
+    throw std::runtime_error(fmt::format("cannot make the folder {}: {}; choose another with --out",
+                                         options.out, error.message()));
+  }
+  Progress progress("simulating");
+  FigureOptions wanted = options.figures;
+  wanted.progress = progress.callback();
+  const auto started = std::chrono::steady_clock::now();
+  const std::vector<Figure> all = make_figures(workloads, wanted);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  progress.clear();
+  write_file(options.out + "/figures.json", json_of(workloads, all).dump(2) + "\n");
+  for (const Figure& figure : all) {
+    write_file(options.out + "/figure-" + figure.id + ".csv", csv_of(figure));
+    print(figure);
+  }
+  if (!options.no_plots) plot(options.out);
+  fmt::print("\n{} traces of {}, {:.0f} s on {} threads; data and plots are in {}\n",
+             workloads.size(), folder, seconds, wanted.threads, options.out);
+}
+
+}  // namespace
+
+void add_figures(CLI::App& root) {
+  CLI::App* const command = root.add_subcommand(
+      "figures", "Make paper 003's figures 2, 4, 9, 10 and 11, and sensitivities");
+  const auto options = std::make_shared<Options>();
+  command->add_option(
+      "--traces", options->traces,
+      "Folder of traces (default: those of `make -C sim traces` if made, else the short ones)");
+  command->add_option("--out", options->out, "Folder for data and plots, made if need be")
+      ->capture_default_str();
+  command->add_flag("--no-plots", options->no_plots, "Data alone");
+  command
+      ->add_option_function<std::string>(
+          "--sensitivity-instructions",
+          [options](const std::string& text) {
+            options->figures.sensitivity_instructions = parse_count(text);
+          },
+          "How much of each trace for the sensitivities (default: 5M)")
+      ->type_name("N");
+  add_threads_option(*command, options->figures.threads);
+  add_instructions_option(*command, options->figures.instructions);
+  command->callback([options] { figures(*options); });
+}
+
+}  // namespace bcisim::cli

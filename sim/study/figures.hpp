@@ -1,0 +1,50 @@
+// The figures of paper 003, from traces, with what the paper says beside; and what it does not
+// show: how its results depend on what it leaves open.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace bcisim {
+
+struct Workload {
+  std::string name;                // from the trace's metadata
+  std::string trace;               // path
+  std::uint64_t instructions = 0;  // that it holds
+};
+
+// The traces of a folder (*.trace), in the paper's order where their names are known. Throws
+// TraceError for one that cannot be read, std::runtime_error where there is none.
+std::vector<Workload> workloads_of(const std::string& folder);
+
+struct Series {
+  std::string name;
+  std::vector<std::optional<double>> values, paper;  // one for each category
+};
+
+// How it is drawn: bars beside or upon one another, or not at all, since its series have units of
+// their own.
+enum class Drawing { bars, stacked, table };
+
+struct Figure {
+  std::string id;  // "2", "10a", "parallelism"
+  std::string title, unit;
+  Drawing drawing = Drawing::bars;
+  std::vector<std::string> categories;
+  std::vector<Series> series;
+};
+
+struct FigureOptions {
+  unsigned threads = 1;
+  std::uint64_t instructions = ~std::uint64_t{0};      // of each trace
+  std::uint64_t sensitivity_instructions = 5'000'000;  // likewise, for what is not the paper's
+  std::function<void(double)> progress;                // 0 to 1; may be empty
+};
+
+std::vector<Figure> make_figures(const std::vector<Workload>& workloads,
+                                 const FigureOptions& options);
+
+}  // namespace bcisim

@@ -1,0 +1,143 @@
+#include "study/sensitivities.hpp"
+
+#include <fmt/format.h>
+
+#include "study/experiments.hpp"
+#include "study/series.hpp"
+
+namespace bcisim {
+namespace {
+
+// A value of what changes: its name, and the machine and replay with it.
+struct Setting {
+  std::string name;
+  Configuration configuration;
+};
+
+struct Question {
+  std::string id, title;
+  std::vector<Setting> settings;
+};
+
+template <class Value, class Change>
+Question question(std::string id, std::string title, std::initializer_list<Value> values,
+                  Change&& change) {
+  Question question{std::move(id), std::move(title), {}};
+  for (const Value& value : values) {
+    Setting setting;
+    setting.name = change(setting.configuration, value);
+    question.settings.push_back(std::move(setting));
+  }
+  return question;
+}
+
+struct MemorySetting {
+  const char* name;
+  unsigned cycles;
+  double bytes_per_cycle;
+};
+
+// At 4 GHz, a cycle is 0.25 ns.
+constexpr MemorySetting paper_memory{"300 cycles, 6.4 GB/s (paper)", 300, 1.6},
+    today_memory{"360 cycles (90 ns), 25.6 GB/s", 360, 6.4},
+    busy_memory{"800 cycles (200 ns), 6.4 GB/s", 800, 1.6};
+
+std::vector<Question> questions() {
+  std::vector<Question> all;
+  all.push_back(question("parallelism", "Blocks that the engine has under way",
+                         {1U, 2U, 4U, 8U, 16U}, [](Configuration& c, unsigned blocks) {
+                           c.parameters.engine_parallel = blocks;
+                           return fmt::format("{}", blocks);
+                         }));
+  all.push_back(
+      question("cold", "Where copied buffers lie", {0, 1, 2}, [](Configuration& c, int how) {
+        c.replay.cold_copies = how != 0;
+        if (how == 2) c.parameters.engine_parallel = 1;
+        return std::string(how == 0   ? "as traced"
+                           : how == 1 ? "in memory"
+                                      : "in memory, one block at a time");
+      }));
+  all.push_back(question("splitting", "Bytes of one bulk instruction at most",
+                         {256U, 512U, 1024U, 2048U, 4096U}, [](Configuration& c, unsigned bytes) {
+                           c.replay.most_copy_bytes = bytes;
+                           return fmt::format("{}", bytes);
+                         }));
+  all.push_back(question("least", "Copies of so many bytes or more by bulk instructions",
+                         {1U, 64U, 256U, 1024U}, [](Configuration& c, unsigned bytes) {
+                           c.replay.least_copy_bytes = bytes;
+                           return fmt::format("{}", bytes);
+                         }));
+  all.push_back(question("fills", "What bulk instructions replace", {false, true},
+                         [](Configuration& c, bool fills) {
+                           c.replay.fills = fills;
+                           return std::string(fills ? "copies and fills" : "copies");
+                         }));
+  all.push_back(question("l2", "Size of the L2 cache", {512U, 1024U, 2048U, 4096U, 8192U},
+                         [](Configuration& c, unsigned kib) {
+                           c.parameters.l2.bytes = std::uint64_t{kib} << 10;
+                           return fmt::format("{} KB", kib);
+                         }));
+  all.push_back(question("memory", "Memory", {paper_memory, today_memory, busy_memory},
+                         [](Configuration& c, const MemorySetting& memory) {
+                           c.parameters.memory_cycles = memory.cycles;
+                           c.parameters.bus_bytes_per_cycle = memory.bytes_per_cycle;
+                           return std::string(memory.name);
+                         }));
+  return all;
+}
+
+struct Contender {
+  const char* label;
+  Scheme scheme;
+  Affinities affinities;
+};
+constexpr Affinities neutral{Affinity::neutral, Affinity::neutral};
+constexpr Contender contenders[] = {{"CopyEng", Scheme::copy_engine, {}},
+                                    {"0-DMA", Scheme::dma, {}},
+                                    {"FastBCI", Scheme::fast_bci, {}},
+                                    {"FastBCI NEU_NEU", Scheme::fast_bci, neutral}};
+
+std::string name_of_run(const Question& question, const Setting& setting, const char* label) {
+  return question.id + ": " + setting.name + ": " + label;
+}
+
+}  // namespace
+
+std::vector<Figure> sensitivities(const std::vector<Workload>& workloads,
+                                  const SimulationOptions& options) {
+  const std::vector<Question> all = questions();
+  Experiments experiments(workloads);
+  for (const Question& question : all) {
+    for (const Setting& setting : question.settings) {
+      experiments.add(name_of_run(question, setting, "loop"), setting.configuration);
+      for (const Contender& contender : contenders) {
+        Configuration configuration = setting.configuration;
+        configuration.replay.scheme = contender.scheme;
+        configuration.replay.affinities.all = contender.affinities;
+        experiments.add(name_of_run(question, setting, contender.label), configuration);
+      }
+    }
+  }
+  experiments.run(options);
+  std::vector<Figure> figures;
+  for (const Question& question : all) {
+    Figure figure{
+        question.id, question.title, "average speedup over the loop, %", Drawing::bars, {}, {}};
+    for (const Setting& setting : question.settings) figure.categories.push_back(setting.name);
+    for (const Contender& contender : contenders) {
+      Series series{contender.label, {}, Values(question.settings.size())};
+      for (const Setting& setting : question.settings) {
+        const Values values = with_average(experiments, [&](std::size_t workload) {
+          return experiments.speedup(workload, name_of_run(question, setting, contender.label),
+                                     name_of_run(question, setting, "loop"));
+        });
+        series.values.push_back(values.back());
+      }
+      figure.series.push_back(std::move(series));
+    }
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
+}  // namespace bcisim

@@ -1,0 +1,60 @@
+// What figures are made of.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "study/experiments.hpp"
+#include "study/figures.hpp"
+
+namespace bcisim {
+
+using Values = std::vector<std::optional<double>>;
+
+inline Configuration configuration_of(Scheme scheme, Affinities affinities = {}) {
+  Configuration configuration;
+  configuration.replay.scheme = scheme;
+  configuration.replay.affinities.all = affinities;
+  return configuration;
+}
+
+// The value of each workload, and their mean.
+template <class Value>
+Values with_average(const Experiments& experiments, Value&& value) {
+  Values values;
+  double sum = 0;
+  const std::size_t count = experiments.workloads().size();
+  for (std::size_t workload = 0; workload < count; ++workload) {
+    const double one = value(workload);
+    values.emplace_back(one);
+    sum += one;
+  }
+  values.emplace_back(sum / static_cast<double>(count));
+  return values;
+}
+
+// A figure without series: its categories are the workloads and their average.
+inline Figure per_workload(const Experiments& experiments, std::string id, std::string title,
+                           std::string unit) {
+  Figure figure{std::move(id), std::move(title), std::move(unit), Drawing::bars, {}, {}};
+  for (const Workload& workload : experiments.workloads())
+    figure.categories.push_back(workload.name);
+  figure.categories.emplace_back("average");
+  return figure;
+}
+
+// Where the paper tells the average and nothing else.
+inline Values average_alone(const Figure& figure, std::optional<double> average) {
+  Values values(figure.categories.size());
+  values.back() = average;
+  return values;
+}
+
+// How much faster the run is than the base, in per cent.
+inline void add_speedups(Figure& figure, const Experiments& experiments, const std::string& label,
+                         const std::string& run, const std::string& base, Values paper) {
+  const auto value = [&](std::size_t workload) { return experiments.speedup(workload, run, base); };
+  figure.series.push_back({label, with_average(experiments, value), std::move(paper)});
+}
+
+}  // namespace bcisim

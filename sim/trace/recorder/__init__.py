@@ -1,0 +1,1 @@
+"""Parts of record.py: guests are started, told when to record, watched and ended here."""
