@@ -179,7 +179,8 @@ void add_figures(CLI::App& root) {
           [options](const std::string& text) {
             options->figures.sensitivity_instructions = parse_count(text);
           },
-          "How much of each trace for the sensitivities (default: 5M)")
+          "How much of each trace for the sensitivities, after as much that only warms the caches "
+          "(default: 2500K)")
       ->type_name("N");
   add_threads_option(*command, options->figures.threads);
   add_instructions_option(*command, options->figures.instructions);

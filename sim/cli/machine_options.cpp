@@ -70,6 +70,10 @@ void add_machine_options(CLI::App& command, Parameters& p) {
   add(command, "--engine-blocks", p.engine_parallel,
       "Blocks that the engine has under way at once");
   add(command, "--modulus-cycles", p.modulus_cycles, "The engine's address arithmetic, of a block");
+  add(command, "--reads-destination", p.reads_destination,
+      "A cacheable destination block in no cache is read though all of it is written");
+  add(command, "--write-buffer", p.write_buffer_entries,
+      "Entries of the write-combining buffer; 0: a block is done when the bus has carried it");
   add(command, "--shift-cycles", p.shift_cycles, "The engine's Select&Shift, of a block");
 }
 

@@ -51,6 +51,8 @@ nlohmann::json json_of(const Row& row, const Result& r, double speedup) {
           {"speedup_percent", speedup},
           {"rob_clog_cycles", r.rob_clog_cycles},
           {"dependence_cycles", r.dependence_cycles},
+          {"engine_cycles", r.engine_cycles},
+          {"fence_cycles", r.fence_cycles},
           {"copies", r.copies},
           {"copy_bytes", r.copy_bytes},
           {"copy_cycles", r.copy_cycles},
@@ -103,7 +105,7 @@ void run(const Options& options) {
   progress.clear();
 
   Table table({"scheme", "affinities", "instructions", "cycles", "CPI", "speedup %", "ROB clog %",
-               "dependence %", "cycles/copy", "L2 misses", "+ copies'"});
+               "dependence %", "engine %", "fence %", "cycles/copy", "L2 misses", "+ copies'"});
   nlohmann::json document = nlohmann::json::array();
   std::uint64_t instructions = 0, base = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -116,6 +118,8 @@ void run(const Options& options) {
                fmt::format("{:.2f}", speedup),
                fmt::format("{:.2f}", 100 * per(r.rob_clog_cycles, r.cycles)),
                fmt::format("{:.2f}", 100 * per(r.dependence_cycles, r.cycles)),
+               fmt::format("{:.2f}", 100 * per(r.engine_cycles, r.cycles)),
+               fmt::format("{:.2f}", 100 * per(r.fence_cycles, r.cycles)),
                fmt::format("{:.0f}", per(r.copy_cycles, r.copies)), fmt::format("{}", r.l2_misses),
                fmt::format("{}", r.copy_l2_misses)});
     document.push_back(json_of(rows[i], r, speedup));

@@ -89,6 +89,14 @@ bool is_serializing(const ZydisDecodedInstruction& instruction,
   }
 }
 
+// xchg is, without saying so, where it has memory.
+bool is_locked(const ZydisDecodedInstruction& instruction, const ZydisDecodedOperand* operands) {
+  if ((instruction.attributes & ZYDIS_ATTRIB_HAS_LOCK) != 0) return true;
+  return instruction.mnemonic == ZYDIS_MNEMONIC_XCHG &&
+         (operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY ||
+          operands[1].type == ZYDIS_OPERAND_TYPE_MEMORY);
+}
+
 InstructionClass class_of(const ZydisDecodedInstruction& instruction,
                           const ZydisDecodedOperand* operands) {
   if (is_serializing(instruction, operands)) return InstructionClass::serializing;
@@ -99,6 +107,7 @@ InstructionClass class_of(const ZydisDecodedInstruction& instruction,
     case ZYDIS_CATEGORY_UNCOND_BR: return InstructionClass::jump;
     default: break;
   }
+  if (is_locked(instruction, operands)) return InstructionClass::fence;
   switch (instruction.mnemonic) {
     case ZYDIS_MNEMONIC_LFENCE:
     case ZYDIS_MNEMONIC_MFENCE:
@@ -146,6 +155,32 @@ void add_register(StaticInstruction& to, const ZydisDecodedOperand& operand, boo
   if (writes) to.writes |= mask;
   if (clears && !is_flags) return;
   if ((actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0 || keeps) to.reads |= mask;
+}
+
+// What stack and string instructions add to their address registers and take off their counter.
+std::uint64_t steps_of(const ZydisDecodedInstruction& instruction,
+                       const ZydisDecodedOperand* operands) {
+  switch (instruction.meta.category) {
+    case ZYDIS_CATEGORY_CALL:
+    case ZYDIS_CATEGORY_POP:
+    case ZYDIS_CATEGORY_PUSH:
+    case ZYDIS_CATEGORY_RET:
+    case ZYDIS_CATEGORY_STRINGOP: break;
+    default: return 0;
+  }
+  std::uint64_t stepped = 0, loaded = 0;
+  for (unsigned i = 0; i < instruction.operand_count; ++i) {
+    if (operands[i].type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
+    const ZydisRegister name =
+        ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, operands[i].reg.value);
+    const bool is_address = name == ZYDIS_REGISTER_RSP || name == ZYDIS_REGISTER_RSI ||
+                            name == ZYDIS_REGISTER_RDI || name == ZYDIS_REGISTER_RCX;
+    if (!is_address) continue;
+    const bool is_implied = operands[i].visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
+    const bool writes = (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
+    if (writes) (is_implied ? stepped : loaded) |= mask_of(name);  // "pop rsp" loads it
+  }
+  return stepped & ~loaded;
 }
 
 void add_memory(MachineCode& to, const ZydisDecodedInstruction& instruction,
@@ -242,6 +277,8 @@ MachineCode decode_machine_code(std::uint64_t address, std::span<const std::uint
       add_register(code.instruction, operands[i], clears);
     if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY) add_memory(code, instruction, operands[i]);
   }
+  code.instruction.steps =
+      steps_of(instruction, operands.data()) & code.instruction.reads & code.instruction.writes;
   return code;
 }
 

@@ -72,6 +72,7 @@ void FrameDecoder::add_statics(std::size_t count) {
       form.kind = column.byte();
       form.reads = column.varint();
       form.writes = column.varint();
+      form.steps = column.varint();
       number = forms_.define(form);
     } else if (--number >= forms_.size()) {
       throw FrameError("a static instruction in it is of an unknown form");
@@ -79,6 +80,7 @@ void FrameDecoder::add_statics(std::size_t count) {
     const Form& form = forms_[static_cast<std::size_t>(number)];
     next.reads = form.reads;
     next.writes = form.writes;
+    next.steps = form.steps;
     next.bytes = form.bytes;
     next.kind = static_cast<InstructionClass>(form.kind);
     if (!rules::valid(next)) throw FrameError("a static instruction in it breaks the rules");

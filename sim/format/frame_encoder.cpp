@@ -14,7 +14,7 @@ std::uint32_t FrameEncoder::add_static(const StaticInstruction& instruction) {
   const std::uint64_t expected_page =
       before.physical_page + (instruction.address >> page_shift) - (before.address >> page_shift);
   put_signed(columns_[static_pages], instruction.physical_page - expected_page);
-  const Form form{instruction.reads, instruction.writes, instruction.bytes,
+  const Form form{instruction.reads, instruction.writes, instruction.steps, instruction.bytes,
                   static_cast<std::uint8_t>(instruction.kind)};
   const std::uint32_t number = forms_.find(form);
   if (number != forms_.unknown) {
@@ -26,6 +26,7 @@ std::uint32_t FrameEncoder::add_static(const StaticInstruction& instruction) {
     columns_[form_definitions].push_back(form.kind);
     put_varint(columns_[form_definitions], form.reads);
     put_varint(columns_[form_definitions], form.writes);
+    put_varint(columns_[form_definitions], form.steps);
   }
   statics_.push_back(instruction);
   places_.emplace_back();

@@ -14,7 +14,7 @@ enum class InstructionClass : std::uint8_t {
   floating,    // x87 and vectors
   branch,      // conditional: predicted
   jump,        // any other change of the instruction pointer: calls, returns, jumps
-  fence,       // waits for what is older, copies included
+  fence,       // waits for what is older, copies included: fences, locked instructions
   serializing  // likewise, and what is younger is fetched only then: entries to the kernel and
                // returns from it, writes of control registers, cpuid, I/O
 };
@@ -32,6 +32,9 @@ struct StaticInstruction {
   std::uint64_t reads = 0, writes = 0;  // register masks; those that form addresses are read, too
   std::uint8_t bytes = 0;               // its length, 1 to 15
   InstructionClass kind = InstructionClass::simple;
+  // Registers, of those both read and written, that a stack or string instruction steps by a
+  // constant: they are ready before what it loads is.
+  std::uint64_t steps = 0;
 };
 
 // A reference to memory. One that crosses a page comes as two references.

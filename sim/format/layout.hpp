@@ -8,7 +8,7 @@
 namespace bcisim::layout {
 
 inline constexpr std::string_view magic = "BCITRACE";
-inline constexpr std::uint32_t version = 1;
+inline constexpr std::uint32_t version = 2;
 
 enum class FrameKind : std::uint32_t { end = 0, checkpoint = 1, instructions = 2 };
 

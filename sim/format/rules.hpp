@@ -16,6 +16,7 @@ inline bool valid(const StaticInstruction& instruction) {
   return instruction.bytes >= 1 && instruction.bytes <= layout::most_instruction_bytes &&
          static_cast<unsigned>(instruction.kind) < instruction_classes &&
          instruction.reads <= masks && instruction.writes <= masks &&
+         (instruction.steps & ~(instruction.reads & instruction.writes)) == 0 &&
          instruction.physical_page <= layout::most_page;
 }
 

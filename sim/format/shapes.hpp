@@ -19,7 +19,7 @@ struct Shape {
 
 // What a static instruction is, its place apart; many share one.
 struct Form {
-  std::uint64_t reads = 0, writes = 0;
+  std::uint64_t reads = 0, writes = 0, steps = 0;
   std::uint8_t bytes = 0, kind = 0;
 
   bool operator==(const Form&) const = default;
@@ -32,7 +32,7 @@ inline std::size_t hash_of(const Shape& shape) {
 }
 inline std::size_t hash_of(const Form& form) {
   std::uint64_t hash = form.reads * 0x9e3779b97f4a7c15u;
-  hash = (hash ^ (hash >> 29) ^ form.writes) * 0xbf58476d1ce4e5b9u;
+  hash = (hash ^ (hash >> 29) ^ form.writes ^ form.steps << 3) * 0xbf58476d1ce4e5b9u;
   hash = (hash ^ (hash >> 32) ^ form.bytes ^ std::uint64_t{form.kind} << 8) * 0x94d049bb133111ebu;
   return static_cast<std::size_t>(hash ^ (hash >> 32));
 }

@@ -39,6 +39,13 @@ class Cache {
     }
     return nullptr;
   }
+  // Calls each(block) for every block that is there.
+  template <class Each>
+  void for_each(Each&& each) const {
+    for (const Line& line : lines_) {
+      if (line.block != none) each(line.block);
+    }
+  }
   // Puts in what is not there, as the most recently used; returns the line that had to go (block
   // none: nobody).
   Line insert(std::uint64_t block, bool dirty, Cycle ready_at);

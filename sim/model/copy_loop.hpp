@@ -43,7 +43,7 @@ void vector_loop(const CopyCall& call, Execute&& execute) {
   const auto at = [&call](unsigned offset, std::uint64_t reads, std::uint64_t writes,
                           InstructionClass kind) {
     return StaticInstruction{
-        call.site + offset, (call.site + offset) / page_bytes, reads, writes, 4, kind};
+        call.site + offset, (call.site + offset) / page_bytes, reads, writes, 4, kind, 0};
   };
   const StaticInstruction load = at(0, rsi, xmm0, InstructionClass::simple),
                           next_source = at(4, rsi, rsi | flags, InstructionClass::simple),
@@ -74,8 +74,9 @@ void implicit_loop(const CopyCall& call, Execute&& execute) {
   constexpr std::uint64_t rsi = 1U << 6, rdi = 1U << 7,
                           scratch = std::uint64_t{1} << register_others;
   const std::uint64_t page = call.site / page_bytes;
-  const StaticInstruction load{call.site, page, rsi, rsi | scratch, 2, InstructionClass::simple},
-      store{call.site, page, rdi | scratch, rdi, 2, InstructionClass::simple};
+  const StaticInstruction load{call.site, page, rsi, rsi | scratch, 2, InstructionClass::simple,
+                               rsi},
+      store{call.site, page, rdi | scratch, rdi, 2, InstructionClass::simple, rdi};
   for (std::uint64_t done = 0; done < call.bytes; done += 8) {
     const auto bytes = static_cast<unsigned>(std::min<std::uint64_t>(8, call.bytes - done));
     LoopReferences loads, stores;

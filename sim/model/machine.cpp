@@ -18,6 +18,7 @@ class MachineOf final : public Machine {
   void play(const Chunk& chunk, const std::vector<StaticInstruction>& statics) override {
     replay_.play(chunk, statics, core_);
   }
+  Result result() const override { return core_.result(); }
   Result finish() override {
     core_.finish();
     return core_.result();

@@ -20,6 +20,8 @@ class Machine {
   // Before the first chunk.
   virtual void warm(const Checkpoint& checkpoint) = 0;
   virtual void play(const Chunk& chunk, const std::vector<StaticInstruction>& statics) = 0;
+  // Of what has been played.
+  virtual Result result() const = 0;
   // After the last.
   virtual Result finish() = 0;
 };

@@ -85,6 +85,9 @@ std::string why_wrong(const Parameters& p) {
       return fmt::format("{} takes {} cycles; choose {} to {}", time.name, time.value, time.least,
                          time.most);
   }
+  if (p.write_buffer_entries > 65536)
+    return fmt::format("a write-combining buffer of {} entries cannot be; choose 0 to 65536",
+                       p.write_buffer_entries);
   if (p.memory_cycles > 100000)
     return "a memory latency above 100000 cycles cannot be; choose less";
   return "";

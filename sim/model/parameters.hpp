@@ -45,6 +45,13 @@ struct Parameters {
   unsigned modulus_cycles = 1;    // address arithmetic of a block
   unsigned shift_cycles =
       1;  // open: Select&Shift, where source and destination are not aligned alike
+  // Open, though III-B (what the write-combining buffer saves) and figure 3 speak for it: a
+  // cacheable destination block that no cache has is read from memory, even if all of it is
+  // written.
+  bool reads_destination = true;
+  // Open: of the write-combining buffer; as many as there are MSHRs. 0: a block is done when the
+  // bus has carried it, else when it has an entry.
+  unsigned write_buffer_entries = 16;
 
   bool operator==(const Parameters&) const = default;
   // Cycles for which a block occupies the bus.

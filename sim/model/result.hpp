@@ -8,9 +8,9 @@ namespace bcisim {
 struct Result {
   std::uint64_t instructions = 0;  // retired; a bulk copy counts as one
   std::uint64_t cycles = 0;  // until the last instruction has retired and the last copy is done
-  // Cycles in which nothing retired (003, figure 4): the oldest instruction was a copy under way;
-  // it waited for a copy.
-  std::uint64_t rob_clog_cycles = 0, dependence_cycles = 0;
+  // Cycles in which nothing retired because of copies: the oldest instruction was a copy under way;
+  // it waited for a copy's bytes; it was a copy that waited for the engine; it was a fence.
+  std::uint64_t rob_clog_cycles = 0, dependence_cycles = 0, engine_cycles = 0, fence_cycles = 0;
   std::uint64_t copies = 0, copy_bytes = 0;  // bulk instructions
   std::uint64_t copy_cycles = 0;             // of all, each from its start at the engine to its end
   std::uint64_t branches = 0, mispredicted = 0;
@@ -21,5 +21,8 @@ struct Result {
   std::uint64_t copy_l2_misses = 0;     // blocks that copies brought from memory
   std::uint64_t bus_blocks = 0;         // both ways
 };
+
+// What came after an earlier result of the same run.
+Result since(const Result& earlier, Result later);
 
 }  // namespace bcisim

@@ -57,6 +57,17 @@ std::vector<Question> questions() {
                            : how == 1 ? "in memory"
                                       : "in memory, one block at a time");
       }));
+  all.push_back(question("destination", "Cacheable destination blocks that are wholly written",
+                         {true, false}, [](Configuration& c, bool reads) {
+                           c.parameters.reads_destination = reads;
+                           return std::string(reads ? "read first" : "not read");
+                         }));
+  all.push_back(question("write-buffer", "Entries of the write-combining buffer",
+                         {0U, 1U, 4U, 16U, 64U}, [](Configuration& c, unsigned entries) {
+                           c.parameters.write_buffer_entries = entries;
+                           return entries == 0 ? std::string("none: done when carried")
+                                               : fmt::format("{}", entries);
+                         }));
   all.push_back(question("splitting", "Bytes of one bulk instruction at most",
                          {256U, 512U, 1024U, 2048U, 4096U}, [](Configuration& c, unsigned bytes) {
                            c.replay.most_copy_bytes = bytes;

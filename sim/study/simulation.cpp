@@ -78,12 +78,19 @@ class Workers {
       if (reader.checkpoint()) machines.back()->warm(*reader.checkpoint());
     }
     const std::uint64_t whole = reader.totals().instructions;
-    const std::uint64_t wanted = std::min(options_.instructions, whole);
+    std::uint64_t wanted = std::min(options_.instructions, whole);
     const bool reads_all = wanted == whole;  // to the end, where it shows whether the file is whole
+    std::vector<Result> uncounted(machines.size());
+    bool counts = options_.uncounted == 0;
     std::uint64_t played = 0, reported = 0;
     for (Chunk chunk; (reads_all || played < wanted) && !failed_.load() && reader.next(chunk);) {
       for (const auto& machine : machines) machine->play(chunk, reader.statics());
       played += chunk.instructions.size();
+      if (!counts && played >= options_.uncounted) {
+        for (std::size_t i = 0; i < machines.size(); ++i) uncounted[i] = machines[i]->result();
+        counts = true;
+        wanted += played - options_.uncounted;
+      }
       constexpr std::uint64_t often = 1'000'000;
       if (played - reported >= often) {
         report(static_cast<double>(played - reported) / static_cast<double>(wanted) *
@@ -92,7 +99,7 @@ class Workers {
       }
     }
     for (std::size_t i = task.begin; i < task.end; ++i) {
-      results_[i] = machines[i - task.begin]->finish();
+      results_[i] = since(uncounted[i - task.begin], machines[i - task.begin]->finish());
     }
     if (wanted != 0) {
       report(static_cast<double>(played - reported) / static_cast<double>(wanted) *

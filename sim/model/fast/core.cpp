@@ -173,8 +173,10 @@ void FastCore::execute(const StaticInstruction& what, const DynamicInstruction& 
   } else {
     produce(what.writes, complete);
   }
+  if (what.steps != 0) produce(what.steps, at + 1);
   const Cycle stalled = retire(complete, wait);
-  result_.dependence_cycles += stalled;
+  (what.kind >= InstructionClass::fence ? result_.fence_cycles : result_.dependence_cycles) +=
+      stalled;
   for (unsigned i = 0; i < instruction.references; ++i) {
     queue_[queue_taken_[i]] =
         references[i].is_store ? write(references[i], complete) : retired_.cycle() + 1;
@@ -238,7 +240,7 @@ void FastCore::copy(const BulkCopy& copy) {
   const FastEngine::Times times = engine.run(copy, start, memory_, dtlb_, engines_);
   copies_done_ = std::max(copies_done_, times.done);
   const Cycle may_retire = traits_.retires_early ? times.validated : times.done;
-  result_.dependence_cycles += start - oldest;  // on the copy before
+  result_.engine_cycles += start - oldest;
   result_.rob_clog_cycles += retire(may_retire, {start, may_retire});
   ++result_.copies;
   result_.copy_bytes += copy.bytes;
@@ -249,12 +251,10 @@ void FastCore::copy(const BulkCopy& copy) {
 void FastCore::device(const DeviceAccess& access) {
   if (access.bytes == 0) return;
   const std::uint64_t last = block_of(access.physical + access.bytes - 1);
-  for (std::uint64_t block = block_of(access.physical); block <= last; ++block) {
-    if (access.writes) {
-      memory_.device_writes(block);
-    } else {
-      memory_.device_reads(block, retired_.cycle());
-    }
+  if (access.writes) {
+    memory_.device_writes(block_of(access.physical), last);
+  } else {
+    memory_.device_reads(block_of(access.physical), last, retired_.cycle());
   }
 }
 

@@ -10,8 +10,10 @@ FastMemory::FastMemory(const Parameters& parameters, bool perfect)
       l2_latency_(parameters.l2.latency),
       memory_cycles_(parameters.memory_cycles),
       block_bytes_(parameters.block_bytes),
+      reads_destination_(parameters.reads_destination),
       levels_(parameters),
-      bus_(parameters) {
+      bus_(parameters),
+      write_buffer_(parameters.write_buffer_entries, 0) {
   if (perfect) shadow_.emplace_back(parameters);
 }
 
@@ -42,13 +44,15 @@ Cycle FastMemory::access_further(Cache& l1, unsigned l1_latency, std::uint64_t b
                                  bool is_store) {
   Cache* shadow_l1 = nullptr;
   Cache::Line* first[2] = {l1.find(block), nullptr};
+  bool was_copied = false;
   if (!shadow_.empty()) {
+    was_copied = copied_.contains(block);
     shadow_l1 = &l1 == &levels_.l1i ? &shadow_[0].l1i : &shadow_[0].l1d;
     first[1] = shadow_l1->find(block);
   }
   // As in filled(): nothing comes later than if this access asked for it.
   const Cycle asked = at + l1_latency + l2_latency_;
-  Cycle filled = ~Cycle{0}, ready;
+  Cycle filled = was_copied ? 0 : ~Cycle{0}, ready;
   for (Cache::Line* line : first) {
     if (line == nullptr) continue;
     filled = std::min<Cycle>(filled, line->ready_at);
@@ -72,7 +76,7 @@ Cycle FastMemory::access_further(Cache& l1, unsigned l1_latency, std::uint64_t b
     }
   }
   if (first[0] == nullptr) settle(levels_, l1, block, is_store, ready);
-  if (shadow_l1 != nullptr && first[1] == nullptr)
+  if (shadow_l1 != nullptr && first[1] == nullptr && !was_copied)
     settle(shadow_[0], *shadow_l1, block, is_store, ready);
   return ready;
 }
@@ -83,6 +87,7 @@ bool FastMemory::take_out_data(Levels& levels, std::uint64_t block) {
 }
 
 Cycle FastMemory::read_source(std::uint64_t block, Affinity affinity, Cycle at) {
+  if (!shadow_.empty()) copied_.insert(block);
   Cycle ready = at + l1d_latency_;
   const Cache::Line* first = levels_.l1d.peek(block);
   const Cache::Line* second = levels_.l2.peek(block);
@@ -106,7 +111,17 @@ Cycle FastMemory::read_source(std::uint64_t block, Affinity affinity, Cycle at) 
   return ready;
 }
 
+// Through the write-combining buffer: when the block is done.
+Cycle FastMemory::to_memory(Cycle at) {
+  if (write_buffer_.empty()) return bus_.write(at);
+  const auto entry = std::min_element(write_buffer_.begin(), write_buffer_.end());
+  at = std::max(at, *entry);
+  *entry = bus_.write(at);
+  return at;
+}
+
 Cycle FastMemory::write_destination(std::uint64_t block, Affinity affinity, bool whole, Cycle at) {
+  if (!shadow_.empty()) copied_.insert(block);
   Cycle done = at + l1d_latency_;
   Cache::Line* line = levels_.l1d.find(block);
   if (line == nullptr) {
@@ -118,10 +133,10 @@ Cycle FastMemory::write_destination(std::uint64_t block, Affinity affinity, bool
     done = std::max<Cycle>(done, line->ready_at);
     if (affinity != Affinity::non_cacheable) return done;
     take_out_data(levels_, block);
-    return bus_.write(done);
+    return to_memory(done);
   }
-  if (affinity != Affinity::cacheable) return bus_.write(done);
-  if (!whole) {
+  if (affinity != Affinity::cacheable) return to_memory(done);
+  if (!whole || reads_destination_) {
     ++copy_l2_misses_;
     done = bus_.read(done);
   }
@@ -129,28 +144,62 @@ Cycle FastMemory::write_destination(std::uint64_t block, Affinity affinity, bool
   return done;
 }
 
-void FastMemory::device_writes(std::uint64_t block) {
-  take_out_data(levels_, block);
-  levels_.l1i.remove(block);
-  for (Levels& levels : shadow_) {
-    take_out_data(levels, block);
-    levels.l1i.remove(block);
+// Calls each(block) for the blocks of [first, last], or, where these are more than the caches hold,
+// for those of them that are there.
+template <class Each>
+void FastMemory::for_each_there(std::uint64_t first, std::uint64_t last, Each&& each) const {
+  constexpr std::uint64_t many = 4096;
+  if (last - first < many) {
+    for (std::uint64_t block = first; block <= last; ++block) each(block);
+    return;
   }
+  std::vector<std::uint64_t> there;
+  const auto look = [&](const Levels& levels) {
+    for (const Cache* cache : {&levels.l1i, &levels.l1d, &levels.l2}) {
+      cache->for_each([&](std::uint64_t block) {
+        if (block >= first && block <= last) there.push_back(block);
+      });
+    }
+  };
+  look(levels_);
+  for (const Levels& levels : shadow_) look(levels);
+  for (const std::uint64_t block : copied_) {
+    if (block >= first && block <= last) there.push_back(block);
+  }
+  std::sort(there.begin(), there.end());
+  there.erase(std::unique(there.begin(), there.end()), there.end());
+  for (const std::uint64_t block : there) each(block);
 }
 
-void FastMemory::device_reads(std::uint64_t block, Cycle at) {
-  const auto clean = [block](Levels& levels) {
-    bool was_dirty = false;
-    for (Cache* cache : {&levels.l1d, &levels.l2}) {
-      Cache::Line* const line = cache->peek(block) == nullptr ? nullptr : cache->find(block);
-      if (line == nullptr) continue;
-      was_dirty = was_dirty || line->dirty != 0;
-      line->dirty = 0;
+void FastMemory::device_writes(std::uint64_t first, std::uint64_t last) {
+  for_each_there(first, last, [this](std::uint64_t block) {
+    copied_.erase(block);
+    take_out_data(levels_, block);
+    levels_.l1i.remove(block);
+    for (Levels& levels : shadow_) {
+      take_out_data(levels, block);
+      levels.l1i.remove(block);
     }
-    return was_dirty;
-  };
-  if (clean(levels_)) bus_.write(at);
-  for (Levels& levels : shadow_) clean(levels);
+  });
+}
+
+// Was it dirty?
+bool FastMemory::clean(Levels& levels, std::uint64_t block) {
+  bool was_dirty = false;
+  for (Cache* cache : {&levels.l1d, &levels.l2}) {
+    Cache::Line* const line = cache->peek(block) == nullptr ? nullptr : cache->find(block);
+    if (line == nullptr) continue;
+    was_dirty = was_dirty || line->dirty != 0;
+    line->dirty = 0;
+  }
+  return was_dirty;
+}
+
+void FastMemory::device_reads(std::uint64_t first, std::uint64_t last, Cycle at) {
+  for_each_there(first, last, [this, at](std::uint64_t block) {
+    if (clean(levels_, block)) bus_.write(at);
+    for (Levels& levels : shadow_) clean(levels, block);
+  });
 }
 
 void FastMemory::warm(const Checkpoint& checkpoint) {

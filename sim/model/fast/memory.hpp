@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_set>
 #include <vector>
 
 #include "format/chunk.hpp"
@@ -16,7 +17,7 @@ namespace bcisim {
 class FastMemory {
  public:
   // perfect: accesses of instructions also hit what would be there had no copy ever touched the
-  // caches (003, I: "perfect cache").
+  // caches, and what copies have touched (003, I: "perfect cache").
   FastMemory(const Parameters& parameters, bool perfect);
 
   // Blocks are physical block numbers. When the instruction's block, the data are there.
@@ -39,9 +40,9 @@ class FastMemory {
   // done.
   Cycle write_destination(std::uint64_t block, Affinity affinity, bool whole, Cycle at);
 
-  // A device writes memory, or reads it.
-  void device_writes(std::uint64_t block);
-  void device_reads(std::uint64_t block, Cycle at);
+  // A device writes memory, or reads it: blocks first to last.
+  void device_writes(std::uint64_t first, std::uint64_t last);
+  void device_reads(std::uint64_t first, std::uint64_t last, Cycle at);
 
   // What the caches hold at the beginning.
   void warm(const Checkpoint& checkpoint);
@@ -83,10 +84,18 @@ class FastMemory {
   void put_in_l2(Levels& levels, std::uint64_t block, bool dirty, Cycle ready);
   bool take_out_data(Levels& levels, std::uint64_t block);
 
+  Cycle to_memory(Cycle at);
+  static bool clean(Levels& levels, std::uint64_t block);
+  template <class Each>
+  void for_each_there(std::uint64_t first, std::uint64_t last, Each&& each) const;
+
   const unsigned l1i_latency_, l1d_latency_, l2_latency_, memory_cycles_, block_bytes_;
+  const bool reads_destination_;
   Levels levels_;
-  std::vector<Levels> shadow_;  // none, or the one that copies never touch
+  std::vector<Levels> shadow_;                // none, or the one that copies never touch
+  std::unordered_set<std::uint64_t> copied_;  // blocks, if there is a shadow: since a device wrote
   FastBus bus_;
+  std::vector<Cycle> write_buffer_;  // when each entry is free
   std::uint64_t accesses_ = 0, l1_misses_ = 0, l2_misses_ = 0, copy_l2_misses_ = 0;
 };
 

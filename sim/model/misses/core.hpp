@@ -59,10 +59,13 @@ class MissCore {
 
   void device(const DeviceAccess& access) {
     if (access.bytes == 0) return;
+    const std::uint64_t first = access.physical >> block_shift_;
     const std::uint64_t last = (access.physical + access.bytes - 1) >> block_shift_;
-    for (std::uint64_t block = access.physical >> block_shift_; block <= last; ++block) {
-      for (FastMemory* memory : {&memory_, &neutral_memory_}) {
-        access.writes ? memory->device_writes(block) : memory->device_reads(block, clock_);
+    for (FastMemory* memory : {&memory_, &neutral_memory_}) {
+      if (access.writes) {
+        memory->device_writes(first, last);
+      } else {
+        memory->device_reads(first, last, clock_);
       }
     }
   }

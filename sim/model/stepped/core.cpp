@@ -42,8 +42,13 @@ void SteppedCore::take(Item item) {
 void SteppedCore::finish() {
   // What memory still brings costs no cycles, but is counted.
   while (!front_end_.empty() || !window_.empty() || !engines_.idle() || !memory_.idle()) step();
-  result_.cycles =
-      std::max(result_.instructions == 0 ? 0 : window_.last_retirement() + 1, engines_.last_end());
+}
+
+Result SteppedCore::result() const {
+  Result result = result_;
+  result.cycles =
+      std::max(result.instructions == 0 ? 0 : window_.last_retirement() + 1, engines_.last_end());
+  return result;
 }
 
 // A cycle. What one part frees for another in the same cycle comes before it: blocks arrive, copies
@@ -73,8 +78,13 @@ void SteppedCore::step() {
 }
 
 void SteppedCore::attribute(Window::Stall stall, Cycle cycles) {
-  if (stall == Window::Stall::copy_under_way) result_.rob_clog_cycles += cycles;
-  if (stall == Window::Stall::waits_for_copy) result_.dependence_cycles += cycles;
+  switch (stall) {
+    case Window::Stall::other: break;
+    case Window::Stall::copy_under_way: result_.rob_clog_cycles += cycles; break;
+    case Window::Stall::waits_for_bytes: result_.dependence_cycles += cycles; break;
+    case Window::Stall::waits_for_engine: result_.engine_cycles += cycles; break;
+    case Window::Stall::fence: result_.fence_cycles += cycles; break;
+  }
 }
 
 Cycle SteppedCore::next_event() const {

@@ -23,8 +23,8 @@ class SteppedCore {
   void interrupt();
   // No more comes.
   void finish();
-  // After finish().
-  const Result& result() const { return result_; }
+  // Up to the cycle stepped last.
+  Result result() const;
 
   // For tests. Exceptions in page validation; the data TLB, whose pages copies lock; time; whether
   // cycles in which nothing happens are skipped (they are).

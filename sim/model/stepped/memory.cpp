@@ -6,6 +6,7 @@ Memory::Memory(const Parameters& parameters, bool perfect_cache, Result& result)
     : parameters_(parameters),
       caches_(parameters),
       bus_(parameters.bus_block_cycles()),
+      write_buffer_(parameters.write_buffer_entries, bus_),
       result_(result) {
   if (perfect_cache) shadow_.emplace(parameters);
 }
@@ -46,7 +47,8 @@ Access Memory::access(Side side, std::uint64_t block, bool write, Cycle now) {
   ++result_.accesses;
   const Cycle hit = now + l1_latency(side);
   const bool in_l1 = caches_.in_l1(side, block, write);
-  const bool in_shadow_l1 = shadow_ && shadow_->in_l1(side, block, write);
+  const bool was_copied = shadow_ && copied_.contains(block);
+  const bool in_shadow_l1 = was_copied || (shadow_ && shadow_->in_l1(side, block, write));
   Fill* fill = in_l1 ? nullptr : fill_of(block);
   if (in_l1 || in_shadow_l1) {
     // The other set of caches gets it without delay, unless it is on its way there.
@@ -73,6 +75,7 @@ Access Memory::access(Side side, std::uint64_t block, bool write, Cycle now) {
 }
 
 Access Memory::copy_read(std::uint64_t block, Affinity affinity, Cycle now) {
+  if (shadow_) copied_.insert(block);
   const Cycle hit = now + parameters_.l1d.latency;
   if (caches_.in_l1(Side::data, block, false)) return Access(hit);
   Fill* fill = fill_of(block);
@@ -92,6 +95,7 @@ void Memory::evict(std::uint64_t block, Cycle now) {
 
 Memory::CopyWrite Memory::copy_write(std::uint64_t block, bool whole, Affinity affinity,
                                      Cycle now) {
+  if (shadow_) copied_.insert(block);
   const Cycle hit = now + parameters_.l1d.latency, searched = now + search_cycles();
   Fill* fill = fill_of(block);
   if (fill != nullptr && fill->comes_into_caches()) {
@@ -104,11 +108,12 @@ Memory::CopyWrite Memory::copy_write(std::uint64_t block, bool whole, Affinity a
     case Level::memory: break;
   }
   if (affinity != Affinity::cacheable) {
-    return {write_to_memory(searched), false};
+    return {write_buffer_.add(searched, now), false};
   }
   if (fill == nullptr) {
-    if (!whole) ++result_.copy_l2_misses;
-    fill = &start_fill(block, searched, !whole);
+    const bool reads = !whole || parameters_.reads_destination;
+    if (reads) ++result_.copy_l2_misses;
+    fill = &start_fill(block, searched, reads);
   }
   fill->to_data = fill->dirty = true;
   return {Access(searched, fill->there), true};
@@ -116,7 +121,7 @@ Memory::CopyWrite Memory::copy_write(std::uint64_t block, bool whole, Affinity a
 
 Access Memory::write_out(std::uint64_t block, Cycle now) {
   caches_.remove(block);
-  return write_to_memory(now);
+  return write_buffer_.add(now, now);
 }
 
 void Memory::device(std::uint64_t block, bool writes, Cycle now) {
@@ -126,6 +131,7 @@ void Memory::device(std::uint64_t block, bool writes, Cycle now) {
     return;
   }
   caches_.remove(block);
+  copied_.erase(block);
   if (shadow_) shadow_->remove(block);
   // What is on its way is old: it serves who waits for it and goes nowhere.
   if (Fill* const fill = fill_of(block); fill != nullptr) {
@@ -133,14 +139,8 @@ void Memory::device(std::uint64_t block, bool writes, Cycle now) {
   }
 }
 
-Access Memory::write_to_memory(Cycle ready) {
-  Arrival carried = std::make_shared<Cycle>(never);
-  bus_.carry(ready, true, carried);
-  return Access(ready, std::move(carried));
-}
-
 void Memory::write_back(unsigned blocks, Cycle now) {
-  for (; blocks != 0; --blocks) write_to_memory(now);
+  for (; blocks != 0; --blocks) bus_.carry(now, true, std::make_shared<Cycle>(never));
 }
 
 void Memory::put_in(Hierarchy& caches, const Fill& fill, Cycle now) {
@@ -167,6 +167,7 @@ bool Memory::give_bus(Cycle now) {
 bool Memory::step(Cycle now) {
   // What was ready before this cycle goes first; it may even arrive in this one.
   bool active = bus_.step(now);
+  active = write_buffer_.step(now) || active;
   for (std::size_t i = 0; i < fills_.size();) {
     if (*fills_[i].there > now) {
       ++i;
@@ -188,7 +189,7 @@ bool Memory::step(Cycle now) {
 }
 
 Cycle Memory::next_event(Cycle now) const {
-  Cycle next = bus_.next_event(now);
+  Cycle next = std::min(bus_.next_event(now), write_buffer_.next_event(now));
   for (const Fill& fill : fills_) {
     next = next_of(*fill.there, now, next);
     if (fill.from_memory && !fill.has_mshr) next = next_of(fill.asks_at, now, next);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "format/chunk.hpp"
@@ -12,6 +13,7 @@
 #include "model/result.hpp"
 #include "model/stepped/bus.hpp"
 #include "model/stepped/hierarchy.hpp"
+#include "model/stepped/write_buffer.hpp"
 
 namespace bcisim {
 
@@ -69,7 +71,6 @@ class Memory {
   static void add_side(Fill& fill, Side side);
   void arrive(const Fill& fill, Cycle now);
   void put_in(Hierarchy& caches, const Fill& fill, Cycle now);
-  Access write_to_memory(Cycle ready);
   void write_back(unsigned blocks, Cycle now);
   Cycle l1_latency(Side side) const {
     return side == Side::instructions ? parameters_.l1i.latency : parameters_.l1d.latency;
@@ -80,7 +81,9 @@ class Memory {
   Hierarchy caches_;
   std::optional<Hierarchy>
       shadow_;  // sees everything but copies; an access that hits in either hits
+  std::unordered_set<std::uint64_t> copied_;  // with a shadow: what copies touched hits, too
   Bus bus_;
+  WriteBuffer write_buffer_;
   std::vector<Fill> fills_;  // in the order in which they began
   unsigned mshrs_used_ = 0;
   Result& result_;

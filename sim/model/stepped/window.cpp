@@ -45,8 +45,11 @@ bool Window::execute(Cycle now) {
 
 bool Window::operands_ready(Entry& one, Cycle now) {
   while (!one.producers.empty()) {
-    const std::uint64_t producer = one.producers.back();
-    if (producer >= head_ && entry(producer).complete_at > now) return false;
+    const Producer& producer = one.producers.back();
+    if (producer.number >= head_) {
+      const Entry& writer = entry(producer.number);
+      if (producer.steps ? writer.issued_at >= now : writer.complete_at > now) return false;
+    }
     one.producers.pop_back();
   }
   return true;
@@ -168,8 +171,9 @@ bool Window::dispatch(Cycle now) {
     if (one.what.is_copy) continue;
     for (std::uint64_t rest = one.what.instruction.what.reads; rest != 0; rest &= rest - 1) {
       const std::uint64_t writer = writer_[static_cast<unsigned>(std::countr_zero(rest))];
-      if (writer > head_ && entry(writer - 1).complete_at > now)
-        one.producers.push_back(writer - 1);
+      if (writer <= head_) continue;  // nobody, or who has retired
+      const std::uint64_t steps = entry(writer - 1).what.instruction.what.steps;
+      one.producers.push_back({writer - 1, (steps & rest & (0 - rest)) != 0});
     }
     for (std::uint64_t rest = one.what.instruction.what.writes; rest != 0; rest &= rest - 1) {
       writer_[static_cast<unsigned>(std::countr_zero(rest))] = one.what.number + 1;
@@ -211,9 +215,10 @@ Window::Stall Window::stall(Cycle now) const {
   const Entry& oldest = entry(head_);
   if (oldest.dispatched_at >= now) return Stall::other;
   if (oldest.what.is_copy) {
-    return engines_.is_started(head_) ? Stall::copy_under_way : Stall::waits_for_copy;
+    return engines_.is_started(head_) ? Stall::copy_under_way : Stall::waits_for_engine;
   }
-  return oldest.waits_for_copy ? Stall::waits_for_copy : Stall::other;
+  if (!oldest.waits_for_copy) return Stall::other;
+  return oldest.issued_at == never ? Stall::fence : Stall::waits_for_bytes;
 }
 
 Cycle Window::next_event(Cycle now) const {

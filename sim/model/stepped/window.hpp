@@ -24,7 +24,7 @@ class Window {
   Cycle last_retirement() const { return last_retirement_; }
 
   // Why nothing retires in this cycle.
-  enum class Stall { other, copy_under_way, waits_for_copy };
+  enum class Stall { other, copy_under_way, waits_for_bytes, waits_for_engine, fence };
   Stall stall(Cycle now) const;
   Cycle next_event(Cycle now) const;
 
@@ -36,11 +36,16 @@ class Window {
     Access access;      // of a load
     Cycle free_at = 0;  // of a store: no copy holds it up
   };
+  // An instruction that writes a register, perhaps before it is complete
+  // (StaticInstruction::steps).
+  struct Producer {
+    std::uint64_t number;
+    bool steps;
+  };
   struct Entry {
     Fetched what;
     Cycle dispatched_at = 0, issued_at = never, complete_at = never;
-    std::vector<std::uint64_t>
-        producers;  // instructions whose results it reads, not ready when seen
+    std::vector<Producer> producers;  // of what it reads, not ready when seen
     std::array<Progress, most_references> progress;
     bool waits_for_copy = false;  // in this cycle
   };

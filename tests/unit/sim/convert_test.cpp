@@ -55,6 +55,40 @@ TEST_F(Convert, RegistersAndClasses) {
   EXPECT_EQ(summary.kernel_instructions, 0u);
 }
 
+TEST_F(Convert, StepsAndLocks) {
+  StreamMaker stream;
+  stream.at(0x1000, {0x58})
+      .load(0x7000)        // pop rax
+      .at(0x1001, {0x5c})  // pop rsp
+      .load(0x7008)
+      .at(0x1002, {0xf3, 0xa4})  // rep movsb
+      .load(0x5000, 1)
+      .store(0x6000, 1)
+      .at(0x1004, {0xac})  // lodsb
+      .load(0x5001, 1)
+      .at(0x1005, {0x48, 0x03, 0x24, 0x24})  // add rsp, [rsp]
+      .load(0x7010)
+      .at(0x1009, {0xf0, 0xff, 0x03})  // lock inc dword [rbx]
+      .load(0x5000, 4)
+      .store(0x5000, 4)
+      .at(0x100c, {0x87, 0x03})  // xchg [rbx], eax
+      .load(0x5000, 4)
+      .store(0x5000, 4)
+      .at(0x100e, {0x87, 0xd8})        // xchg eax, ebx
+      .at(0x1010, {0xe8, 0, 0, 0, 0})  // call
+      .store(0x7000)
+      .at(0x1015, {0x90});
+  run(stream.end());
+  constexpr std::uint64_t rcx = 2, rsp = 16, rsi = 64, rdi = 128;
+  const std::uint64_t steps[] = {rsp, 0, rcx | rsi | rdi, rsi, 0, 0, 0, 0, rsp, 0};
+  ASSERT_EQ(whole.statics.size(), std::size(steps));
+  for (std::size_t i = 0; i < std::size(steps); ++i)
+    EXPECT_EQ(whole.statics[i].steps, steps[i]) << i;
+  EXPECT_EQ(whole.statics[5].kind, InstructionClass::fence);
+  EXPECT_EQ(whole.statics[6].kind, InstructionClass::fence);
+  EXPECT_EQ(whole.statics[7].kind, InstructionClass::simple);
+}
+
 TEST_F(Convert, BranchesAreTakenOrNot) {
   StreamMaker stream;
   stream.at(0x1000, {0x74, 0x02}).at(0x1004, {0x74, 0xfa}).at(0x1000, {0x74, 0x02});

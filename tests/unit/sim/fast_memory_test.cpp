@@ -118,26 +118,39 @@ TEST_F(SimMemory, AffinitiesOfASource) {
 }
 
 TEST_F(SimMemory, AffinitiesOfADestination) {
-  EXPECT_EQ(memory_.write_destination(1, Affinity::cacheable, true, 0), 10U);  // not read before
-  EXPECT_EQ(memory_.load(1, 100), 102U);
+  EXPECT_EQ(memory_.write_destination(1, Affinity::cacheable, true, 0), 310U);  // read before
+  EXPECT_EQ(memory_.load(1, 400), 402U);
   EXPECT_EQ(memory_.write_destination(2, Affinity::cacheable, false, 1000), 1310U);  // read before
-  EXPECT_EQ(memory_.write_destination(3, Affinity::neutral, true, 2000), 2050U);     // by the bus
+  EXPECT_EQ(memory_.write_destination(3, Affinity::neutral, true, 2000), 2010U);  // in the buffer
   EXPECT_EQ(memory_.load(3, 3000), 3310U);
   EXPECT_EQ(memory_.write_destination(1, Affinity::neutral, true, 4000), 4002U);  // stays
   EXPECT_EQ(memory_.load(1, 5000), 5002U);
-  EXPECT_EQ(memory_.write_destination(1, Affinity::non_cacheable, true, 6000), 6042U);
+  EXPECT_EQ(memory_.write_destination(1, Affinity::non_cacheable, true, 6000), 6002U);
   EXPECT_EQ(memory_.load(1, 7000), 7310U);
 }
 
 TEST_F(SimMemory, DevicesTakeBlocksOutOrMakeThemClean) {
   memory_.store(1, 0);
-  memory_.device_reads(1, 1000);
+  memory_.device_reads(1, 1, 1000);
   EXPECT_EQ(memory_.load(1, 2000), 2002U);
   const std::uint64_t before = counts().bus_blocks;
-  memory_.device_reads(1, 3000);
+  memory_.device_reads(1, 1, 3000);
   EXPECT_EQ(counts().bus_blocks, before);  // clean already
-  memory_.device_writes(1);
+  memory_.device_writes(1, 1);
   EXPECT_EQ(memory_.load(1, 4000), 4310U);
+}
+
+// More blocks than are looked for one by one: 4 GiB at once.
+TEST_F(SimMemory, DevicesReachFar) {
+  constexpr std::uint64_t many = std::uint64_t{1} << 26;
+  memory_.store(many / 2, 0);
+  memory_.store(many + 1, 0);
+  const std::uint64_t before = counts().bus_blocks;
+  memory_.device_reads(1, many, 1000);
+  EXPECT_EQ(counts().bus_blocks, before + 1);
+  memory_.device_writes(1, many);
+  EXPECT_EQ(memory_.load(many / 2, 4000), 4310U);
+  EXPECT_EQ(memory_.load(many + 1, 5000), 5002U);
 }
 
 TEST_F(SimMemory, ACheckpointWarmsTheL2InItsOrder) {
@@ -182,11 +195,12 @@ class SimEngine : public testing::Test {
   FastEngine engine_{parameters_, true};
 };
 
-// Two pages, each one cycle and a walk of 30; then a block: modulus 1, read 310, write 10.
+// Two pages, each one cycle and a walk of 30; then a block: modulus 1, read 310, and the
+// destination's, read likewise.
 TEST_F(SimEngine, OneColdBlock) {
   const FastEngine::Times times = run(copy_of(0x20000, 0x10000, 64), 100);
   EXPECT_EQ(times.validated, 100U + 2 * 31);
-  EXPECT_EQ(times.done, 162U + 1 + 310 + 10);
+  EXPECT_EQ(times.done, 162U + 1 + 310 + 310);
 }
 
 TEST_F(SimEngine, WarmBlocksFollowEachOtherEachCycle) {
@@ -214,21 +228,21 @@ TEST_F(SimEngine, OneBlockAtATime) {
             10002U + 5 + 5);
 }
 
-TEST_F(SimEngine, AFillReadsNothing) {
+TEST_F(SimEngine, AFillReadsItsDestinationAlone) {
   BulkCopy fill = copy_of(0x20000, 0x10000, 64);
   fill.is_fill = true;
-  EXPECT_EQ(run(fill, 0).done, 31U + 1 + 10);
+  EXPECT_EQ(run(fill, 0).done, 31U + 1 + 310);
 }
 
 TEST_F(SimEngine, LoadsWaitForTheirBlockStoresForBothSides) {
   // Validated after 62 cycles; the second block's bytes come 40 cycles after the first's.
   const FastEngine::Times times = run(copy_of(0x20000, 0x10000, 128), 0);
-  EXPECT_EQ(times.done, 62U + 1 + 310 + 40 + 10);
-  EXPECT_EQ(engine_.load_may(0x20000, 8, 100), 62U + 1 + 310 + 10);
+  EXPECT_EQ(times.done, 62U + 1 + 310 + 40 + 310);
+  EXPECT_EQ(engine_.load_may(0x20000, 8, 100), 62U + 1 + 310 + 310);
   EXPECT_EQ(engine_.load_may(0x20040, 8, 100), times.done);
   EXPECT_EQ(engine_.load_may(0x2003c, 8, 100), times.done);  // both blocks
   EXPECT_EQ(engine_.load_may(0x10000, 8, 100), 100U);        // reading the source is free
-  EXPECT_EQ(engine_.store_may(0x10000, 8, 100), 62U + 1 + 310 + 10);
+  EXPECT_EQ(engine_.store_may(0x10000, 8, 100), 62U + 1 + 310 + 310);
   EXPECT_EQ(engine_.store_may(0x20040, 8, 100), times.done);
   EXPECT_EQ(engine_.load_may(0x20080, 8, 100), 100U);  // behind it
   EXPECT_EQ(engine_.load_may(0x1fff8, 8, 100), 100U);  // before it

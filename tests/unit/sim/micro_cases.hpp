@@ -30,16 +30,30 @@ struct MicroCase {
   Scheme scheme = Scheme::fast_bci;
   std::uint64_t cycles = 0;
   // What else is known of the result.
-  std::optional<std::uint64_t> rob_clog, dependence, copy_cycles, bus_blocks;
+  std::optional<std::uint64_t> rob_clog, dependence, engine, fence, copy_cycles, bus_blocks;
   // A younger instruction's access comes before an older one's to the same block: a model that
   // takes them in the program's order cannot have the same figures.
   bool overtakes = false;
 };
 
-// Parameters of most cases: see above.
+inline MicroCase micro_case(std::string name, Scheme scheme, MicroTrace program,
+                            Parameters parameters, std::uint64_t cycles) {
+  MicroCase one;
+  one.name = std::move(name);
+  one.program = std::move(program);
+  one.parameters = parameters;
+  one.scheme = scheme;
+  one.cycles = cycles;
+  return one;
+}
+
+// Parameters of most cases: see above. Whole destination blocks are written unread, and what passes
+// the caches is done when the bus has carried it; what this is otherwise has cases of its own.
 inline Parameters no_walks() {
   Parameters parameters;
   parameters.walk_cycles = 0;
+  parameters.reads_destination = false;
+  parameters.write_buffer_entries = 0;
   return parameters;
 }
 
@@ -79,6 +93,8 @@ void expect_case(const MicroCase& one) {
   };
   expect("rob_clog_cycles", result.rob_clog_cycles, one.rob_clog);
   expect("dependence_cycles", result.dependence_cycles, one.dependence);
+  expect("engine_cycles", result.engine_cycles, one.engine);
+  expect("fence_cycles", result.fence_cycles, one.fence);
   expect("copy_cycles", result.copy_cycles, one.copy_cycles);
   expect("bus_blocks", result.bus_blocks, one.bus_blocks);
 }

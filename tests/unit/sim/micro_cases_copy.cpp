@@ -31,8 +31,7 @@ std::vector<MicroCase> copy_cases() {
   std::vector<MicroCase> cases;
   const auto with_scheme = [&cases](std::string name, Scheme scheme, MicroTrace program,
                                     Parameters parameters, std::uint64_t cycles) -> MicroCase& {
-    cases.push_back(
-        {std::move(name), std::move(program), parameters, scheme, cycles, {}, {}, {}, {}, false});
+    cases.push_back(micro_case(std::move(name), scheme, std::move(program), parameters, cycles));
     return cases.back();
   };
   const auto add = [&with_scheme](std::string name, MicroTrace program,
@@ -44,10 +43,10 @@ std::vector<MicroCase> copy_cases() {
   // Nothing before it, and it is fetched from nowhere: f 0, d 8, s 9, v 11, b 11, q 22, there 322,
   // w 322 to 332.
   add("a copy alone", MicroTrace().copy(target, source, 64), 332).copy_cycles = 323;
-  // With walks: v 9 + 2 + 60 = 71.
+  // With walks: v 9 + 2 + 60 = 71. And the destination's block is read: q 392, there 692.
   with_scheme("a copy alone with walks", Scheme::fast_bci, MicroTrace().copy(target, source, 64),
-              Parameters{}, 392)
-      .copy_cycles = 383;
+              Parameters{}, 692)
+      .copy_cycles = 683;
   // It retires when it is done: r 332.
   with_scheme("a copy alone that retires late", Scheme::copy_engine,
               MicroTrace().copy(target, source, 64), no_walks(), 333)
@@ -123,6 +122,34 @@ std::vector<MicroCase> copy_cases() {
           .copy(target, source, 64, non_cacheable),
       414)
       .bus_blocks = 3;
+  // A whole destination block that is read: q 644, there 944.
+  const Parameters reads = with([](Parameters& p) { p.reads_destination = true; });
+  with_scheme("a block that is read", Scheme::fast_bci, one_copy(64), reads, 944).bus_blocks = 3;
+  // q 644, 684, 724, 764; there 944, 984, 1024, 1064.
+  with_scheme("four blocks that are read", Scheme::fast_bci, one_copy(256), reads, 1064)
+      .bus_blocks = 9;
+  with_scheme("a block that is there is not read", Scheme::fast_bci, in_l2(64), reads, 344)
+      .bus_blocks = 1;
+  with_scheme("a neutral block is not read", Scheme::fast_bci, one_copy(64, neutral), reads, 684)
+      .bus_blocks = 3;
+  // Done when the write-combining buffer has it, 644 and 344; on the bus until 684 and 384.
+  const auto buffer = [](unsigned entries) {
+    return with([entries](Parameters& p) { p.write_buffer_entries = entries; });
+  };
+  with_scheme("an entry of the write-combining buffer", Scheme::fast_bci, one_copy(64, neutral),
+              buffer(1), 644)
+      .bus_blocks = 3;
+  with_scheme(
+      "an entry for a block that was there", Scheme::fast_bci,
+      MicroTrace().warm(source, 64).warm(target, 64).add().copy(target, source, 64, non_cacheable),
+      buffer(1), 344)
+      .bus_blocks = 2;
+  // Sources in the L2, there 334 to 337, searched for until 344 to 347. Entries: 344 and 345; free
+  // again when the bus has carried these, 384 and 424: the others' entries, so e 424.
+  const MicroTrace four = MicroTrace().warm(source, 256).add().copy(target, source, 256, neutral);
+  with_scheme("entries are few", Scheme::fast_bci, four, buffer(2), 424);
+  with_scheme("one entry", Scheme::fast_bci, four, buffer(1), 464);
+  with_scheme("entries for all", Scheme::fast_bci, four, buffer(4), 347);
   // What is left in the caches, asked when the copy is done (e as above; the serializing
   // instruction i = e, c = r = e + 1, the load is fetched in e + 2, i e + 11, and takes 2, 10 or
   // 310).
@@ -194,11 +221,11 @@ std::vector<MicroCase> copy_cases() {
   MicroTrace two = one_copy(64);
   two.copy(data_page(48), data_page(64), 64);
   one = &add("two copies", two, 967);
-  one->rob_clog = 4, one->dependence = 320, one->copy_cycles = 646;
+  one->rob_clog = 4, one->dependence = 0, one->engine = 320, one->copy_cycles = 646;
   // It starts when the first has retired: s 324, v 326, q 337, the bus after the first's: there
   // 674, e 684.
   one = &with_scheme("two copies at once", Scheme::perfect_pipeline, two, no_walks(), 684);
-  one->rob_clog = 4, one->dependence = 0, one->copy_cycles = 323 + 360;
+  one->rob_clog = 4, one->dependence = 0, one->engine = 0, one->copy_cycles = 323 + 360;
   // The first r 644; the second s 645, v 647, there 958, e 968, r 968.
   one = &with_scheme("two copies that retire late", Scheme::copy_engine, two, no_walks(), 969);
   one->copy_cycles = 646;
@@ -259,13 +286,21 @@ std::vector<MicroCase> copy_cases() {
                   .load(source),
               tiny, 1155);
 
+  // e 764; serializing: c 765; the load f 766, i 775: what was copied hits, c 777; else from
+  // memory, as it is when a device has written it since.
+  const MicroTrace copied = one_copy(256).serialize().load(source);
+  with_scheme("perfect cache: what was copied", Scheme::perfect_cache, copied, tiny, 778);
+  with_scheme("no perfect cache of what was copied", Scheme::fast_bci, copied, tiny, 1086);
+  with_scheme("perfect cache: what a device wrote since", Scheme::perfect_cache,
+              one_copy(256).serialize().device(source, 64, true).load(source), tiny, 1086);
+
   // The handler is fetched when the copy is done, 644: r 654.
   add("an interrupt during a copy", one_copy(64).interrupt().add(), 655);
   // The copy retires in 644: f 645.
   with_scheme("an interrupt behind a copy that retires late", Scheme::copy_engine,
               one_copy(64).interrupt().add(), no_walks(), 656);
   // i 644, c = r = 645.
-  add("a fence during a copy", one_copy(64).fence(), 646).dependence = 320;
+  add("a fence during a copy", one_copy(64).fence(), 646).fence = 320;
   with_scheme("a fence behind a copy that retires late", Scheme::copy_engine, one_copy(64).fence(),
               no_walks(), 647);
   // The load r = 629, the fence i 630, r 631; s 632, v 634, there 945, e 955.

@@ -13,15 +13,8 @@ std::vector<MicroCase> core_cases() {
   std::vector<MicroCase> cases;
   const auto add = [&cases](std::string name, MicroTrace program, Parameters parameters,
                             std::uint64_t cycles) -> MicroCase& {
-    cases.push_back({std::move(name),
-                     std::move(program),
-                     parameters,
-                     Scheme::fast_bci,
-                     cycles,
-                     {},
-                     {},
-                     {},
-                     {}});
+    cases.push_back(
+        micro_case(std::move(name), Scheme::fast_bci, std::move(program), parameters, cycles));
     return cases.back();
   };
 
@@ -121,6 +114,13 @@ std::vector<MicroCase> core_cases() {
   // A load (i 319, c 629) gives r1 to an addition (c 630), and that r2 to a multiplication (c 633).
   add("results flow", MicroTrace().load(data_page(0), r1).add(r1, r2).multiply(r2), no_walks(),
       634);
+  // The address is ready a cycle after issue: i 319, 320, 321; there 629, 669, 709.
+  add("addresses that are stepped",
+      MicroTrace().pop(data_page(0), r1).pop(data_page(0) + 64, r1).pop(data_page(0) + 128, r1),
+      no_walks(), 710);
+  // What was loaded is not: c 629, the addition 630.
+  add("what is loaded beside them", MicroTrace().pop(data_page(0), r1, r2).add(r2), no_walks(),
+      631);
   // A multiplication that loads: complete 3 - 1 after its load: 631.
   add("a multiplication of memory",
       MicroTrace().instruction(InstructionClass::multiply, 0, 0,

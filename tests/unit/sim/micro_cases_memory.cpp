@@ -25,15 +25,8 @@ std::vector<MicroCase> memory_cases() {
   std::vector<MicroCase> cases;
   const auto add = [&cases](std::string name, MicroTrace program, Parameters parameters,
                             std::uint64_t cycles) -> MicroCase& {
-    cases.push_back({std::move(name),
-                     std::move(program),
-                     parameters,
-                     Scheme::fast_bci,
-                     cycles,
-                     {},
-                     {},
-                     {},
-                     {}});
+    cases.push_back(
+        micro_case(std::move(name), Scheme::fast_bci, std::move(program), parameters, cycles));
     return cases.back();
   };
 

@@ -58,6 +58,12 @@ class MicroTrace {
                    std::uint16_t bytes = 8) {
     return instruction(InstructionClass::simple, reads, writes, {reference(address, bytes, false)});
   }
+  // A load that steps its address register.
+  MicroTrace& pop(std::uint64_t address, std::uint64_t stepped, std::uint64_t writes = 0) {
+    load(address, stepped | writes, stepped);
+    std::get<Executed>(items_.back()).what.steps = stepped;
+    return *this;
+  }
   MicroTrace& store(std::uint64_t address, std::uint64_t reads = 0, std::uint16_t bytes = 8) {
     return instruction(InstructionClass::simple, reads, 0, {reference(address, bytes, true)});
   }

@@ -77,7 +77,11 @@ class RandomTrace {
     static constexpr std::uint16_t widths[] = {1, 2, 4, 8, 8, 8, 16, 32};
     if (what < 250) {
       const std::uint16_t bytes = widths[below(8)];
-      trace_.load(some_address(bytes), some_register(), chance(50) ? some_register() : 0, bytes);
+      if (chance(15)) {
+        trace_.pop(some_address(8), some_register(), some_register());
+      } else {
+        trace_.load(some_address(bytes), some_register(), chance(50) ? some_register() : 0, bytes);
+      }
     } else if (what < 400) {
       const std::uint16_t bytes = widths[below(8)];
       trace_.store(some_address(bytes), some_register(), bytes);
@@ -105,8 +109,14 @@ class RandomTrace {
   }
 
   void rare_one() {
-    switch (below(4)) {
+    switch (below(5)) {
       case 0: trace_.fence(); break;
+      case 4: {  // locked
+        const std::uint64_t a = some_address(8);
+        trace_.instruction(InstructionClass::fence, some_register(), some_register(),
+                           {MicroTrace::reference(a, 8, false), MicroTrace::reference(a, 8, true)});
+        break;
+      }
       case 1: trace_.serialize(); break;
       case 2: trace_.interrupt().add(); break;
       default: trace_.device(some_address(64), 1 + below(3000), chance(50)).add(); break;

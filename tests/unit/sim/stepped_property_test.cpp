@@ -13,9 +13,9 @@ namespace {
 std::string text_of(const Result& r) {
   std::string text;
   for (const std::uint64_t value :
-       {r.instructions, r.cycles, r.rob_clog_cycles, r.dependence_cycles, r.copies, r.copy_bytes,
-        r.copy_cycles, r.branches, r.mispredicted, r.tlb_misses, r.accesses, r.l1_misses,
-        r.l2_misses, r.copy_l2_misses, r.bus_blocks}) {
+       {r.instructions, r.cycles, r.rob_clog_cycles, r.dependence_cycles, r.engine_cycles,
+        r.fence_cycles, r.copies, r.copy_bytes, r.copy_cycles, r.branches, r.mispredicted,
+        r.tlb_misses, r.accesses, r.l1_misses, r.l2_misses, r.copy_l2_misses, r.bus_blocks}) {
     text += std::to_string(value) + " ";
   }
   return text;
@@ -37,6 +37,8 @@ Parameters parameters_of(std::uint32_t seed) {
   }
   static constexpr unsigned block_bytes[] = {64, 64, 16, 256};
   p.block_bytes = block_bytes[seed / 2 % 4];
+  p.reads_destination = seed % 3 != 0;
+  p.write_buffer_entries = seed % 5;
   if (p.block_bytes == 256) p.bus_bytes_per_cycle = 6.4;
   return p;
 }

@@ -26,6 +26,7 @@ class AnyContents {
     made.physical_page = word() >> 12;
     made.reads = word() >> 14;
     made.writes = below(4) == 0 ? word() >> 14 : 1u << below(17);
+    made.steps = below(2) == 0 ? made.reads & made.writes : 0;
     made.bytes = static_cast<std::uint8_t>(1 + below(15));
     made.kind = static_cast<InstructionClass>(below(instruction_classes));
     return made;
@@ -137,7 +138,7 @@ inline void append(Chunk& whole, const Chunk& chunk) {
 
 inline bool same(const StaticInstruction& a, const StaticInstruction& b) {
   return a.address == b.address && a.physical_page == b.physical_page && a.reads == b.reads &&
-         a.writes == b.writes && a.bytes == b.bytes && a.kind == b.kind;
+         a.writes == b.writes && a.steps == b.steps && a.bytes == b.bytes && a.kind == b.kind;
 }
 inline bool same(const DynamicInstruction& a, const DynamicInstruction& b) {
   return a.what == b.what && a.first_reference == b.first_reference &&
