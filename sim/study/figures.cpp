@@ -3,14 +3,9 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <numeric>
-#include <stdexcept>
 
-#include "format/reader.hpp"
+#include "study/copies_table.hpp"
 #include "study/experiments.hpp"
-#include "study/profile.hpp"
 #include "study/sensitivities.hpp"
 #include "study/series.hpp"
 
@@ -35,9 +30,6 @@ std::vector<Affinities> all_affinities() {
   return all;
 }
 
-std::string bci(Affinities affinities) {
-  return "fast-bci " + name_of(affinities);
-}
 std::string large(const std::string& name) {
   return name + ", 8 MB L2";
 }
@@ -195,92 +187,7 @@ Figure figure_11(const Experiments& experiments) {
   return figure;
 }
 
-// What the paper says of copies in its text (III-C, IV, VI).
-Figure copies_table(const Experiments& experiments) {
-  Figure figure = per_workload(experiments, "copies", "Copies", "");
-  figure.drawing = Drawing::table;
-  std::vector<Profile> profiles;
-  for (const Workload& workload : experiments.workloads())
-    profiles.push_back(profile_of(workload.trace));
-  const auto ratio = [](std::uint64_t part, std::uint64_t whole) {
-    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-  };
-  const auto add = [&](const char* name, std::optional<double> paper, auto value) {
-    figure.series.push_back({name, with_average(experiments, value), average_alone(figure, paper)});
-  };
-  add("cycles a copy", 9086, [&](std::size_t w) {
-    const Result& result = experiments.result(w, "copy-engine");
-    return ratio(result.copy_cycles, result.copies);
-  });
-  add("bytes a copy", std::nullopt,
-      [&](std::size_t w) { return ratio(profiles[w].copy_bytes, profiles[w].copies); });
-  add("instructions to the first dependent one", 16,
-      [&](std::size_t w) { return ratio(profiles[w].to_dependent, profiles[w].with_dependent); });
-  add("copies above 5000 instructions apart, %", 82,
-      [&](std::size_t w) { return 100 * ratio(profiles[w].gaps_above_5000, profiles[w].gaps); });
-  add("copies below 2000 instructions apart, %", 9,
-      [&](std::size_t w) { return 100 * ratio(profiles[w].gaps_below_2000, profiles[w].gaps); });
-  add("instructions in copy loops, %", std::nullopt, [&](std::size_t w) {
-    return 100 * ratio(profiles[w].copy_instructions, profiles[w].instructions);
-  });
-  add("instructions in the kernel, %", std::nullopt, [&](std::size_t w) {
-    return 100 * ratio(profiles[w].kernel_instructions, profiles[w].instructions);
-  });
-  add("cycles in which a copy is oldest (CopyEng), %", std::nullopt, [&](std::size_t w) {
-    const Result& result = experiments.result(w, "copy-engine");
-    return 100 * ratio(result.rob_clog_cycles, result.cycles);
-  });
-  // Where the oldest instruction waits for copies.
-  const auto add_waits = [&](const char* what, std::uint64_t Result::*cycles) {
-    for (const auto& [label, run] :
-         {std::pair{"0-DMA", std::string("0-dma")}, std::pair{"FastBCI", bci({})}}) {
-      add(fmt::format("cycles in which {} ({}), %", what, label).c_str(), std::nullopt,
-          [&, run = run](std::size_t w) {
-            const Result& result = experiments.result(w, run);
-            return 100 * ratio(result.*cycles, result.cycles);
-          });
-    }
-  };
-  add_waits("an instruction waits for a copy's bytes", &Result::dependence_cycles);
-  add_waits("a copy waits for the engine", &Result::engine_cycles);
-  add_waits("a fence waits for copies", &Result::fence_cycles);
-  add("CPI of the loop", std::nullopt, [&](std::size_t w) {
-    const Result& result = experiments.result(w, "traditional");
-    return ratio(result.cycles, result.instructions);
-  });
-  return figure;
-}
-
 }  // namespace
-
-std::vector<Workload> workloads_of(const std::string& folder) {
-  constexpr std::array<const char*, 5> order{"apache-receiver", "apache-sender", "iperf-receiver",
-                                             "iperf-sender", "fio"};
-  std::vector<Workload> workloads;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() != ".trace") continue;
-    const std::string path = entry.path().string();
-    const TraceReader reader(path);
-    // The two sides of a connection are workloads of their own.
-    std::string name = reader.metadata().value("workload", entry.path().stem().string());
-    const std::string role = reader.metadata().value("role", std::string());
-    if (role == "sender" || role == "receiver") name += "-" + role;
-    workloads.push_back({std::move(name), path, reader.totals().instructions});
-  }
-  if (workloads.empty()) {
-    throw std::runtime_error(fmt::format(
-        "no *.trace in {}; make them with `make -C sim traces`, or name their folder with --traces",
-        folder));
-  }
-  std::sort(workloads.begin(), workloads.end(), [&order](const Workload& a, const Workload& b) {
-    const auto place = [&order](const std::string& name) {
-      return std::find(order.begin(), order.end(), name);
-    };
-    return place(a.name) != place(b.name) ? place(a.name) < place(b.name) : a.trace < b.trace;
-  });
-  return workloads;
-}
 
 std::vector<Figure> make_figures(const std::vector<Workload>& workloads,
                                  const FigureOptions& options) {

@@ -1,6 +1,8 @@
 #include "study/sensitivities.hpp"
 
 #include <fmt/format.h>
+#include <span>
+#include <string_view>
 
 #include "study/experiments.hpp"
 #include "study/series.hpp"
@@ -14,15 +16,35 @@ struct Setting {
   Configuration configuration;
 };
 
+// Who is compared with the loop.
+struct Contender {
+  const char* label;
+  Scheme scheme;
+  Affinities affinities;
+};
+constexpr Affinities c_neu{Affinity::cacheable, Affinity::neutral},
+    neu_c{Affinity::neutral, Affinity::cacheable}, neu_neu{Affinity::neutral, Affinity::neutral};
+constexpr Contender schemes_compared[] = {{"CopyEng", Scheme::copy_engine, {}},
+                                          {"0-DMA", Scheme::dma, {}},
+                                          {"FastBCI", Scheme::fast_bci, {}},
+                                          {"FastBCI NEU_NEU", Scheme::fast_bci, neu_neu}};
+constexpr Contender affinities_compared[] = {{"C_C", Scheme::fast_bci, {}},
+                                             {"C_NEU", Scheme::fast_bci, c_neu},
+                                             {"NEU_C", Scheme::fast_bci, neu_c},
+                                             {"NEU_NEU", Scheme::fast_bci, neu_neu}};
+
 struct Question {
   std::string id, title;
   std::vector<Setting> settings;
+  std::span<const Contender> contenders = schemes_compared;
+  std::string_view
+      each_of;  // the workloads whose names end so, each for itself; else all's average
 };
 
 template <class Value, class Change>
 Question question(std::string id, std::string title, std::initializer_list<Value> values,
                   Change&& change) {
-  Question question{std::move(id), std::move(title), {}};
+  Question question{std::move(id), std::move(title), {}, schemes_compared, {}};
   for (const Value& value : values) {
     Setting setting;
     setting.name = change(setting.configuration, value);
@@ -83,11 +105,17 @@ std::vector<Question> questions() {
                            c.replay.fills = fills;
                            return std::string(fills ? "copies and fills" : "copies");
                          }));
-  all.push_back(question("l2", "Size of the L2 cache", {512U, 1024U, 2048U, 4096U, 8192U},
-                         [](Configuration& c, unsigned kib) {
-                           c.parameters.l2.bytes = std::uint64_t{kib} << 10;
-                           return fmt::format("{} KB", kib);
-                         }));
+  const auto with_l2 = [](Configuration& c, unsigned kib) {
+    c.parameters.l2.bytes = std::uint64_t{kib} << 10;
+    return fmt::format("{} KB", kib);
+  };
+  all.push_back(question("l2", "Size of the L2 cache",
+                         {128U, 256U, 512U, 1024U, 2048U, 4096U, 8192U}, with_l2));
+  // The paper's order of affinities at receivers is that of small caches.
+  all.push_back(question("receivers", "Affinities at the receivers, by the size of the L2 cache",
+                         {64U, 128U, 256U, 512U, 1024U}, with_l2));
+  all.back().contenders = affinities_compared;
+  all.back().each_of = "-receiver";
   all.push_back(question("memory", "Memory", {paper_memory, today_memory, busy_memory},
                          [](Configuration& c, const MemorySetting& memory) {
                            c.parameters.memory_cycles = memory.cycles;
@@ -97,19 +125,46 @@ std::vector<Question> questions() {
   return all;
 }
 
-struct Contender {
-  const char* label;
-  Scheme scheme;
-  Affinities affinities;
-};
-constexpr Affinities neutral{Affinity::neutral, Affinity::neutral};
-constexpr Contender contenders[] = {{"CopyEng", Scheme::copy_engine, {}},
-                                    {"0-DMA", Scheme::dma, {}},
-                                    {"FastBCI", Scheme::fast_bci, {}},
-                                    {"FastBCI NEU_NEU", Scheme::fast_bci, neutral}};
-
 std::string name_of_run(const Question& question, const Setting& setting, const char* label) {
   return question.id + ": " + setting.name + ": " + label;
+}
+
+Figure figure_of(const Question& question, const Experiments& experiments) {
+  const bool is_average = question.each_of.empty();
+  Figure figure{question.id,
+                question.title,
+                is_average ? "average speedup over the loop, %" : "speedup over the loop, %",
+                Drawing::bars,
+                {},
+                {}};
+  for (const Contender& contender : question.contenders)
+    figure.series.push_back({contender.label, {}, {}});
+  const auto add = [&](std::string category, const Setting& setting, auto value_of) {
+    figure.categories.push_back(std::move(category));
+    for (Series& series : figure.series) {
+      const std::string run = name_of_run(question, setting, series.name.c_str());
+      series.values.push_back(value_of([&, run](std::size_t workload) {
+        return experiments.speedup(workload, run, name_of_run(question, setting, "loop"));
+      }));
+      series.paper.emplace_back();
+    }
+  };
+  if (is_average) {
+    for (const Setting& setting : question.settings) {
+      add(setting.name, setting, [&experiments](const auto& speedup) {
+        return with_average(experiments, speedup).back();
+      });
+    }
+    return figure;
+  }
+  for (std::size_t i = 0; i < experiments.workloads().size(); ++i) {
+    const std::string& name = experiments.workloads()[i].name;
+    if (!name.ends_with(question.each_of)) continue;
+    for (const Setting& setting : question.settings) {
+      add(name + " " + setting.name, setting, [i](const auto& speedup) { return speedup(i); });
+    }
+  }
+  return figure;
 }
 
 }  // namespace
@@ -121,7 +176,7 @@ std::vector<Figure> sensitivities(const std::vector<Workload>& workloads,
   for (const Question& question : all) {
     for (const Setting& setting : question.settings) {
       experiments.add(name_of_run(question, setting, "loop"), setting.configuration);
-      for (const Contender& contender : contenders) {
+      for (const Contender& contender : question.contenders) {
         Configuration configuration = setting.configuration;
         configuration.replay.scheme = contender.scheme;
         configuration.replay.affinities.all = contender.affinities;
@@ -132,21 +187,8 @@ std::vector<Figure> sensitivities(const std::vector<Workload>& workloads,
   experiments.run(options);
   std::vector<Figure> figures;
   for (const Question& question : all) {
-    Figure figure{
-        question.id, question.title, "average speedup over the loop, %", Drawing::bars, {}, {}};
-    for (const Setting& setting : question.settings) figure.categories.push_back(setting.name);
-    for (const Contender& contender : contenders) {
-      Series series{contender.label, {}, Values(question.settings.size())};
-      for (const Setting& setting : question.settings) {
-        const Values values = with_average(experiments, [&](std::size_t workload) {
-          return experiments.speedup(workload, name_of_run(question, setting, contender.label),
-                                     name_of_run(question, setting, "loop"));
-        });
-        series.values.push_back(values.back());
-      }
-      figure.series.push_back(std::move(series));
-    }
-    figures.push_back(std::move(figure));
+    Figure figure = figure_of(question, experiments);
+    if (!figure.categories.empty()) figures.push_back(std::move(figure));
   }
   return figures;
 }

@@ -18,6 +18,11 @@ inline Configuration configuration_of(Scheme scheme, Affinities affinities = {})
   return configuration;
 }
 
+// The name of FastBCI's run.
+inline std::string bci(Affinities affinities) {
+  return "fast-bci " + name_of(affinities);
+}
+
 // The value of each workload, and their mean.
 template <class Value>
 Values with_average(const Experiments& experiments, Value&& value) {
