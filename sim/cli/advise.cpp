@@ -2,13 +2,21 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/choices.hpp"
 #include "cli/commands.hpp"
 #include "cli/table.hpp"
 #include "study/advice.hpp"
 
 namespace bcisim::cli {
 namespace {
+
+struct Options {
+  std::string trace;
+  AdviceOptions advice;
+  JsonOption json;
+};
 
 std::string_view haul_name(Affinity affinity) {
   switch (affinity) {
@@ -19,32 +27,79 @@ std::string_view haul_name(Affinity affinity) {
   return "HAUL_NON_CACHEABLE";
 }
 
+bool is_fill(const SiteAdvice& advice) {
+  return advice.site.kind == CopyKind::fill;
+}
+
+std::uint64_t bytes_each(const ProfiledSite& site) {
+  return site.bytes / std::max<std::uint64_t>(1, site.copies);
+}
+
+std::string sentence_of(const SiteAdvice& advice) {
+  if (is_too_short(advice.site))
+    return fmt::format("none; haul ignores affinities below {} bytes", least_affinity_bytes);
+  const Affinities advised = advice.advised;
+  std::string text;
+  if (!is_fill(advice)) text += fmt::format("src_affinity = {}, ", haul_name(advised.source));
+  text += fmt::format("dst_affinity = {}", haul_name(advised.destination));
+  const bool is_default = advised.destination == haul_default.destination &&
+                          (is_fill(advice) || advised.source == haul_default.source);
+  return text + (is_default ? " (haul's default)" : "");
+}
+
 void print(const SiteAdvice& advice) {
-  // Less than that is noise of one trace.
-  constexpr double telling_percent = 0.05;
   const ProfiledSite& site = advice.site;
-  fmt::print("{} ({}, {} copies of {} bytes)\n",
-             site.name.empty() ? fmt::format("{:#x}", site.address) : site.name, name_of(site.kind),
-             site.copies, site.bytes / std::max<std::uint64_t>(1, site.copies));
-  const bool is_fill = site.kind == CopyKind::fill;
+  fmt::print("{} ({}, {} copies of {} bytes)\n", printable(place_of(site)), name_of(site.kind),
+             site.copies, bytes_each(site));
   Table table({"  rank", "source", "destination", "program faster than with the last by %"});
   for (std::size_t i = 0; i < advice.ranking.size(); ++i) {
     const RankedAffinities& one = advice.ranking[i];
     table.add({fmt::format("  {}", i + 1),
-               is_fill ? "-" : std::string(name_of(one.affinities.source)),
+               is_fill(advice) ? "-" : std::string(name_of(one.affinities.source)),
                std::string(name_of(one.affinities.destination)),
                fmt::format("{:.2f}", one.gain_percent)});
   }
   table.print();
-  const RankedAffinities& best = advice.ranking.front();
-  if (best.gain_percent < telling_percent) {
-    fmt::print("  advice: none; its affinities make no difference here\n\n");
-  } else if (is_fill) {
-    fmt::print("  advice: dst_affinity = {}\n\n", haul_name(best.affinities.destination));
-  } else {
-    fmt::print("  advice: src_affinity = {}, dst_affinity = {}\n\n",
-               haul_name(best.affinities.source), haul_name(best.affinities.destination));
+  fmt::print("  advice: {}\n\n", sentence_of(advice));
+}
+
+nlohmann::json json_of(const SiteAdvice& advice) {
+  const auto pair = [&advice](Affinities affinities) {
+    nlohmann::json names{{"dst_affinity", haul_name(affinities.destination)}};
+    if (!is_fill(advice)) names["src_affinity"] = haul_name(affinities.source);
+    return names;
+  };
+  nlohmann::json ranking = nlohmann::json::array();
+  for (const RankedAffinities& one : advice.ranking) {
+    nlohmann::json row = pair(one.affinities);
+    row["cycles"] = one.cycles;
+    row["gain_percent"] = one.gain_percent;
+    ranking.push_back(std::move(row));
   }
+  const bool is_ignored = is_too_short(advice.site);
+  return {{"place", place_of(advice.site)},
+          {"kind", name_of(advice.site.kind)},
+          {"copies", advice.site.copies},
+          {"bytes_each", bytes_each(advice.site)},
+          {"ranking", ranking},
+          {"ignored_by_haul", is_ignored},
+          {"advice", is_ignored ? nlohmann::json() : pair(advice.advised)}};
+}
+
+void advise(const Options& options) {
+  refuse_pipes({options.trace});
+  Progress progress("simulating");
+  AdviceOptions wanted = options.advice;
+  wanted.progress = progress.callback();
+  const std::vector<SiteAdvice> all = bcisim::advise(options.trace, wanted);
+  progress.clear();
+  nlohmann::json document = nlohmann::json::array();
+  for (const SiteAdvice& one : all) document.push_back(json_of(one));
+  if (!options.json.takes_place_of_text()) {
+    if (all.empty()) fmt::print("nothing is copied in {}\n", printable(options.trace));
+    for (const SiteAdvice& one : all) print(one);
+  }
+  options.json.write(document);
 }
 
 }  // namespace
@@ -52,25 +107,16 @@ void print(const SiteAdvice& advice) {
 void add_advise(CLI::App& root) {
   CLI::App* const command = root.add_subcommand(
       "advise", "Rank the cache affinities of each place that copies, for haul's requests");
-  struct Options {
-    std::string trace;
-    AdviceOptions advice;
-  };
   const auto options = std::make_shared<Options>();
   command->add_option("trace", options->trace, "The trace")->required();
   command->add_option("--sites", options->advice.sites, "How many places, those that copy most")
       ->check(CLI::Range(1U, 1000U))
       ->capture_default_str();
+  options->json.add_to(*command);
   add_threads_option(*command, options->advice.threads);
   add_instructions_option(*command, options->advice.instructions);
-  command->callback([options] {
-    Progress progress("simulating");
-    options->advice.progress = progress.callback();
-    const std::vector<SiteAdvice> all = advise(options->trace, options->advice);
-    progress.clear();
-    if (all.empty()) fmt::print("nothing is copied in {}\n", options->trace);
-    for (const SiteAdvice& one : all) print(one);
-  });
+  command->footer(help_of_affinities());
+  command->callback([options] { advise(*options); });
 }
 
 }  // namespace bcisim::cli

@@ -6,8 +6,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "model/parameters.hpp"
+#include "study/profile.hpp"
 
 namespace bcisim::cli {
 
@@ -57,5 +59,25 @@ class Progress {
 // Writes the whole file or none: to a temporary name, renamed; what is no regular file is written
 // to as it is. Throws std::runtime_error.
 void write_file(const std::string& path, const std::string& text);
+// A document as a file holds it. ASCII alone, so that a terminal may show it, too.
+std::string text_of(const nlohmann::json& document);
+
+// --json FILE, of a command that prints text; "-" puts the document in the text's place.
+class JsonOption {
+ public:
+  void add_to(CLI::App& command);
+  bool takes_place_of_text() const { return path_ == "-"; }
+  // Nothing, where it was not asked for. Throws std::runtime_error.
+  void write(const nlohmann::json& document) const;
+
+ private:
+  std::string path_;
+};
+
+// The name of a place that copies, its address where it has none.
+std::string place_of(const ProfiledSite& site);
+
+// Throws TraceError where a trace is a pipe or a device: most commands read one more than once.
+void refuse_pipes(const std::vector<std::string>& traces);
 
 }  // namespace bcisim::cli

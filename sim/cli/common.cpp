@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "format/error.hpp"
 
 namespace bcisim::cli {
 
@@ -94,6 +96,44 @@ void write_file(const std::string& path, const std::string& text) {
   const int error = errno;
   if (std::fclose(file) != 0 || !written) fail(written ? errno : error);
   if (replaces && std::rename(temporary.c_str(), path.c_str()) != 0) fail(errno);
+}
+
+std::string text_of(const nlohmann::json& document) {
+  // File names need not be UTF-8.
+  return document.dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+void JsonOption::add_to(CLI::App& command) {
+  command
+      .add_option("--json", path_,
+                  "Write the results to a file, too; -: to standard output, instead of the text")
+      ->type_name("FILE");
+}
+
+void JsonOption::write(const nlohmann::json& document) const {
+  if (path_.empty()) return;
+  if (takes_place_of_text()) {
+    fmt::print("{}", text_of(document));
+  } else {
+    write_file(path_, text_of(document));
+  }
+}
+
+std::string place_of(const ProfiledSite& site) {
+  return site.name.empty() ? fmt::format("{:#x}", site.address) : site.name;
+}
+
+void refuse_pipes(const std::vector<std::string>& traces) {
+  for (const std::string& trace : traces) {
+    std::error_code unknown;
+    const auto status = std::filesystem::status(trace, unknown);
+    // What is not there, and folders, are refused where they are read.
+    if (std::filesystem::is_other(status)) {
+      throw TraceError(trace +
+                       ": cannot be read (it is a pipe or a device, and a trace is read more than "
+                       "once); write it to a file");
+    }
+  }
 }
 
 }  // namespace bcisim::cli

@@ -20,6 +20,7 @@ struct Options {
 
 void compare(const Options& options) {
   check_machine(options.parameters);
+  refuse_pipes(options.traces);
   std::vector<Run> runs;
   for (const std::string& trace : options.traces) {
     for (const SchemeTraits& traits : schemes) {

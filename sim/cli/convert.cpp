@@ -10,7 +10,8 @@ namespace bcisim::cli {
 namespace {
 
 struct Options {
-  std::string input, json;
+  std::string input;
+  JsonOption json;
   std::vector<std::string> metadata;
   ConvertOptions convert;
 };
@@ -24,8 +25,8 @@ void convert(Options& options) {
     options.convert.metadata[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
   const ConvertSummary summary = bcisim::convert(options.input, options.convert);
-  fmt::print("{}", to_text(summary));
-  if (!options.json.empty()) write_file(options.json, to_json(summary).dump(2) + "\n");
+  if (!options.json.takes_place_of_text()) fmt::print("{}", to_text(summary));
+  options.json.write(to_json(summary));
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ void add_convert(CLI::App& root) {
   command->add_option("--level", options->convert.level, "Of compression, 1 to 22")
       ->check(CLI::Range(1, 22))
       ->capture_default_str();
-  command->add_option("--json", options->json, "Write the summary to a file, too");
+  options->json.add_to(*command);
   command->callback([options] { convert(*options); });
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/printable.hpp"
 #include "convert/cut.hpp"
 
 namespace bcisim::cli {
@@ -27,8 +28,10 @@ void add_cut(CLI::App& root) {
       ->capture_default_str();
   command->callback([options] {
     const CutSummary summary = cut(*options);
-    fmt::print("{}: {} instructions behind {}, {} blocks of caches, {} bytes\n", options->output,
-               summary.kept, summary.skipped, summary.blocks, summary.file_bytes);
+    fmt::print("{}: {} instructions behind {}{}, {} blocks of caches, {} bytes\n",
+               printable(options->output), summary.kept, summary.skipped,
+               summary.kept < options->keep ? " (all that there are)" : "", summary.blocks,
+               summary.file_bytes);
   });
 }
 

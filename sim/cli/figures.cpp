@@ -30,14 +30,22 @@ std::string cache_folder() {
   return std::string(home != nullptr ? home : ".") + "/.cache";
 }
 
-// The full traces where they have been made, else the short ones of the source tree.
+// Short traces and the plotting script, which lie beside the command: installed, and by links in
+// the build tree.
+std::filesystem::path data_folder() {
+  std::error_code unknown;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  return (self.parent_path() / BCISIM_DATA).lexically_normal();
+}
+
+// The full traces where they have been made, else the short ones.
 std::string default_traces() {
   std::string full = cache_folder() + "/haul/traces";
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(full, error)) {
     if (entry.path().extension() == ".trace") return full;
   }
-  return BCISIM_SOURCE "/traces";
+  return data_folder() / "traces";
 }
 
 nlohmann::json json_of(const std::vector<std::optional<double>>& values) {
@@ -73,6 +81,13 @@ nlohmann::json json_of(const std::vector<Workload>& workloads, const std::vector
   return document;
 }
 
+// A text field as RFC 4180 has it.
+std::string csv_of(const std::string& text) {
+  std::string field = "\"";
+  for (const char one : text) field += one == '"' ? "\"\"" : std::string(1, one);
+  return field + "\"";
+}
+
 std::string csv_of(const Figure& figure) {
   std::string text = "category,series,value,paper\n";
   for (const Series& series : figure.series) {
@@ -80,29 +95,45 @@ std::string csv_of(const Figure& figure) {
       const auto field = [&](const std::vector<std::optional<double>>& values) {
         return values[i] ? fmt::format("{:.3f}", *values[i]) : std::string();
       };
-      text += fmt::format("\"{}\",\"{}\",{},{}\n", figure.categories[i], series.name,
+      text += fmt::format("{},{},{},{}\n", csv_of(figure.categories[i]), csv_of(series.name),
                           field(series.values), field(series.paper));
     }
   }
   return text;
 }
 
+std::vector<std::vector<std::string>> transposed(
+    const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::vector<std::string>> columns(rows[0].size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < columns.size(); ++i) columns[i].push_back(row[i]);
+  }
+  return columns;
+}
+
 void print(const Figure& figure) {
   const bool is_paper_figure = figure.id[0] >= '0' && figure.id[0] <= '9';
   fmt::print("\n{}{}{}\n", is_paper_figure ? fmt::format("Figure {}: ", figure.id) : "",
              figure.title, figure.unit.empty() ? "" : fmt::format(" ({})", figure.unit));
-  std::vector<std::string> heading{""};
-  for (const Series& series : figure.series) heading.push_back(series.name);
-  Table table(heading);
-  for (std::size_t i = 0; i < figure.categories.size(); ++i) {
-    std::vector<std::string> row{figure.categories[i]};
-    for (const Series& series : figure.series) {
-      std::string cell = series.values[i] ? fmt::format("{:.1f}", *series.values[i]) : "-";
-      if (series.paper[i]) cell += fmt::format(" (paper {:g})", *series.paper[i]);
-      row.push_back(std::move(cell));
-    }
-    table.add(std::move(row));
+  const auto cell = [](const Series& series, std::size_t i) {
+    std::string text = series.values[i] ? fmt::format("{:.1f}", *series.values[i]) : "-";
+    if (series.paper[i]) text += fmt::format(" (paper {:g})", *series.paper[i]);
+    return text;
+  };
+  // Series with units of their own have long names: rows.
+  const bool is_table = figure.drawing == Drawing::table;
+  std::vector<std::vector<std::string>> rows(1 + figure.categories.size());
+  rows[0].emplace_back();
+  for (std::size_t i = 0; i < figure.categories.size(); ++i)
+    rows[1 + i].push_back(figure.categories[i]);
+  for (const Series& series : figure.series) {
+    rows[0].push_back(series.name);
+    for (std::size_t i = 0; i < figure.categories.size(); ++i)
+      rows[1 + i].push_back(cell(series, i));
   }
+  if (is_table) rows = transposed(rows);
+  Table table(rows[0]);
+  for (std::size_t i = 1; i < rows.size(); ++i) table.add(rows[i]);
   table.print();
 }
 
@@ -127,7 +158,7 @@ void plot(const std::string& out) {
     if (run_program({python, "-c",
                      "import sys, importlib.util as u; "
                      "sys.exit(u.find_spec('matplotlib') is None)"})) {
-      if (run_program({python, BCISIM_SOURCE "/plots/plot.py", out})) return;
+      if (run_program({python, data_folder() / "plot.py", out})) return;
       throw std::runtime_error("plotting failed, see above; the figures' data are in " + out);
     }
   }
@@ -151,14 +182,14 @@ void figures(const Options& options) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   progress.clear();
-  write_file(options.out + "/figures.json", json_of(workloads, all).dump(2) + "\n");
+  write_file(options.out + "/figures.json", text_of(json_of(workloads, all)));
   for (const Figure& figure : all) {
     write_file(options.out + "/figure-" + figure.id + ".csv", csv_of(figure));
     print(figure);
   }
   if (!options.no_plots) plot(options.out);
   fmt::print("\n{} traces of {}, {:.0f} s on {} threads; data and plots are in {}\n",
-             workloads.size(), folder, seconds, wanted.threads, options.out);
+             workloads.size(), printable(folder), seconds, wanted.threads, printable(options.out));
 }
 
 }  // namespace

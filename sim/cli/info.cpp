@@ -20,15 +20,12 @@ double mean(std::uint64_t sum, std::uint64_t count) {
   return count == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(count);
 }
 
-std::string place_of(const ProfiledSite& site) {
-  return site.name.empty() ? fmt::format("{:#x}", site.address) : site.name;
-}
-
 void print(const nlohmann::json& metadata, const Profile& p) {
   for (const char* key : {"workload", "role", "kernel", "cut"}) {
     const auto found = metadata.find(key);
     if (found == metadata.end()) continue;
-    fmt::print("{}: {}\n", key, found->is_string() ? found->get<std::string>() : found->dump());
+    fmt::print("{}: {}\n", key,
+               printable(found->is_string() ? found->get<std::string>() : found->dump()));
   }
   fmt::print("instructions: {}, {:.1f} % in the kernel, {:.1f} % in copy loops\n", p.instructions,
              percent(p.kernel_instructions, p.instructions),
@@ -77,7 +74,10 @@ void add_info(CLI::App& root) {
       root.add_subcommand("info", "What a trace holds: instructions, copies, sites");
   const auto path = std::make_shared<std::string>();
   command->add_option("trace", *path, "The trace")->required();
-  command->callback([path] { print(TraceReader(*path).metadata(), profile_of(*path)); });
+  command->callback([path] {
+    refuse_pipes({*path});
+    print(TraceReader(*path).metadata(), profile_of(*path));
+  });
 }
 
 }  // namespace bcisim::cli

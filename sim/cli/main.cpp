@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/commands.hpp"
+#include "cli/printable.hpp"
 
 namespace {
 
@@ -14,7 +15,7 @@ constexpr int exit_failure = 1, exit_usage = 2;
 int fail(int status, std::string sentence) {
   std::replace(sentence.begin(), sentence.end(), '\n', ' ');
   sentence.erase(sentence.find_last_not_of(" .") + 1);
-  fmt::print(stderr, "bcisim: {}\n", sentence);
+  fmt::print(stderr, "bcisim: {}\n", bcisim::cli::printable(sentence));
   return status;
 }
 

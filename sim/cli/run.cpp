@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/choices.hpp"
 #include "cli/commands.hpp"
 #include "cli/table.hpp"
 #include "study/simulation.hpp"
@@ -14,28 +15,11 @@ namespace {
 
 struct Options {
   std::vector<std::string> traces, schemes, affinities{"C_C"};
-  std::string model = "fast", json;
+  std::string model = "fast";
+  JsonOption json;
   Configuration configuration;
   SimulationOptions simulation;
 };
-
-Scheme scheme_of(const std::string& name) {
-  std::string names;
-  for (const SchemeTraits& traits : bcisim::schemes) {
-    if (traits.name == name) return traits.scheme;
-    names += (names.empty() ? "" : ", ") + std::string(traits.name);
-  }
-  throw UsageError(fmt::format("there is no scheme '{}'; choose of {}", name, names));
-}
-
-Affinities checked_affinities(const std::string& name) {
-  const auto found = affinities_of(name);
-  if (found) return *found;
-  throw UsageError(
-      fmt::format("'{}' are no affinities; write C, NEU or NC for the source, _, and the same for "
-                  "the destination, such as NEU_C",
-                  name));
-}
 
 struct Row {
   std::string trace, scheme, affinities;
@@ -72,6 +56,7 @@ double per(std::uint64_t part, std::uint64_t whole) {
 
 void run(const Options& options) {
   check_machine(options.configuration.parameters);
+  refuse_pipes(options.traces);
   std::vector<Run> runs;
   std::vector<Row> rows;
   std::vector<std::string> names = options.schemes;
@@ -88,7 +73,7 @@ void run(const Options& options) {
       if (configuration.replay.scheme == Scheme::traditional) continue;
       const bool has_affinities = traits_of(configuration.replay.scheme).uses_engine;
       for (const std::string& affinities : options.affinities) {
-        configuration.replay.affinities.all = checked_affinities(affinities);
+        configuration.replay.affinities.all = affinities_from(affinities);
         runs.push_back({trace, configuration, model});
         rows.push_back({trace, name, has_affinities ? affinities : "", false});
         if (!has_affinities) break;
@@ -125,11 +110,13 @@ void run(const Options& options) {
     document.push_back(json_of(rows[i], r, speedup));
     instructions += r.instructions;
   }
-  table.print();
-  fmt::print("\n{:.1f} million instructions/s on {} thread{}\n",
-             static_cast<double>(instructions) / seconds / 1e6, simulation.threads,
-             simulation.threads == 1 ? "" : "s");
-  if (!options.json.empty()) write_file(options.json, document.dump(2) + "\n");
+  if (!options.json.takes_place_of_text()) {
+    table.print();
+    fmt::print("\n{:.1f} million instructions/s on {} thread{}\n",
+               static_cast<double>(instructions) / seconds / 1e6, simulation.threads,
+               simulation.threads == 1 ? "" : "s");
+  }
+  options.json.write(document);
 }
 
 }  // namespace
@@ -138,11 +125,11 @@ void add_run(CLI::App& root) {
   CLI::App* const command = root.add_subcommand("run", "Run traces under schemes and compare them");
   const auto options = std::make_shared<Options>();
   command->add_option("trace", options->traces, "Traces")->required();
-  command->add_option("--scheme", options->schemes, "Schemes, beside traditional (default: all)")
-      ->delimiter(',');
   command
-      ->add_option("--affinities", options->affinities,
-                   "Source_destination: C, NEU or NC each, such as NEU_C")
+      ->add_option("--scheme", options->schemes,
+                   "Schemes, beside traditional (default: all); see below")
+      ->delimiter(',');
+  command->add_option("--affinities", options->affinities, "Of source_destination; see below")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--model", options->model, "fast: one pass; stepped: cycle by cycle")
@@ -162,10 +149,11 @@ void add_run(CLI::App& root) {
                     "Replace memset and its like, too");
   command->add_flag("--cold", options->configuration.replay.cold_copies,
                     "No block of a copy is in the caches when it begins");
-  command->add_option("--json", options->json, "Write the results to a file, too");
+  options->json.add_to(*command);
   add_threads_option(*command, options->simulation.threads);
   add_instructions_option(*command, options->simulation.instructions);
   add_machine_options(*command, options->configuration.parameters);
+  command->footer(help_of_schemes() + "\n\n" + help_of_affinities());
   command->callback([options] { run(*options); });
 }
 

@@ -8,13 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "cli/printable.hpp"
+
 namespace bcisim::cli {
 
 class Table {
  public:
-  explicit Table(std::vector<std::string> heading) { rows_.push_back(std::move(heading)); }
+  explicit Table(std::vector<std::string> heading) { add(std::move(heading)); }
 
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void add(std::vector<std::string> row) {
+    for (std::string& cell : row) cell = printable(cell);
+    rows_.push_back(std::move(row));
+  }
 
   void print() const {
     std::vector<std::size_t> widths;

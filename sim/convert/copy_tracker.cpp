@@ -21,7 +21,6 @@ void CopyTracker::add_static(std::uint32_t index, bool refers_aside) {
 
 void CopyTracker::begin(Routine routine, std::uint64_t site, std::uint64_t address) {
   open_ = true;
-  too_long_ = false;
   resumed_ = false;
   routine_ = routine;
   site_ = site;

@@ -48,7 +48,7 @@ class CopyTracker {
   Chunk& chunk_;
   ConvertSummary& summary_;
   std::vector<bool> refers_aside_;
-  bool open_ = false, too_long_ = false, resumed_ = false;
+  bool open_ = false, resumed_ = false;
   Routine routine_ = Routine::none;
   std::uint64_t site_ = 0;
   std::size_t first_instruction_ = 0, first_event_ = 0;  // of the call, in chunk_

@@ -140,18 +140,25 @@ nlohmann::json metadata_of_piece(const TraceReader& reader, const Cutter& cutter
 
 CutSummary cut(const CutOptions& options) {
   TraceReader reader(options.input);
-  const auto refuse_length = [&] {
+  const std::uint64_t instructions = reader.totals().instructions;
+  if (instructions == 0)
+    throw TraceError(options.input + ": has no instructions; name a trace that has");
+  if (instructions <= options.skip) {
     throw TraceError(fmt::format("{}: has {} instructions, none behind the {} to skip; skip fewer",
-                                 options.input, reader.totals().instructions, options.skip));
-  };
-  if (reader.totals().instructions <= options.skip) refuse_length();
+                                 options.input, instructions, options.skip));
+  }
   TraceWriter writer(options.output, reader.metadata(), options.level);
   Cutter cutter(options, reader, writer);
   Chunk chunk;
   while (reader.next(chunk) && cutter.add(chunk)) {
   }
   CutSummary summary = cutter.summary();
-  if (summary.kept == 0) refuse_length();  // all were of a copy that had begun before
+  if (summary.kept == 0) {
+    throw TraceError(
+        fmt::format("{}: behind the {} instructions to skip is the rest of a copy alone, and a "
+                    "copy that has begun is skipped whole; skip fewer",
+                    options.input, options.skip));
+  }
   writer.set_metadata(metadata_of_piece(reader, cutter));
   writer.finish();
   summary.file_bytes = std::filesystem::file_size(options.output);

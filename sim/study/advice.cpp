@@ -22,13 +22,36 @@ std::vector<Affinities> choices_of(const ProfiledSite& site) {
   return choices;
 }
 
+// How far a side is from what is preferred where nothing tells.
+unsigned oddness_of(Affinity affinity) {
+  switch (affinity) {
+    case Affinity::cacheable: return 0;
+    case Affinity::neutral: return 1;
+    case Affinity::non_cacheable: break;
+  }
+  return 2;
+}
+
 }  // namespace
+
+Affinities advised_of(const std::vector<RankedAffinities>& ranking) {
+  const double equal = static_cast<double>(ranking.front().cycles) * (1 + noise);
+  const auto oddness = [](const RankedAffinities& one) {
+    return oddness_of(one.affinities.source) + oddness_of(one.affinities.destination);
+  };
+  const RankedAffinities* plainest = &ranking.front();
+  for (const RankedAffinities& one : ranking) {
+    if (static_cast<double>(one.cycles) <= equal && oddness(one) < oddness(*plainest))
+      plainest = &one;
+  }
+  return plainest->affinities;
+}
 
 std::vector<SiteAdvice> advise(const std::string& trace, const AdviceOptions& options) {
   std::vector<SiteAdvice> advice;
   for (const ProfiledSite& site : profile_of(trace).sites) {
     if (advice.size() == options.sites) break;
-    if (site.kind != CopyKind::with_checksum) advice.push_back({site, {}});
+    if (site.kind != CopyKind::with_checksum) advice.push_back({site, {}, {}});
   }
   Experiments experiments({{"", trace, 0}});
   const auto name = [](const SiteAdvice& one, Affinities affinities) {
@@ -53,12 +76,13 @@ std::vector<SiteAdvice> advise(const std::string& trace, const AdviceOptions& op
     for (const Affinities affinities : choices_of(one.site)) {
       const std::uint64_t cycles = experiments.result(0, name(one, affinities)).cycles;
       one.ranking.push_back(
-          {affinities, 100.0 * (static_cast<double>(worst) / static_cast<double>(cycles) - 1)});
+          {affinities, cycles,
+           100.0 * (static_cast<double>(worst) / static_cast<double>(cycles) - 1)});
     }
-    std::stable_sort(one.ranking.begin(), one.ranking.end(),
-                     [](const RankedAffinities& a, const RankedAffinities& b) {
-                       return a.gain_percent > b.gain_percent;
-                     });
+    std::stable_sort(
+        one.ranking.begin(), one.ranking.end(),
+        [](const RankedAffinities& a, const RankedAffinities& b) { return a.cycles < b.cycles; });
+    one.advised = advised_of(one.ranking);
   }
   return advice;
 }

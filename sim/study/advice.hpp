@@ -14,13 +14,33 @@ namespace bcisim {
 
 struct RankedAffinities {
   Affinities affinities;
-  double gain_percent = 0;  // of the whole program's speed, over the site's worst affinities
+  std::uint64_t cycles = 0;  // of the whole program
+  double gain_percent = 0;   // of the whole program's speed, over the site's worst affinities
 };
 
 struct SiteAdvice {
   ProfiledSite site;
   std::vector<RankedAffinities> ranking;  // best first
+  Affinities advised;                     // advised_of(ranking)
 };
+
+// Runs whose cycles differ by less than this share of them are equal: the two models of one machine
+// differ by as much in what they say of a scheme (`bcisim compare`), and what one place's blocks do
+// to the timing of all that follows is chance.
+inline constexpr double noise = 0.001;
+// haul ignores affinities of copies of fewer bytes (include/haul/haul.h, haul_affinity).
+inline constexpr std::uint64_t least_affinity_bytes = 256;
+// What haul does where a request says nothing (HAUL_CACHEABLE).
+inline constexpr Affinities haul_default{Affinity::cacheable, Affinity::cacheable};
+
+// Of those that are as fast as the fastest but for noise, the plainest: a side is best left at
+// haul's default; neutral disturbs caches less than non-cacheable. Of a ranking that is not empty.
+Affinities advised_of(const std::vector<RankedAffinities>& ranking);
+
+// Are the site's copies, on average, too short for haul to heed their affinities?
+inline bool is_too_short(const ProfiledSite& site) {
+  return site.bytes < site.copies * least_affinity_bytes;
+}
 
 struct AdviceOptions {
   unsigned threads = 1;
@@ -29,7 +49,8 @@ struct AdviceOptions {
   std::function<void(double)> progress;  // 0 to 1; may be empty
 };
 
-// Each site's affinities are varied while all others are neutral, under FastBCI. Throws TraceError.
+// Each site's affinities are varied while all others are neutral, under FastBCI. A fill's source is
+// neutral throughout. Throws TraceError.
 std::vector<SiteAdvice> advise(const std::string& trace, const AdviceOptions& options);
 
 }  // namespace bcisim

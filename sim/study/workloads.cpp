@@ -17,7 +17,7 @@ std::vector<Workload> workloads_of(const std::string& folder) {
   std::vector<Workload> workloads;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() != ".trace") continue;
+    if (entry.path().extension() != ".trace" || !entry.is_regular_file(error)) continue;
     const std::string path = entry.path().string();
     const TraceReader reader(path);
     // The two sides of a connection are workloads of their own.

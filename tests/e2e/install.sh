@@ -72,6 +72,16 @@ if [ -n "${E2E_HAUL:-}" ]; then
     fail "haul.service does not start the installed haul"
 fi
 
+if [ -e "$E2E_BUILD/bin/bcisim" ]; then
+  XDG_CACHE_HOME=$work/cache MPLCONFIGDIR=$work/matplotlib "$usr/bin/bcisim" figures --out "$work/figures" \
+    --instructions 2K --sensitivity-instructions 1K > "$work/output" 2> "$work/errors" ||
+    fail "the installed bcisim figures exits $?: $(tail -3 "$work/errors")"
+  grep -qF "5 traces of $usr/share/haul/bcisim/traces, " "$work/output" ||
+    fail "the installed bcisim does not take the installed traces: $(tail -1 "$work/output")"
+  [ -s "$work/figures/figure-2.png" ] || grep -qF 'for want of matplotlib' "$work/errors" ||
+    fail "the installed bcisim neither plots nor says why"
+fi
+
 # examples/share needs the node's service: one of its own.
 if [ -n "${E2E_HAUL:-}" ]; then
   export HAUL_SERVICE_SOCKET=$work/service.sock

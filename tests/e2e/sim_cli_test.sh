@@ -2,42 +2,7 @@
 # bcisim from outside: help, wrong words and values, damaged traces and streams, full disks, kills.
 # Nothing is left half done; every failure is one line with cause and remedy.
 set -u
-bcisim=$E2E_BUILD/bin/bcisim
-[ -x "$bcisim" ] || { echo "skipped: this build has no bcisim; install what scripts/packages.txt lists for it"; exit 77; }
-command -v python3 > /dev/null || { echo "skipped: python3 is missing; install it"; exit 77; }
-fio=$E2E_SOURCE/sim/traces/fio.trace
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export XDG_CACHE_HOME=$work/cache
-failures=0
-failed() {
-  echo "FAILED: $1"
-  failures=$((failures + 1))
-}
-
-# expect STATUS TEXT ARGUMENTS...: the exit status; a failure says one line that holds TEXT, and no table.
-expect() {
-  local status=$1 text=$2 found
-  shift 2
-  timeout 120 "$bcisim" "$@" > "$work/out" 2> "$work/err" < /dev/null
-  found=$?
-  judge $found "$status" "$text" "bcisim $*"
-}
-
-# judge FOUND STATUS TEXT WHAT: the same of what has run; its words are in $work/out and $work/err.
-judge() {
-  [ "$1" = "$2" ] || failed "$4: exit status $1 instead of $2: $(cat "$work/err")"
-  if [ "$2" != 0 ]; then
-    [ "$(wc -l < "$work/err")" = 1 ] || failed "$4: not one line: $(cat "$work/err")"
-    grep -q '^bcisim: ' "$work/err" || failed "$4: no 'bcisim: ' in front: $(cat "$work/err")"
-    [ ! -s "$work/out" ] || failed "$4: fails, yet prints $(head -n 1 "$work/out")"
-  fi
-  grep -qF -- "$3" "$work/out" "$work/err" || failed "$4: says no '$3': $(cat "$work/err")"
-}
-
-# names FOLDER: what is in it, on one line.
-names() { (cd "$1" && find . -mindepth 1 | LC_ALL=C sort | tr '\n' ' '); }
+. "$(dirname "$0")/lib_sim.sh"
 
 # ---- help, everywhere
 expect 0 'figures' --help
@@ -46,6 +11,13 @@ for command in info run compare figures advise convert cut; do
   expect 0 "$command" --help
 done
 expect 0 '--bus-bytes' compare --help
+# Each scheme and each affinity is a line of its own, with what it is.
+timeout 120 "$bcisim" run --help > "$work/help"
+for name in traditional vector-loop rep-movs copy-engine 0-dma fast-bci perfect-granularity perfect-pipeline \
+  perfect-cache C NEU NC; do
+  [ "$(grep -cE "^  $name +[a-z]+.{10}" "$work/help")" = 1 ] || failed "run --help does not say what $name is"
+done
+expect 0 'NC   non-cacheable: ' advise --help
 
 # ---- asked wrongly: 2
 expect 2 'name a command'
@@ -78,9 +50,9 @@ expect 2 '--width = 4294967296' run "$fio" --width 4294967296
 expect 2 'choose a power of two of 16 to 1024' run "$fio" --block-bytes 48
 expect 2 'a bus of nan bytes' run "$fio" --bus-bytes nan
 expect 2 'choose a longer one or a faster bus' compare "$fio" --memory-cycles 3
-expect 2 "'X_Y' are no affinities" run "$fio" --affinities X_Y
+expect 2 "'X_Y' are no affinities, source_destination; choose one of C_C, C_NEU, " run "$fio" --affinities X_Y
 expect 2 "'C' are no affinities" run "$fio" --affinities NEU_C,C
-expect 2 "there is no scheme 'nonsense'; choose of traditional, " run "$fio" --scheme nonsense
+expect 2 "there is no scheme 'nonsense'; choose one of traditional, vector-loop, " run "$fio" --scheme nonsense
 expect 2 'slow not in {fast,stepped}' run "$fio" --model slow
 expect 2 '--least-bytes' run "$fio" --least-bytes -1
 expect 2 '--most-bytes' run "$fio" --most-bytes 0
@@ -199,8 +171,9 @@ for at in (0, 7):
 for at in (12, 20, 58, 64, head - 2, head, head + 5, head + 9, size // 3, size // 2, 2 * size // 3, size - 13, size - 1):
     for bit in (0x01, 0x80):
         put(f"flipped-{at}-{bit}", flipped(at, bit), f"flipped-{at}-{bit}, offset ")
-put("version", whole[:8] + struct.pack("<I", 2) + whole[12:],
-    "offset 8: the trace is of version 2, this bcisim reads version 1; convert it again")
+version = struct.unpack_from("<I", whole, 8)[0]
+put("version", whole[:8] + struct.pack("<I", version + 1) + whole[12:],
+    f"offset 8: the trace is of version {version + 1}, this bcisim reads version {version}; convert it again")
 put("longer", whole + b"\0", "something follows its end; ")
 put("twice", whole + whole, "something follows its end; ")
 put("empty", b"", "offset 0: the file is empty; ")
@@ -234,11 +207,15 @@ for command in info advise; do
   expect 1 "$work: cannot be read" $command "$work"
   expect 1 "$work/missing: cannot be read" $command "$work/missing"
 done
-expect 1 "$work/none.trace: has 0 instructions" cut "$work/none.trace" -o "$work/pieces/new" --keep 1
+for skip in '' '--skip 5'; do
+  # shellcheck disable=SC2086
+  expect 1 "$work/none.trace: has no instructions; name a trace that has" cut "$work/none.trace" -o "$work/pieces/new" --keep 1 $skip
+done
 expect 1 'skip fewer' cut "$piece" -o "$work/pieces/new" --skip 1G --keep 1
 expect 1 "$work: cannot be written" cut "$piece" -o "$work" --keep 1
 expect 1 'cannot be written' cut "$piece" -o "$work/nowhere/new" --keep 1
 [ -z "$(names "$work/pieces")" ] || failed "cut leaves $(names "$work/pieces")"
+expect 0 'instructions behind 0 (all that there are), ' cut "$piece" -o "$work/all.trace" --keep 1G
 mkdir "$work/no-traces"
 expect 1 "no *.trace in $work/no-traces; " figures --traces "$work/no-traces" --out "$work/figures"
 expect 1 "no *.trace in $work/missing; " figures --traces "$work/missing" --out "$work/figures"
@@ -264,8 +241,10 @@ mkdir "$work/full"
 for kib in 0 1; do
   limited $kib cut "$piece" -o "$work/full/new" --keep 20K
   grep -qF "$work/full/new: cannot be written" "$work/err" || failed "cut on a full disk says: $(cat "$work/err")"
-  limited $kib run "$piece" --json "$work/full/new"
-  grep -qF "cannot write $work/full/new: " "$work/err" || failed "run --json on a full disk says: $(cat "$work/err")"
+  for command in run advise; do
+    limited $kib $command "$piece" --json "$work/full/new"
+    grep -qF "cannot write $work/full/new: " "$work/err" || failed "$command --json on a full disk says: $(cat "$work/err")"
+  done
 done
 limited 0 convert "$work/streams/good" -o "$work/full/new"
 limited 0 convert "$work/streams/good" -o "$work/whole.trace" --json "$work/full/new"
@@ -274,7 +253,7 @@ limited 4 figures --traces "$work/traces" --out "$work/full/out" --no-plots --in
 grep -qF "cannot write $work/full/out/figures.json: " "$work/err" || failed "figures on a full disk says: $(cat "$work/err")"
 [ "$(names "$work/full")" = './out ' ] || failed "a full disk keeps $(names "$work/full")"
 if [ -c /dev/full ]; then
-  for arguments in "info $piece" "run $piece --scheme fast-bci" "compare $piece --instructions 1K" "advise $piece --sites 1" \
+  for arguments in "info $piece" "run $piece --scheme fast-bci" "compare $piece --instructions 1K" "advise $piece --sites 1" "advise $piece --sites 1 --json -" \
     "cut $piece -o $work/full.trace --keep 10"; do
     # shellcheck disable=SC2086
     timeout 120 "$bcisim" $arguments > /dev/full 2> "$work/err"
@@ -362,30 +341,6 @@ done
 timeout 120 "$bcisim" figures --traces "$work/traces" --out "$work/killed/out" --no-plots --instructions 5K > "$work/out" 2> "$work/err" ||
   failed "figures where one was killed: $(cat "$work/err")"
 [ -s "$work/killed/out/figure-2.csv" ] || failed 'figures writes no figure-2.csv'
-
-# ---- advise: places, their pairs of affinities ranked, haul's names
-expect 0 'dst_affinity = HAUL_' advise "$E2E_SOURCE/sim/traces/apache-sender.trace" --sites 3 --instructions 100K
-python3 - "$work/out" << 'EOF' || failed "advise prints: $(cat "$work/out")"
-import itertools, re, sys
-text = open(sys.argv[1]).read()
-places = [place + "\n" for place in text.split("\n\n") if place.strip()]
-short = {"C": "HAUL_CACHEABLE", "NEU": "HAUL_NEUTRAL", "NC": "HAUL_NON_CACHEABLE"}
-assert len(places) == 3, places
-for place in places:
-    assert re.match(r"\S+ \([^,]+, [1-9]\d* copies of \d+ bytes\)\n", place), place
-    rows = re.findall(r"^ +(\d+) +(-|C|NEU|NC) +(C|NEU|NC) +(\d+\.\d\d)$", place, re.M)
-    assert [int(row[0]) for row in rows] == list(range(1, len(rows) + 1)), place
-    pairs = {row[1:3] for row in rows}
-    assert pairs == set(itertools.product(short, short)) or pairs == {("-", one) for one in short}, place
-    gains = [float(row[3]) for row in rows]
-    assert gains == sorted(gains, reverse=True) and gains[-1] == 0, place
-    advice = re.search(r"^  advice: (.*)$", place, re.M)[1]
-    best = f"dst_affinity = {short[rows[0][2]]}"
-    if rows[0][1] != "-":
-        best = f"src_affinity = {short[rows[0][1]]}, {best}"
-    assert advice in (best, "none; its affinities make no difference here"), place
-    assert abs(gains[0] - 0.05) < 0.006 or (advice == best) == (gains[0] > 0.05), place
-EOF
 
 [ $failures = 0 ] && echo 'all passed'
 exit $((failures != 0))

@@ -31,7 +31,7 @@ figures() {
 }
 
 # So many that every trace has enough copies for the schemes to differ as they do on whole traces.
-golden_size=(--instructions 500K --sensitivity-instructions 10K)
+golden_size=(--instructions 1M --sensitivity-instructions 10K)
 small_size=(--instructions 5K --sensitivity-instructions 2K --no-plots)
 
 if [ "${1:-}" = --renew ]; then
@@ -171,6 +171,8 @@ else:
             # Matplotlib draws letters, and leaves the words as comments.
             for word in [figure["title"]] + [one["name"] for one in figure["series"]]:
                 check(word in text, f"{svg.name} does not show '{word}'")
+            if figure["id"] == "4":  # shares, most of which is the same in all
+                check("axis begins at" in text, f"{svg.name} does not say that its axis is cut")
 for what in wrong:
     print(what)
 sys.exit(bool(wrong))

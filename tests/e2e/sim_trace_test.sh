@@ -94,8 +94,10 @@ fi
 grep -q '^record.py: The guest could not be made' "$work/err" || failed "without a guest record.py says $(cat "$work/err")"
 
 # ---- a stand-in for QEMU and for the guest: it fails; it is killed
-# As make_guest.sh knows what it has made: $stamp.
-here=$(cd "$E2E_SOURCE/sim/trace/guest" && pwd -P)
+# As make_guest.sh of another checkout knows what it has made: $stamp.
+here=$work/elsewhere
+mkdir "$here"
+cp "$E2E_SOURCE/sim/trace/guest"/* "$here"
 eval "$(grep '^stamp=' "$here/make_guest.sh")"
 if [ -r /usr/share/keyrings/debian-archive-keyring.gpg ]; then
   for tool in mmdebstrap mke2fs cpio; do echo 'exit 1' | stub $tool; done

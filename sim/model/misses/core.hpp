@@ -19,7 +19,9 @@ class MissCore {
       : parameters_(parameters),
         block_shift_(static_cast<unsigned>(std::countr_zero(parameters.block_bytes))),
         memory_(parameters_, false),
-        neutral_memory_(parameters_, false) {}
+        neutral_memory_(parameters_, false),
+        tlb_(parameters_.tlb_entries),
+        engine_(parameters_, true) {}
   MissCore(const MissCore&) = delete;
   MissCore& operator=(const MissCore&) = delete;
 
@@ -47,14 +49,12 @@ class MissCore {
     ++result_.instructions;
     ++result_.copies;
     result_.copy_bytes += copy.bytes;
-    Tlb tlb(parameters_.tlb_entries);
-    FastEngine engine(parameters_, true);
-    engine.run(copy, rest(), memory_, tlb, {});
+    engine_.run(copy, rest(), memory_, tlb_, {});
     BulkCopy neutral = copy;
     neutral.affinities = {Affinity::neutral, Affinity::neutral};
-    clock_ = engine.done();
-    engine.run(neutral, rest(), neutral_memory_, tlb, {});
-    clock_ = engine.done();
+    clock_ = engine_.done();
+    engine_.run(neutral, rest(), neutral_memory_, tlb_, {});
+    clock_ = engine_.done();
   }
 
   void device(const DeviceAccess& access) {
@@ -104,6 +104,8 @@ class MissCore {
   const Parameters parameters_;
   const unsigned block_shift_;
   FastMemory memory_, neutral_memory_;
+  Tlb tlb_;
+  FastEngine engine_;
   Cycle clock_ = 0;
   std::uint64_t code_block_ = ~std::uint64_t{0}, harmful_ = 0;
   Result result_;

@@ -6,7 +6,7 @@
 # Usage: make_guest.sh [DIRECTORY]    default: ${XDG_CACHE_HOME:-~/.cache}/haul/sim
 #
 # Nothing here needs root: packages are unpacked, not installed (no maintainer script runs), and mke2fs
-# fills the image itself. What is there and was made by this very script is left alone.
+# fills the image itself. What is there and was made by a script of these words is left alone.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -28,7 +28,7 @@ need cpio cpio
 [ -r /usr/share/keyrings/debian-archive-keyring.gpg ] ||
   die "Debian's signing keys are missing; install the package debian-archive-keyring."
 
-stamp=$(sha256sum "$here/make_guest.sh" "$here/init" | sha256sum | cut -d ' ' -f 1)
+stamp=$(cat "$here/make_guest.sh" "$here/init" | sha256sum | cut -d ' ' -f 1)
 if [ -f "$target/stamp" ] && [ "$(cat "$target/stamp")" = "$stamp" ]; then exit 0; fi
 
 mkdir -p "$target" || die "$target cannot be made; name a directory where you may write."

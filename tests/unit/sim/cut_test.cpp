@@ -55,6 +55,16 @@ class Cut : public ::testing::Test {
   std::uint64_t first_address() const {
     return piece.statics[piece.contents.instructions[0].what].address;
   }
+  // What is said of the input when it cannot be cut.
+  std::string refusal(std::uint64_t skip) const {
+    try {
+      cut({input, output, skip, 50, 3});
+    } catch (const TraceError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with(input));
+      return std::string(error.what()).substr(input.size());
+    }
+    return "";
+  }
   static CopyCall copy_from(std::uint64_t site) {
     return {CopyKind::copy, site, 0x1000, 0x2000, 8, {1}, {2}};
   }
@@ -176,13 +186,25 @@ TEST_F(Cut, AnyTraceCutAnywhereIsAsInTheWhole) {
 
 TEST_F(Cut, ATraceThatIsTooShortIsRefused) {
   write(straight());
-  try {
-    cut({input, output, 100, 50, 3});
-    FAIL();
-  } catch (const TraceError& error) {
-    EXPECT_EQ(error.what(),
-              input + ": has 100 instructions, none behind the 100 to skip; skip fewer");
-  }
+  EXPECT_EQ(refusal(100), ": has 100 instructions, none behind the 100 to skip; skip fewer");
+  EXPECT_EQ(folder.files(), 1);
+}
+
+TEST_F(Cut, ATraceWithoutInstructionsIsNotToldToSkipFewer) {
+  write({});
+  EXPECT_EQ(refusal(0), ": has no instructions; name a trace that has");
+  EXPECT_EQ(refusal(5), ": has no instructions; name a trace that has");
+  EXPECT_EQ(folder.files(), 1);
+}
+
+TEST_F(Cut, WhereACopyIsAllThatIsLeftItSaysSo) {
+  Chunk chunk = straight();
+  chunk.copies = {copy_from(0x10)};
+  chunk.events = {{Event::Kind::copy_begin, 25, 0}, {Event::Kind::copy_end, 100, 0}};
+  write(chunk);
+  EXPECT_EQ(refusal(60),
+            ": behind the 60 instructions to skip is the rest of a copy alone, and a copy that has "
+            "begun is skipped whole; skip fewer");
   EXPECT_EQ(folder.files(), 1);
 }
 
