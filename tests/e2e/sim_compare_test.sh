@@ -2,19 +2,10 @@
 # bcisim compare: on the traces that lie in the source tree the fast model's speedups are those of the
 # one that goes cycle by cycle, within 5 %; and the comparison can fail.
 set -u
-bcisim=$E2E_BUILD/bin/bcisim
-[ -x "$bcisim" ] || { echo "skipped: this build has no bcisim; install what scripts/packages.txt lists for it"; exit 77; }
+. "$E2E_SOURCE/tests/e2e/lib_sim.sh"
 
 instructions=500K
 if [ -n "${E2E_SANITIZE:-}" ]; then instructions=30K; fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-failed() {
-  echo "FAILED: $1"
-  failures=$((failures + 1))
-}
-
 traces=("$E2E_SOURCE"/sim/traces/*.trace)
 "$bcisim" compare "${traces[@]}" --instructions $instructions --allowed 5 > "$work/out" 2> "$work/err" ||
   failed "the models differ: $(cat "$work/err" "$work/out")"

@@ -8,19 +8,9 @@
 set -u
 E2E_SOURCE=${E2E_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 E2E_BUILD=${E2E_BUILD:-$E2E_SOURCE/build/release}
-bcisim=$E2E_BUILD/bin/bcisim
+. "$E2E_SOURCE/tests/e2e/lib_sim.sh"
 golden=$E2E_SOURCE/tests/e2e/sim_golden_figures.json
-[ -x "$bcisim" ] || { echo "skipped: this build has no bcisim; install what scripts/packages.txt lists for it"; exit 77; }
-command -v python3 > /dev/null || { echo "skipped: python3 is missing; install it"; exit 77; }
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 export MPLCONFIGDIR=$work/matplotlib
-failures=0
-failed() {
-  echo "FAILED: $1"
-  failures=$((failures + 1))
-}
 
 # figures OUT ARGUMENTS...: on the committed traces; what it prints goes to OUT.txt, its errors to OUT.err.
 figures() {
