@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "cli/choices.hpp"
 #include "cli/commands.hpp"
 #include "cli/table.hpp"
 #include "study/simulation.hpp"
@@ -16,7 +17,15 @@ struct Options {
   Parameters parameters;
   SimulationOptions simulation;
   double allowed_percent = 5;
+  std::string affinities = "C_C";
+  bool cold = false;
 };
+
+std::string per_copy(const Result& result) {
+  if (result.copies == 0) return "-";
+  return fmt::format("{:.0f}",
+                     static_cast<double>(result.copy_cycles) / static_cast<double>(result.copies));
+}
 
 void compare(const Options& options) {
   check_machine(options.parameters);
@@ -26,6 +35,8 @@ void compare(const Options& options) {
     for (const SchemeTraits& traits : schemes) {
       Configuration configuration{options.parameters, {}};
       configuration.replay.scheme = traits.scheme;
+      configuration.replay.cold_copies = options.cold;
+      configuration.replay.affinities.all = affinities_from(options.affinities);
       runs.push_back({trace, configuration, Model::fast});
       runs.push_back({trace, configuration, Model::stepped});
     }
@@ -38,8 +49,8 @@ void compare(const Options& options) {
 
   double worst = 0;
   std::string where;
-  Table table(
-      {"scheme", "cycles, fast", "stepped", "ratio", "speedup %, fast", "stepped", "ratio"});
+  Table table({"scheme", "cycles, fast", "stepped", "ratio", "speedup %, fast", "stepped", "ratio",
+               "cycles/copy, fast", "stepped"});
   for (std::size_t i = 0; i < runs.size(); i += 2) {
     const std::size_t scheme = i / 2 % schemes.size(), base = i - 2 * scheme;
     const auto cycles = [&results](std::size_t run) {
@@ -51,11 +62,11 @@ void compare(const Options& options) {
       where = fmt::format("{} of {}", schemes[scheme].name, runs[i].trace);
     }
     if (scheme == 0 && options.traces.size() > 1) table.add({runs[i].trace});
-    table.add({std::string(schemes[scheme].name), fmt::format("{}", results[i].cycles),
-               fmt::format("{}", results[i + 1].cycles),
-               fmt::format("{:.3f}", cycles(i) / cycles(i + 1)),
-               fmt::format("{:.2f}", 100 * (fast - 1)), fmt::format("{:.2f}", 100 * (stepped - 1)),
-               fmt::format("{:.3f}", fast / stepped)});
+    table.add(
+        {std::string(schemes[scheme].name), fmt::format("{}", results[i].cycles),
+         fmt::format("{}", results[i + 1].cycles), fmt::format("{:.3f}", cycles(i) / cycles(i + 1)),
+         fmt::format("{:.2f}", 100 * (fast - 1)), fmt::format("{:.2f}", 100 * (stepped - 1)),
+         fmt::format("{:.3f}", fast / stepped), per_copy(results[i]), per_copy(results[i + 1])});
   }
   table.print();
   fmt::print("\nthe models' speedups differ by {:.2f} % at most\n", 100 * worst);
@@ -74,6 +85,9 @@ void add_compare(CLI::App& root) {
       root.add_subcommand("compare", "Hold the fast model against the cycle-stepped one");
   const auto options = std::make_shared<Options>();
   command->add_option("trace", options->traces, "Traces")->required();
+  command->add_option("--affinities", options->affinities, "Of the schemes that have an engine")
+      ->capture_default_str();
+  command->add_flag("--cold", options->cold, "No block of a copy is in the caches when it begins");
   command
       ->add_option("--allowed", options->allowed_percent,
                    "By how many per cent speedups may differ")

@@ -49,6 +49,9 @@ int main(int argc, char** argv) {
     }
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
     return fail(exit_failure, "cannot write to standard output; is the disk full?");
+  } catch (const std::bad_alloc&) {
+    std::fflush(stdout);
+    return fail(exit_failure, "out of memory; simulate on fewer --threads, or smaller caches");
   } catch (const std::exception& failure) {
     std::fflush(stdout);
     return fail(exit_failure, failure.what());

@@ -20,8 +20,8 @@ enum class Flow : std::uint8_t {
 struct MachineCode {
   // Without physical page. Masks: a write of 8 or 16 bits keeps the rest of its register, so it is
   // a read of it, too; a write that depends on a condition likewise. Instructions that clear a
-  // register by xor or sub with itself do not read it. Locked instructions are of the class that
-  // they would be of without the prefix.
+  // register by xor or sub with itself do not read it. Locked instructions, xchg with
+  // memory among them, are fences.
   StaticInstruction instruction;
   Flow flow = Flow::straight;
   bool is_call = false;

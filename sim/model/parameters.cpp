@@ -7,9 +7,14 @@
 namespace bcisim {
 namespace {
 
+constexpr std::uint64_t most_cache_bytes = std::uint64_t{1} << 30;
+
 std::string why_wrong(const char* name, const CacheParameters& cache, unsigned block_bytes) {
   if (!std::has_single_bit(cache.bytes))
     return fmt::format("{} of {} bytes is not a power of two; choose one", name, cache.bytes);
+  if (cache.bytes > most_cache_bytes)
+    return fmt::format("{} of {} bytes is more than can be simulated; choose 1024M or less", name,
+                       cache.bytes);
   const std::uint64_t way_bytes = std::uint64_t{cache.ways} * block_bytes;
   if (cache.ways == 0 || cache.bytes < way_bytes)
     return fmt::format(

@@ -26,10 +26,10 @@ std::vector<Affinities> choices_of(const ProfiledSite& site) {
 unsigned oddness_of(Affinity affinity) {
   switch (affinity) {
     case Affinity::cacheable: return 0;
-    case Affinity::neutral: return 1;
+    case Affinity::neutral: return 2;
     case Affinity::non_cacheable: break;
   }
-  return 2;
+  return 3;  // so that a default and this are less than two neutrals
 }
 
 }  // namespace

@@ -24,10 +24,10 @@ struct SiteAdvice {
   Affinities advised;                     // advised_of(ranking)
 };
 
-// Runs whose cycles differ by less than this share of them are equal: the two models of one machine
-// differ by as much in what they say of a scheme (`bcisim compare`), and what one place's blocks do
-// to the timing of all that follows is chance.
-inline constexpr double noise = 0.001;
+// Runs whose cycles differ by less than this share of them are equal: what one place's blocks do to
+// the timing of all that follows is chance, and the two models of one machine differ by more in
+// what they say of a scheme (`bcisim compare`).
+inline constexpr double noise = 0.003;
 // haul ignores affinities of copies of fewer bytes (include/haul/haul.h, haul_affinity).
 inline constexpr std::uint64_t least_affinity_bytes = 256;
 // What haul does where a request says nothing (HAUL_CACHEABLE).

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,11 +24,13 @@ class Experiments {
   const Result& result(std::size_t workload, const std::string& name) const {
     return results_[workload * distinct_.size() + names_.at(name)];
   }
-  // How much faster than the other, in per cent.
-  double speedup(std::size_t workload, const std::string& name, const std::string& base) const {
-    return 100.0 * (static_cast<double>(result(workload, base).cycles) /
-                        static_cast<double>(result(workload, name).cycles) -
-                    1.0);
+  // How much faster than the other, in per cent; nothing where one of them had nothing to do.
+  std::optional<double> speedup(std::size_t workload, const std::string& name,
+                                const std::string& base) const {
+    const std::uint64_t cycles = result(workload, name).cycles;
+    const std::uint64_t base_cycles = result(workload, base).cycles;
+    if (cycles == 0 || base_cycles == 0) return std::nullopt;
+    return 100.0 * (static_cast<double>(base_cycles) / static_cast<double>(cycles) - 1.0);
   }
   const std::vector<Workload>& workloads() const { return workloads_; }
 

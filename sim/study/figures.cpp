@@ -79,7 +79,8 @@ Figure figure_4(const Experiments& experiments) {
   figure.drawing = Drawing::stacked;
   const auto share = [&](std::size_t workload, const std::string& run) {
     return 100.0 * static_cast<double>(experiments.result(workload, run).cycles) /
-           static_cast<double>(experiments.result(workload, "copy-engine").cycles);
+           static_cast<double>(
+               std::max<std::uint64_t>(1, experiments.result(workload, "copy-engine").cycles));
   };
   const auto early = [&](std::size_t workload) {
     return std::min(100.0, share(workload, "0-dma"));
@@ -207,7 +208,8 @@ std::vector<Figure> make_figures(const std::vector<Workload>& workloads,
   // Half of it warms the caches.
   std::uint64_t most = options.instructions;
   for (const Workload& workload : workloads) most = std::min(most, workload.instructions);
-  const std::uint64_t counted = std::min(most / 2, options.sensitivity_instructions);
+  const std::uint64_t counted =
+      std::max<std::uint64_t>(1, std::min(most / 2, options.sensitivity_instructions));
   const SimulationOptions fewer{options.threads, 2 * counted, part(paper_share, 1), counted};
   for (Figure& figure : sensitivities(workloads, fewer)) {
     figures.push_back(std::move(figure));

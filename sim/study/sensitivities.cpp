@@ -28,6 +28,8 @@ constexpr Contender schemes_compared[] = {{"CopyEng", Scheme::copy_engine, {}},
                                           {"0-DMA", Scheme::dma, {}},
                                           {"FastBCI", Scheme::fast_bci, {}},
                                           {"FastBCI NEU_NEU", Scheme::fast_bci, neu_neu}};
+constexpr Contender neutral_destinations[] = {{"FastBCI C_NEU", Scheme::fast_bci, c_neu},
+                                              {"FastBCI NEU_NEU", Scheme::fast_bci, neu_neu}};
 constexpr Contender affinities_compared[] = {{"C_C", Scheme::fast_bci, {}},
                                              {"C_NEU", Scheme::fast_bci, c_neu},
                                              {"NEU_C", Scheme::fast_bci, neu_c},
@@ -90,6 +92,7 @@ std::vector<Question> questions() {
                            return entries == 0 ? std::string("none: done when carried")
                                                : fmt::format("{}", entries);
                          }));
+  all.back().contenders = neutral_destinations;
   all.push_back(question("splitting", "Bytes of one bulk instruction at most",
                          {256U, 512U, 1024U, 2048U, 4096U}, [](Configuration& c, unsigned bytes) {
                            c.replay.most_copy_bytes = bytes;

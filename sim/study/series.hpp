@@ -23,18 +23,20 @@ inline std::string bci(Affinities affinities) {
   return "fast-bci " + name_of(affinities);
 }
 
-// The value of each workload, and their mean.
+// The value of each workload, and the mean of those that have one.
 template <class Value>
 Values with_average(const Experiments& experiments, Value&& value) {
   Values values;
   double sum = 0;
-  const std::size_t count = experiments.workloads().size();
-  for (std::size_t workload = 0; workload < count; ++workload) {
-    const double one = value(workload);
-    values.emplace_back(one);
-    sum += one;
+  unsigned count = 0;
+  for (std::size_t workload = 0; workload < experiments.workloads().size(); ++workload) {
+    const std::optional<double> one = value(workload);
+    values.push_back(one);
+    if (!one) continue;
+    sum += *one;
+    ++count;
   }
-  values.emplace_back(sum / static_cast<double>(count));
+  values.push_back(count == 0 ? std::nullopt : std::optional(sum / count));
   return values;
 }
 

@@ -21,7 +21,7 @@ figures() {
 }
 
 # So many that every trace has enough copies for the schemes to differ as they do on whole traces.
-golden_size=(--instructions 1M --sensitivity-instructions 10K)
+golden_size=(--instructions 1M --sensitivity-instructions 100K)
 small_size=(--instructions 5K --sensitivity-instructions 2K --no-plots)
 
 if [ "${1:-}" = --renew ]; then
@@ -51,6 +51,8 @@ diff -r "$work/one" "$work/two" || failed 'two threads give other data than one'
 for out in one two; do
   [ ! -s "$work/$out.err" ] || failed "figures --no-plots says $(cat "$work/$out.err")"
 done
+# Few instructions may have nothing to do under a scheme: then there is no number, and no other.
+cut -d, -f3- "$work"/one/*.csv | grep -qiE 'nan|inf' && failed 'figures of few instructions have what is no number'
 [ -z "$(find "$work/one" -name '*.svg' -o -name '*.png')" ] || failed 'figures --no-plots plots'
 
 # ---- plotting that fails: data are there, and it says so
@@ -110,9 +112,6 @@ for key, names in (("2", ("perfect cache", "perfect pipeline", "perfect granular
     for at, workload in enumerate(figures[key]["categories"]):
         gains = [values[key][name][at] for name in names] + [0]
         check(all(a >= b - tolerance for a, b in zip(gains, gains[1:])), f"{workload}: {names} gain {gains}")
-        for at_most in ("CopyEng", "0-DMA"):
-            check(values["9"][at_most][at] >= values["9"][at_most + ", uncached"][at] - tolerance,
-                  f"{workload}: {at_most} gains more without caches")
 for name, best in zip(zip(*values["10a"].values()), values["9"]["FastBCI+CAF"]):
     check(max(name) <= best + 1e-9, f"affinities gain {name}, the best of them {best}")
 for at, workload in enumerate(workloads):
@@ -137,7 +136,7 @@ for key, figure in figures.items():
             cells = ["" if number is None else f"{number:.3f}" for number in (value, said)]
             lines.append(f'"{category}","{one["name"]}",{cells[0]},{cells[1]}')
     check((folder / f"figure-{key}.csv").read_text() == "\n".join(lines) + "\n", f"figure-{key}.csv says something else")
-    check(not any(number != number for one in values[key].values() for number in one if number is not None), f"figure {key}: not a number")
+    check(all(number is not None for one in values[key].values() for number in one), f"figure {key}: values are missing")
 
 # Plots, where the first of bcisim's two Pythons with matplotlib made them.
 drawn = [figure for figure in figures.values() if figure["drawing"] != "table"]

@@ -152,9 +152,9 @@ for place, told in zip(places, document):
     words = ", ".join(f"{side}_affinity = {one}" for side, one in zip(("src", "dst"), pair) if one)
     default = " (haul's default)" if set(pair) <= {None, "HAUL_CACHEABLE"} else ""
     assert advice == words + default, place
-    # It is within a thousandth of the fastest; haul's default, where that is, too.
+    # It is within three thousandths of the fastest; haul's default, where that is, too.
     cycles = {key: row["cycles"] for key, row in zip(ranked, told["ranking"])}
-    equal = [key for key in ranked if cycles[key] <= 1.001 * cycles[ranked[0]]]
+    equal = [key for key in ranked if cycles[key] <= 1.003 * cycles[ranked[0]]]
     assert pair in equal, place
     assert default or (pair[0] and "HAUL_CACHEABLE", "HAUL_CACHEABLE") not in equal, place
 EOF

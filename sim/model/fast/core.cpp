@@ -9,6 +9,8 @@ namespace {
 // Copies that are remembered: more than instructions of the window wait for, or engines work at
 // once.
 constexpr unsigned remembered_copies = 16;
+// Of a scheme with as many engines as there are copies.
+constexpr std::size_t most_engines = 1024;
 constexpr unsigned word_shift = 3;
 
 }  // namespace
@@ -115,6 +117,12 @@ inline Cycle FastCore::load(const Reference& reference, Cycle at, Wait& wait) {
   return ready;
 }
 
+// When a store may execute that could at `at`, its address translated.
+inline Cycle FastCore::store_may(const Reference& reference, Cycle at, Wait& wait) {
+  if (!translate(reference)) at += parameters_.walk_cycles;
+  return at < copies_done_ ? wait_for_copies(reference, at, wait) : at;
+}
+
 // When a reference may be made that could at `at`: copies under way may be in its way.
 Cycle FastCore::wait_for_copies(const Reference& reference, Cycle at, Wait& wait) const {
   const Cycle could = at;
@@ -187,20 +195,12 @@ void FastCore::execute(const StaticInstruction& what, const DynamicInstruction& 
 // Its references, when it can issue at `at`; its results. When it is complete.
 inline Cycle FastCore::reach_memory(const StaticInstruction& what, unsigned count,
                                     const Reference* references, Cycle at, Wait& wait) {
-  if (at < copies_done_) {
-    for (unsigned i = 0; i < count; ++i) {
-      if (references[i].is_store) at = wait_for_copies(references[i], at, wait);
-    }
-  }
-  Cycle issued = at, walked = 0;
+  Cycle there = at;
   for (unsigned i = 0; i < count; ++i) {
-    if (!references[i].is_store) {
-      issued = std::max(issued, load(references[i], at, wait) - 1);
-    } else if (!translate(references[i])) {
-      walked = parameters_.walk_cycles;
-    }
+    there = std::max(there, references[i].is_store ? store_may(references[i], at, wait)
+                                                   : load(references[i], at, wait) - 1);
   }
-  const Cycle complete = issued + latency_of(what.kind) + walked;
+  const Cycle complete = there + latency_of(what.kind);
   produce(what.writes, complete);
   return complete;
 }
@@ -233,9 +233,14 @@ void FastCore::copy(const BulkCopy& copy) {
   memory_.forget_before(fetched_.cycle());
   const Cycle fetched = fetched_.take(frontend_[frontend_at_]);
   const Cycle at = dispatch(fetched + parameters_.frontend_cycles) + 1;
+  const Cycle oldest = std::max(at, retired_.cycle() + 1);
+  if (traits_.many_engines && engines_[next_engine_].done() > oldest &&
+      engines_.size() < most_engines) {
+    engines_.insert(engines_.begin() + static_cast<std::ptrdiff_t>(next_engine_),
+                    FastEngine(parameters_, traits_.waits_by_block));
+  }
   FastEngine& engine = engines_[next_engine_];
   if (++next_engine_ == engines_.size()) next_engine_ = 0;
-  const Cycle oldest = std::max(at, retired_.cycle() + 1);
   const Cycle start = std::max(oldest, traits_.many_engines ? engine.done() : copies_done_);
   const FastEngine::Times times = engine.run(copy, start, memory_, dtlb_, engines_);
   copies_done_ = std::max(copies_done_, times.done);
@@ -264,7 +269,7 @@ void FastCore::interrupt() {
 
 Result FastCore::result() const {
   Result result = result_;
-  if (result.instructions != 0) result.cycles = std::max(retired_.cycle() + 1, copies_done_);
+  if (result.instructions != 0) result.cycles = std::max(retired_.cycle() + 1, last_end_);
   memory_.report(result);
   return result;
 }

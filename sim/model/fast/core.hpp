@@ -33,8 +33,8 @@ class FastCore {
   // Before the first instruction.
   void warm(const Checkpoint& checkpoint) { memory_.warm(checkpoint); }
   // After the last instruction.
-  void finish() {}
-  // Up to the instruction executed last.
+  void finish() { last_end_ = copies_done_; }
+  // Until the instruction executed last has retired; after finish(), until all copies are done.
   Result result() const;
 
  private:
@@ -58,6 +58,7 @@ class FastCore {
   Cycle operands(std::uint64_t reads, Cycle at) const;
   void produce(std::uint64_t writes, Cycle at);
   Cycle load(const Reference& reference, Cycle at, Wait& wait);
+  Cycle store_may(const Reference& reference, Cycle at, Wait& wait);
   Cycle wait_for_copies(const Reference& reference, Cycle at, Wait& wait) const;
   // Was its translation in the TLB?
   bool translate(const Reference& reference) {
@@ -83,7 +84,7 @@ class FastCore {
   Predictor predictor_;
   std::vector<FastEngine> engines_;  // one copy after the other, also where one engine makes them
   std::size_t next_engine_ = 0;
-  Cycle copies_done_ = 0;
+  Cycle copies_done_ = 0, last_end_ = 0;
 
   Slots fetched_, dispatched_, retired_;
   std::uint64_t fetch_block_ = ~std::uint64_t{0};

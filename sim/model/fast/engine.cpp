@@ -20,7 +20,7 @@ Cycle FastEngine::validate(Cycle at, Tlb& tlb) {
     for (unsigned i = 0; i < count; ++i) {
       ++at;
       if (!tlb.touch(begin + i * page_bytes, pages[i] * page_bytes)) {
-        at += parameters_.walk_cycles;
+        at += parameters_->walk_cycles;
         ++times_.tlb_misses;
       }
     }
@@ -35,67 +35,102 @@ Cycle FastEngine::finish(Cycle at, FastMemory& memory, std::span<const FastEngin
   destination_done_.fill(0);
   source_done_.fill(0);
   source_block_ = ~std::uint64_t{0};
-  std::fill(slots_.begin(), slots_.end(), 0);
-  std::array<Cycle, 3> pair_done{};
-  Cycle start = at, all_done = at;
+  writings_.clear();
+  pair_done_.fill(at);
   unsigned pair = 0;
   for (unsigned offset = 0; offset < copy_.bytes; ++pair) {
     std::uint64_t left = page_bytes - (copy_.destination + offset) % page_bytes;
     if (!copy_.is_fill) left = std::min(left, page_bytes - (copy_.source + offset) % page_bytes);
     const auto end = static_cast<unsigned>(std::min<std::uint64_t>(copy_.bytes, offset + left));
-    if (pair >= parameters_.cst_entries)
-      start = std::max(start, pair_done[pair - parameters_.cst_entries]);
+    if (pair >= parameters_->cst_entries) {
+      write_ready_until(~Cycle{0}, memory);
+      // Entries are given back in the order of their pairs.
+      at = std::max(at, *std::max_element(pair_done_.begin(), pair_done_.begin() + 1 + pair -
+                                                                  parameters_->cst_entries));
+    }
     while (offset < end) {
-      const std::uint64_t in_block = (copy_.destination + offset) % parameters_.block_bytes;
+      const std::uint64_t in_block = (copy_.destination + offset) % parameters_->block_bytes;
       const auto bytes = static_cast<unsigned>(
-          std::min<std::uint64_t>(end - offset, parameters_.block_bytes - in_block));
-      Cycle& slot = *std::min_element(slots_.begin(), slots_.end());
-      start = std::max(start, slot);
-      const Cycle done =
-          copy_block(offset, bytes, older_copies(offset, bytes, start, others), memory);
-      slot = done;
-      pair_done[pair] = std::max(pair_done[pair], done);
-      ++start;
+          std::min<std::uint64_t>(end - offset, parameters_->block_bytes - in_block));
+      at = older_copies(offset, bytes, free_place(at, memory), others);
+      write_ready_until(at + parameters_->modulus_cycles, memory);
+      readings_.push_back({read_block(offset, bytes, at, memory), offset, bytes, pair});
+      ++at;
       offset += bytes;
     }
-    // Page pairs are given back in order.
-    if (pair > 0) pair_done[pair] = std::max(pair_done[pair], pair_done[pair - 1]);
-    all_done = std::max(all_done, pair_done[pair]);
   }
-  return all_done;
+  write_ready_until(~Cycle{0}, memory);
+  return *std::max_element(pair_done_.begin(), pair_done_.end());
 }
 
-Cycle FastEngine::copy_block(std::uint64_t offset, unsigned bytes, Cycle at, FastMemory& memory) {
-  Cycle ready = at + parameters_.modulus_cycles;
-  const std::uint64_t source = copy_.source + offset, destination = copy_.destination + offset;
-  if (!copy_.is_fill) {
-    const Cycle asked = ready;
-    for (std::uint64_t block = block_of(source); block <= block_of(source + bytes - 1); ++block) {
-      if (block != source_block_) {
-        const std::uint64_t address = std::max(block * parameters_.block_bytes, copy_.source);
-        source_block_ = block;
-        source_ready_ =
-            memory.read_source(block_of(physical_of(copy_.source_pages, copy_.source, address)),
-                               copy_.affinities.source, asked);
-      }
-      ready = std::max(ready, source_ready_);
-    }
-    if (source % parameters_.block_bytes != destination % parameters_.block_bytes) {
-      ready += parameters_.shift_cycles;
+// When another block may start, from `at` on: one of those under way is done then.
+Cycle FastEngine::free_place(Cycle at, FastMemory& memory) {
+  while (readings_.size() + writings_.size() >= parameters_->engine_parallel) {
+    const auto first = std::min_element(writings_.begin(), writings_.end());
+    const Cycle done = first == writings_.end() ? ~Cycle{0} : *first;
+    const bool one_is_ready = std::any_of(readings_.begin(), readings_.end(),
+                                          [done](const Reading& one) { return one.ready <= done; });
+    if (one_is_ready) {
+      write_next(memory);
+    } else {
+      at = std::max(at, done);
+      writings_.erase(first);
     }
   }
+  return at;
+}
+
+// When its source is there, in the order in which it is written.
+Cycle FastEngine::read_block(std::uint64_t offset, unsigned bytes, Cycle at, FastMemory& memory) {
+  const Cycle asked = at + parameters_->modulus_cycles;
+  if (copy_.is_fill) return asked;
+  Cycle ready = asked;
+  const std::uint64_t source = copy_.source + offset, destination = copy_.destination + offset;
+  for (std::uint64_t block = block_of(source); block <= block_of(source + bytes - 1); ++block) {
+    if (block != source_block_) {
+      const std::uint64_t address = std::max(block * parameters_->block_bytes, copy_.source);
+      source_block_ = block;
+      source_ready_ =
+          memory.read_source(block_of(physical_of(copy_.source_pages, copy_.source, address)),
+                             copy_.affinities.source, asked);
+    }
+    ready = std::max(ready, source_ready_);
+  }
+  const bool is_shifted =
+      source % parameters_->block_bytes != destination % parameters_->block_bytes;
+  return is_shifted ? ready + parameters_->shift_cycles : ready;
+}
+
+// Writes the blocks whose sources are there by that cycle.
+void FastEngine::write_ready_until(Cycle until, FastMemory& memory) {
+  while (std::any_of(readings_.begin(), readings_.end(),
+                     [until](const Reading& one) { return one.ready <= until; })) {
+    write_next(memory);
+  }
+}
+
+// Writes the block whose source is there first.
+void FastEngine::write_next(FastMemory& memory) {
+  const auto next = std::min_element(
+      readings_.begin(), readings_.end(),
+      [](const Reading& one, const Reading& other) { return one.ready < other.ready; });
+  const Reading block = *next;
+  readings_.erase(next);
+  const std::uint64_t destination = copy_.destination + block.offset;
   const Cycle done = memory.write_destination(
       block_of(physical_of(copy_.destination_pages, copy_.destination, destination)),
-      copy_.affinities.destination, bytes == parameters_.block_bytes, ready);
-  const auto note = [&](BlockTimes& times, std::uint64_t begin, std::uint64_t from) {
-    for (std::uint64_t block = block_of(from); block <= block_of(from + bytes - 1); ++block) {
-      Cycle& time = times[block - block_of(begin)];
+      copy_.affinities.destination, block.bytes == parameters_->block_bytes, block.ready);
+  const auto note = [&](BlockTimes& times, std::uint64_t begin) {
+    const std::uint64_t from = begin + block.offset;
+    for (std::uint64_t one = block_of(from); one <= block_of(from + block.bytes - 1); ++one) {
+      Cycle& time = times[one - block_of(begin)];
       time = std::max(time, done);
     }
   };
-  note(destination_done_, copy_.destination, destination);
-  if (!copy_.is_fill) note(source_done_, copy_.source, source);
-  return done;
+  note(destination_done_, copy_.destination);
+  if (!copy_.is_fill) note(source_done_, copy_.source);
+  pair_done_[block.pair] = std::max(pair_done_[block.pair], done);
+  writings_.push_back(done);
 }
 
 // When a block may start of which older copies may not yet have written the source or read the

@@ -17,9 +17,7 @@ namespace bcisim {
 class FastEngine {
  public:
   FastEngine(const Parameters& parameters, bool waits_by_block)
-      : parameters_(parameters),
-        waits_by_block_(waits_by_block),
-        slots_(parameters.engine_parallel) {}
+      : parameters_(&parameters), waits_by_block_(waits_by_block) {}
 
   struct Times {
     Cycle validated = 0;  // it may retire early
@@ -58,20 +56,34 @@ class FastEngine {
 
   Cycle validate(Cycle at, Tlb& tlb);
   Cycle finish(Cycle at, FastMemory& memory, std::span<const FastEngine> others);
-  Cycle copy_block(std::uint64_t offset, unsigned bytes, Cycle at, FastMemory& memory);
+  Cycle free_place(Cycle at, FastMemory& memory);
+  Cycle read_block(std::uint64_t offset, unsigned bytes, Cycle at, FastMemory& memory);
+  void write_ready_until(Cycle until, FastMemory& memory);
+  void write_next(FastMemory& memory);
   Cycle older_copies(std::uint64_t offset, unsigned bytes, Cycle at,
                      std::span<const FastEngine> others) const;
   Cycle side_may(const Side& side, std::uint64_t physical, unsigned bytes, Cycle at) const;
-  std::uint64_t block_of(std::uint64_t address) const { return address / parameters_.block_bytes; }
+  std::uint64_t block_of(std::uint64_t address) const { return address / parameters_->block_bytes; }
 
-  const Parameters& parameters_;
-  const bool waits_by_block_;
+  // A block that is not written yet: when its source is there.
+  struct Reading {
+    Cycle ready;
+    std::uint64_t offset;
+    unsigned bytes, pair;
+  };
+
+  const Parameters* parameters_;
+  bool waits_by_block_;
   BulkCopy copy_;
   Times times_;
   BlockTimes source_done_{}, destination_done_{};  // from the region's first block on
   std::uint64_t source_block_ = 0;                 // read last, virtual, and when it was there
   Cycle source_ready_ = 0;
-  std::vector<Cycle> slots_;  // when the blocks under way are done
+  // Blocks under way. Of those written when they are done; memory is asked in the order of time, so
+  // what is written later than another is read comes after it.
+  std::vector<Reading> readings_;
+  std::vector<Cycle> writings_;
+  std::array<Cycle, 3> pair_done_{};
 };
 
 }  // namespace bcisim

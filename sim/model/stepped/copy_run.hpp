@@ -32,6 +32,7 @@ class CopyRun {
   CopyRun(std::uint64_t number, const BulkCopy& copy, CopySurroundings& surroundings);
 
   std::uint64_t number() const { return number_; }
+  const BulkCopy& copy() const { return copy_; }
   bool is_started() const { return state_ != State::waiting; }
   bool is_validated() const { return state_ == State::finishing || state_ == State::done; }
   bool is_done() const { return state_ == State::done; }

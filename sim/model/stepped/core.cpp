@@ -42,12 +42,13 @@ void SteppedCore::take(Item item) {
 void SteppedCore::finish() {
   // What memory still brings costs no cycles, but is counted.
   while (!front_end_.empty() || !window_.empty() || !engines_.idle() || !memory_.idle()) step();
+  is_finished_ = true;
 }
 
 Result SteppedCore::result() const {
   Result result = result_;
-  result.cycles =
-      std::max(result.instructions == 0 ? 0 : window_.last_retirement() + 1, engines_.last_end());
+  result.cycles = result.instructions == 0 ? 0 : window_.last_retirement() + 1;
+  if (is_finished_) result.cycles = std::max(result.cycles, engines_.last_end());
   return result;
 }
 

@@ -23,7 +23,7 @@ class SteppedCore {
   void interrupt();
   // No more comes.
   void finish();
-  // Up to the cycle stepped last.
+  // Until the last retirement; after finish(), until all copies are done.
   Result result() const;
 
   // For tests. Exceptions in page validation; the data TLB, whose pages copies lock; time; whether
@@ -49,7 +49,7 @@ class SteppedCore {
   FrontEnd front_end_;
   Window window_;
   Cycle now_ = 0;
-  bool skips_ = true;
+  bool skips_ = true, is_finished_ = false;
 };
 
 }  // namespace bcisim

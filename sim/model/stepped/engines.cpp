@@ -86,10 +86,38 @@ bool Engines::is_pending(std::uint64_t number, std::uint64_t physical, unsigned 
   return false;
 }
 
+// The blocks of [first, last], or, where these are many, those that are in caches or in copies.
+std::vector<std::uint64_t> Engines::reached(std::uint64_t first, std::uint64_t last) const {
+  constexpr std::uint64_t many = 4096;
+  std::vector<std::uint64_t> blocks;
+  const auto add = [&](std::uint64_t block) {
+    if (block >= first && block <= last) blocks.push_back(block);
+  };
+  if (last - first < many) {
+    for (std::uint64_t block = first; block <= last; ++block) add(block);
+    return blocks;
+  }
+  memory_.for_each_there(add);
+  for (const auto& run : runs_) {
+    const BulkCopy& copy = run->copy();
+    for (unsigned offset = 0; offset < copy.bytes; ++offset) {
+      add(physical_of(copy.destination_pages, copy.destination, copy.destination + offset) /
+          parameters_.block_bytes);
+      if (copy.is_fill) continue;
+      add(physical_of(copy.source_pages, copy.source, copy.source + offset) /
+          parameters_.block_bytes);
+    }
+  }
+  std::sort(blocks.begin(), blocks.end());
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  return blocks;
+}
+
 void Engines::device(const DeviceAccess& access, Cycle now) {
   if (access.bytes == 0) return;
+  const std::uint64_t first = access.physical / parameters_.block_bytes;
   const std::uint64_t last = (access.physical + access.bytes - 1) / parameters_.block_bytes;
-  for (std::uint64_t block = access.physical / parameters_.block_bytes; block <= last; ++block) {
+  for (const std::uint64_t block : reached(first, last)) {
     const std::uint64_t begin = std::max(access.physical, block * parameters_.block_bytes);
     const std::uint64_t end =
         std::min(access.physical + access.bytes, (block + 1) * parameters_.block_bytes);

@@ -43,6 +43,7 @@ class Engines {
 
  private:
   bool step(CopyRun& run, Cycle now);
+  std::vector<std::uint64_t> reached(std::uint64_t first, std::uint64_t last) const;
   const CopyRun* find(std::uint64_t number) const;
   bool is_pending(const Intervention& one) const {
     return is_pending(~std::uint64_t{0}, one.physical, one.bytes, one.writes);

@@ -25,6 +25,11 @@ class Hierarchy {
   // It stays, clean; was it dirty?
   bool clean(std::uint64_t block);
   void warm(std::uint64_t block, bool dirty);
+  // Calls each(block) for every block of every cache.
+  template <class Each>
+  void for_each(Each&& each) const {
+    for (const Cache* cache : {&l1i_, &l1d_, &l2_}) cache->for_each(each);
+  }
 
  private:
   unsigned put_into_l2(std::uint64_t block, bool dirty);

@@ -48,7 +48,7 @@ Access Memory::access(Side side, std::uint64_t block, bool write, Cycle now) {
   const Cycle hit = now + l1_latency(side);
   const bool in_l1 = caches_.in_l1(side, block, write);
   const bool was_copied = shadow_ && copied_.contains(block);
-  const bool in_shadow_l1 = was_copied || (shadow_ && shadow_->in_l1(side, block, write));
+  const bool in_shadow_l1 = (shadow_ && shadow_->in_l1(side, block, write)) || was_copied;
   Fill* fill = in_l1 ? nullptr : fill_of(block);
   if (in_l1 || in_shadow_l1) {
     // The other set of caches gets it without delay, unless it is on its way there.

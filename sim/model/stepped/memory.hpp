@@ -42,6 +42,14 @@ class Memory {
 
   // A device wrote (the block leaves the caches) or read it (it becomes clean).
   void device(std::uint64_t block, bool writes, Cycle now);
+  // Calls each(block) for the blocks to which that means something, some of them more than once.
+  template <class Each>
+  void for_each_there(Each&& each) const {
+    caches_.for_each(each);
+    if (shadow_) shadow_->for_each(each);
+    for (const std::uint64_t block : copied_) each(block);
+    for (const Fill& fill : fills_) each(fill.block);
+  }
 
   // The beginning of a cycle: blocks arrive, misses ask. Did something happen?
   bool step(Cycle now);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <vector>
 
 #include "model/stepped/access.hpp"
@@ -31,9 +30,13 @@ class WriteBuffer {
   bool step(Cycle now) {
     std::erase_if(carried_, [now](const Arrival& carried) { return *carried <= now; });
     bool active = false;
-    while (!waiting_.empty() && waiting_.front().ready <= now && carried_.size() < entries_) {
-      *waiting_.front().has_entry = now;
-      waiting_.pop_front();
+    while (!waiting_.empty() && carried_.size() < entries_) {
+      const auto first = std::min_element(
+          waiting_.begin(), waiting_.end(),
+          [](const Block& one, const Block& other) { return one.ready < other.ready; });
+      if (first->ready > now) break;
+      *first->has_entry = now;
+      waiting_.erase(first);
       carried_.push_back(std::make_shared<Cycle>(never));
       bus_.carry(now, true, carried_.back());
       active = true;
@@ -43,7 +46,8 @@ class WriteBuffer {
 
   Cycle next_event(Cycle now) const {
     if (waiting_.empty()) return never;
-    Cycle next = next_of(waiting_.front().ready, now, never);
+    Cycle next = never;
+    for (const Block& block : waiting_) next = next_of(block.ready, now, next);
     for (const Arrival& carried : carried_) next = next_of(*carried, now, next);
     return next;
   }
@@ -56,7 +60,7 @@ class WriteBuffer {
 
   unsigned entries_;
   Bus& bus_;
-  std::deque<Block> waiting_;     // in the order in which they came
+  std::vector<Block> waiting_;    // in the order in which they came
   std::vector<Arrival> carried_;  // of those with entries
 };
 

@@ -11,11 +11,11 @@ RankedAffinities ranked(const char* name, std::uint64_t cycles) {
 }
 
 TEST(Advice, TheFastestWhereItIsFasterByMoreThanNoise) {
-  EXPECT_EQ(name_of(advised_of({ranked("NC_NEU", 998'999), ranked("C_C", 1'000'000)})), "NC_NEU");
+  EXPECT_EQ(name_of(advised_of({ranked("NC_NEU", 996'999), ranked("C_C", 1'000'000)})), "NC_NEU");
 }
 
 TEST(Advice, WithinNoiseHaulsDefault) {
-  EXPECT_EQ(name_of(advised_of({ranked("NC_NEU", 999'001), ranked("NEU_NEU", 999'500),
+  EXPECT_EQ(name_of(advised_of({ranked("NC_NEU", 997'100), ranked("NEU_NEU", 999'500),
                                 ranked("C_C", 1'000'000), ranked("NEU_C", 1'000'001)})),
             "C_C");
   EXPECT_EQ(advised_of({ranked("NC_C", 5000), ranked("C_C", 5000)}), haul_default);
@@ -30,10 +30,16 @@ TEST(Advice, WithinNoiseASideAloneAndNeutralBeforeNonCacheable) {
             "NC_NEU");
 }
 
+TEST(Advice, WithinNoiseTheOneThatLeavesMoreAtTheDefault) {
+  EXPECT_EQ(name_of(advised_of({ranked("NEU_NEU", 1'000'000), ranked("C_NC", 1'000'400),
+                                ranked("C_C", 1'100'000)})),
+            "C_NC");
+}
+
 TEST(Advice, NoiseIsMeasuredFromTheFastest) {
   // Each is within noise of the next, but the last is not of the first.
-  EXPECT_EQ(name_of(advised_of({ranked("NC_NC", 1'000'000), ranked("NC_NEU", 1'000'900),
-                                ranked("C_C", 1'001'800)})),
+  EXPECT_EQ(name_of(advised_of({ranked("NC_NC", 1'000'000), ranked("NC_NEU", 1'002'700),
+                                ranked("C_C", 1'005'400)})),
             "NC_NEU");
 }
 

@@ -208,6 +208,15 @@ std::vector<MicroCase> copy_cases() {
   // Stores wait for source and destination, oldest in 324 to 643: c = r = 645; e 644.
   add("a store to the source", one_copy(64).store(source + 8), 646).dependence = 320;
   add("a store to the destination", one_copy(64).store(target + 8), 646).dependence = 320;
+  // A load of the same instruction does not wait with it: c 645 all the same.
+  add("a store to the destination beside a load",
+      one_copy(64)
+          .warm(data_page(0), 64)
+          .instruction(InstructionClass::simple, 0, 0,
+                       {MicroTrace::reference(data_page(0), 8, false),
+                        MicroTrace::reference(target, 8, true)}),
+      646)
+      .dependence = 320;
   // Independent: c 320, r 323.
   add("a store elsewhere", one_copy(64).warm(target + 64, 64).store(target + 64), 644).dependence =
       0;

@@ -39,6 +39,12 @@ std::vector<MicroCase> memory_cases() {
   add("a load from the L1", MicroTrace().load(a, r1).load(a + 8, 0, r1), no_walks(), 632);
   // With a walk: i 349, c 349 + 30 + 1 = r = 380.
   add("a store of another page", MicroTrace().store(a), Parameters{}, 381);
+  // One instruction that loads and stores: both walks are over at 379, the load is there at 689.
+  add("a load and a store of other pages",
+      MicroTrace().instruction(
+          InstructionClass::simple, 0, 0,
+          {MicroTrace::reference(a, 8, false), MicroTrace::reference(b, 8, true)}),
+      Parameters{}, 690);
   // i 319, c = r = 320; to the cache then, which nobody awaits.
   add("a store", MicroTrace().store(a), no_walks(), 321);
   // q 329 both; the second's block takes the bus after the first's: 629 to 669.
