@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <vector>
 
 #include "service_support.hpp"
@@ -236,7 +237,10 @@ TEST(ServiceCorner, AnOwnMoverInsteadOfAStoppedService) {
   EXPECT_EQ(run_child([&] {
               service.use("auto");
               const Buffer src(16 * mib), dst(16 * mib);
-              for (unsigned round = 0; round < 4000 && state_now().dedicated == 0; ++round) {
+              // How long the service is waited for is a time, not a number of copies.
+              using Clock = std::chrono::steady_clock;
+              const Clock::time_point end = Clock::now() + std::chrono::seconds(20);
+              while (state_now().dedicated == 0 && Clock::now() < end) {
                 haul_request request = haul_request_copy(dst.data(), src.data(), 16 * mib);
                 request.flags = HAUL_DEDICATED;
                 haul_ticket ticket{};
