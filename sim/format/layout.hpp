@@ -1,13 +1,14 @@
 // The numbers of the trace format, as format/README.md gives them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 namespace bcisim::layout {
 
-inline constexpr std::string_view magic = "BCITRACE";
+// No view of a literal: each file that includes this may have a literal of its own.
+inline constexpr std::array<char, 8> magic{'B', 'C', 'I', 'T', 'R', 'A', 'C', 'E'};
 inline constexpr std::uint32_t version = 2;
 
 enum class FrameKind : std::uint32_t { end = 0, checkpoint = 1, instructions = 2 };
