@@ -71,7 +71,7 @@ CopyRoutines::CopyRoutines(const Symbols& symbols) {
     const Routine routine = routine_of(symbol.name);
     if (routine == Routine::none) continue;
     if (!ranges_.empty() && ranges_.back().begin == symbol.address) continue;  // another name of it
-    // Of an entry the first byte alone: functions that it calls return to the rest. The stubs in
+    // Of an entry the first byte alone: functions that it calls return to the rest. Those in
     // ..._entries_start call none.
     const bool is_point =
         routine == Routine::interrupt_entry && !symbol.name.ends_with("_entries_start");

@@ -43,9 +43,9 @@ refuses() {
   judge $? "$status" "$text" "record.py $*"
 }
 
-# stub NAME: a program in $work/bin, its text from standard input.
+# stand_in NAME: a program in $work/bin, its text from standard input.
 mkdir "$work/bin" "$work/empty"
-stub() { cat > "$work/bin/$1" && chmod 755 "$work/bin/$1"; }
+stand_in() { cat > "$work/bin/$1" && chmod 755 "$work/bin/$1"; }
 
 # ---- asked wrongly
 refuses 2 'name a workload, or --list'
@@ -64,7 +64,7 @@ rm "$work/out/fio.trace"
 # ---- what is missing: QEMU, the tracer, the converter, what makes the guest
 path=$work/empty
 refuses 1 'qemu-system-x86_64 is missing; install the package qemu-system-x86.' fio -n 1M
-stub qemu-system-x86_64 << 'EOF'
+stand_in qemu-system-x86_64 << 'EOF'
 #!/bin/sh
 echo "stand-in: cannot run" >&2
 exit 3
@@ -100,7 +100,7 @@ mkdir "$here"
 cp "$E2E_SOURCE/sim/trace/guest"/* "$here"
 eval "$(grep '^stamp=' "$here/make_guest.sh")"
 if [ -r /usr/share/keyrings/debian-archive-keyring.gpg ]; then
-  for tool in mmdebstrap mke2fs cpio; do echo 'exit 1' | stub $tool; done
+  for tool in mmdebstrap mke2fs cpio; do echo 'exit 1' | stand_in $tool; done
   mkdir "$work/guest"
   echo "$stamp" > "$work/guest/stamp"
   echo 'kernel=none' > "$work/guest/versions"
@@ -108,7 +108,7 @@ if [ -r /usr/share/keyrings/debian-archive-keyring.gpg ]; then
   refuses 1 'QEMU ended while fio was booting (with code 3: stand-in: cannot run' fio -n 1M --guest "$work/guest"
   refuses 1 'QEMU ended while iperf-' iperf -n 1M --guest "$work/guest"
   refuses 1 'The recording failed: ' fio -n 1M --guest "$work/guest" -o "$work/err/out"
-  stub qemu-system-x86_64 << EOF
+  stand_in qemu-system-x86_64 << EOF
 #!/bin/sh
 echo \$\$ > "$work/qemu.pid"
 exec sleep 1000
@@ -181,7 +181,7 @@ done
 rm -f "$work/out/fio.trace"
 
 # Killed amid the trace.
-stub qemu-system-x86_64 << EOF
+stand_in qemu-system-x86_64 << EOF
 #!/bin/sh
 echo \$\$ > "$work/qemu.pid"
 exec "$(command -v qemu-system-x86_64)" "\$@"
