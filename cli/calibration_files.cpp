@@ -1,10 +1,14 @@
 // Finding calibration files.
 #include "cli/calibration_files.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 
 #include "base/knobs.hpp"
+#include "base/os.hpp"
 
 namespace haul::cli {
 namespace {
@@ -25,7 +29,38 @@ bool is_temporary(const std::string& name, const std::string& base) {
          middle.find_first_not_of("0123456789", dot + 1) == std::string::npos;
 }
 
+// The number after "\nkey=", if there is one.
+std::optional<double> number_of(const std::string& text, const std::string& key) {
+  const auto at = text.find("\n" + key + "=");
+  if (at == std::string::npos) return std::nullopt;
+  const char* begin = text.c_str() + at + key.size() + 2;
+  char* end = nullptr;
+  const double value = std::strtod(begin, &end);
+  if (end == begin) return std::nullopt;
+  return value;
+}
+
 }  // namespace
+
+std::optional<CalibrationQuality> calibration_quality(const fs::path& file) {
+  char text[2048];
+  if (os::read_file(file.c_str(), text, sizeof text) <= 0) return std::nullopt;
+  const auto at = number_of(text, "measured_at"), ran = number_of(text, "ran_share"),
+             stolen = number_of(text, "stolen_share"), spread = number_of(text, "spread");
+  if (!at || !ran || !stolen || !spread || *at < 0 || *at > 1e12) return std::nullopt;
+  return CalibrationQuality{static_cast<std::uint64_t>(*at), *ran, *stolen, *spread};
+}
+
+std::string describe(const CalibrationQuality& quality) {
+  const auto at = static_cast<std::time_t>(quality.measured_at_s);
+  std::tm date{};
+  char text[32] = "at an unknown time";
+  if (gmtime_r(&at, &date) != nullptr) std::strftime(text, sizeof text, "%F %R UTC", &date);
+  return fmt::format(
+      "{}: the measuring thread ran for {:.0f} % of the time it wanted to, {:.0f} % of the CPUs' "
+      "time was stolen by a host, repeats differed by {:.0f} %",
+      text, 100 * quality.ran_share, 100 * quality.stolen_share, 100 * quality.spread);
+}
 
 fs::path calibration_place() {
   if (std::string asked = variable("HAUL_TUNE_CACHE"); !asked.empty()) return asked;

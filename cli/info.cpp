@@ -30,7 +30,8 @@ std::string calibration_status() {
   if (count == 0) {
     return "none yet: safe defaults hold until one is made in the background, or by `haul tune`";
   }
-  return "stored; `haul tune` renews it, `haul clean` removes it";
+  return "stored; it is renewed when the machine contradicts it and after 30 days, or by `haul "
+         "tune`; `haul clean` removes it";
 }
 
 void heading(const char* text) {
@@ -98,7 +99,10 @@ void print_rest() {
   heading("Calibration");
   field("state", calibration_status());
   for (const CalibrationFile& file : calibration_files()) {
-    if (!file.temporary) field("file", file.path.string());
+    if (file.temporary) continue;
+    field("file", file.path.string());
+    const auto quality = calibration_quality(file.path);
+    field("measured", quality ? describe(*quality) : "by another version of haul");
   }
   heading("Settings");
   std::vector<SetKnob> knobs = set_knobs();
@@ -154,9 +158,18 @@ Json to_json(const Machine& machine, const std::vector<FoundMpi>& mpis) {
         {{"name", ability.name}, {"ready", ability.ready}, {"status", ability.status}});
   }
   all["messages"] = messages_document(mpis);
-  all["calibration"] = {{"status", calibration_status()}, {"files", Json::array()}};
+  all["calibration"] = {
+      {"status", calibration_status()}, {"files", Json::array()}, {"measured", Json::array()}};
   for (const CalibrationFile& file : calibration_files()) {
-    if (!file.temporary) all["calibration"]["files"].push_back(file.path.string());
+    if (file.temporary) continue;
+    all["calibration"]["files"].push_back(file.path.string());
+    if (const auto quality = calibration_quality(file.path); quality) {
+      all["calibration"]["measured"].push_back({{"file", file.path.string()},
+                                                {"measured_at_s", quality->measured_at_s},
+                                                {"ran_share", quality->ran_share},
+                                                {"stolen_share", quality->stolen_share},
+                                                {"spread", quality->spread}});
+    }
   }
   all["settings"] = Json::array();
   for (const SetKnob& knob : set_knobs()) {

@@ -28,6 +28,10 @@ void report() {
     if (!file.temporary) fmt::print("; stored in {}", file.path.string());
   }
   fmt::print("\n");
+  for (const CalibrationFile& file : calibration_files()) {
+    if (const auto quality = calibration_quality(file.path); quality && !file.temporary)
+      fmt::print("measured {}\n", describe(*quality));
+  }
   constexpr std::uint64_t never = std::uint64_t{1} << 50;
   if (!awake) {
     haul_state state{};
@@ -56,7 +60,8 @@ void add_tune(Tree& tree) {
       "tune", "Measure this machine now, in a fraction of a second, and store the figures",
       "Programs that use haul calibrate by themselves, in the background, once a "
       "machine. This does it "
-      "at once and thoroughly: run it while the machine is quiet.");
+      "at once and thoroughly: run it while the machine is quiet. On a busy one it "
+      "says so, and keeps the figures of before.");
   app.callback([] {
     {
       ProgressBar bar("calibrating");

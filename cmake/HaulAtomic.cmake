@@ -98,7 +98,8 @@ add_custom_target(haul_bpf DEPENDS "${bpf_object}")
 file(GLOB xdp_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/atomic/xdp/*.cpp")
 set_source_files_properties("${PROJECT_SOURCE_DIR}/atomic/xdp/object.cpp" PROPERTIES
   OBJECT_DEPENDS "${bpf_object}" COMPILE_DEFINITIONS "HAUL_BPF_OBJECT=\"${bpf_object}\"")
-add_library(haul_atomic_xdp MODULE ${xdp_sources} ${atomic_operators})
+add_library(haul_atomic_xdp MODULE ${xdp_sources} ${atomic_operators}
+  "${PROJECT_SOURCE_DIR}/atomic/link/kernel_object.cpp")
 add_dependencies(haul_atomic_xdp haul_bpf)
 target_link_libraries(haul_atomic_xdp PRIVATE haul_options haul_base "${HAUL_LIBBPF}")
 target_include_directories(haul_atomic_xdp PRIVATE

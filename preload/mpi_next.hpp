@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "base/uncancelled.hpp"
+
 namespace haul::preload {
 
 using Aint = std::intptr_t;
@@ -21,6 +23,7 @@ constexpr Aint least_mapped_bytes = 16 * 1024;
 
 // The MPI's own function, or that of a tool between: nullptr if there is none.
 inline void* next(const char* name) noexcept {
+  const Uncancelled guard;  // the loader may read files
   if (void* found = dlsym(RTLD_NEXT, name)) return found;
   // An MPI that was loaded by a module of Python's, say, is in no scope that is searched.
   constexpr const char* libraries[] = {"libmpi.so.12", "libmpi.so.40", "libmpi.so"};

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "request/board.hpp"
 #include "request/wire.hpp"
@@ -55,19 +56,20 @@ struct Tally {
 };
 
 struct Client {
-  std::uint64_t id = 0;  // never given twice
-  int fd = -1;           // the connection's
-  pid_t pid = 0;         // 0: it has none in this pid namespace
-  std::string name;      // for people; printable
+  std::uint64_t id = 0;   // never given twice
+  os::Descriptor socket;  // the connection's
+  pid_t pid = 0;          // 0: it has none in this pid namespace
+  std::string name;       // for people; printable
   unsigned weight = wire::default_weight;
   Key key{};
   std::uint64_t since_ns = 0;
+  std::uint64_t user_seen_ns = 0;  // when it was last made sure whose process it is
 
   std::byte* table = nullptr;  // shared_table_bytes of it, hostile
   Window arena;
   Space space = self_space;  // self_space: the kernel does not let us reach its memory
   std::vector<RingState> rings;
-  std::uint64_t shared[max_rings / 64] = {};  // the board's words as `rings` follows them
+  std::uint64_t shared[max_shared_rings / 64] = {};  // the board's words as `rings` follows them
   std::size_t next_ring = 0;
   std::int64_t credit = 0;  // bytes it may still move; below 0: a debt
 

@@ -14,23 +14,37 @@
 
 #include "base/clock.hpp"
 #include "base/os.hpp"
+#include "base/rights.hpp"
 
 namespace haul::service {
 namespace {
 
 constexpr std::uint64_t listener_id = 0, stop_id = 1, first_id = 2;
 constexpr std::uint64_t hello_patience_ns = 5'000'000'000;
+constexpr std::uint64_t user_every_ns = 1'000'000'000;
 constexpr unsigned max_newcomers = 64, max_monitors = 32;
 // Bounds on what one look at the sockets takes.
 constexpr int events_at_once = 64;
 constexpr unsigned accepts_at_once = 16, packets_at_once = 16, packets_drained = 64;
 constexpr unsigned hearings_before_bind = 64;
 
-int open_spare() {
-  return open("/dev/null", O_RDONLY | O_CLOEXEC);
+os::Descriptor open_spare() {
+  return os::Descriptor::of(os::above_streams(open("/dev/null", O_RDONLY | O_CLOEXEC)));
 }
 
 }  // namespace
+
+std::string foreign_user(pid_t process) {
+  std::uint32_t users[4] = {};
+  const std::uint32_t own = os::user_id();
+  if (process <= 0 || !os::users_of(process, users)) return "";
+  for (const std::uint32_t user : users) {
+    if (user != own)
+      return text("it acts for user %u, and this service is user %u's; it goes on without", user,
+                  own);
+  }
+  return "";
+}
 
 Packet::~Packet() {
   for (unsigned i = 0; i < fd_count_; ++i) os::close_fd(fds_[i]);
@@ -57,12 +71,12 @@ wire::Kind Packet::kind() const {
 
 Connections::Connections(Node& node, int listener, int stop_fd)
     : node_(node), listener_(listener), stop_fd_(stop_fd), next_id_(first_id) {
-  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  epoll_ = os::Descriptor::of(os::above_streams(epoll_create1(EPOLL_CLOEXEC)));
   spare_ = open_spare();
-  if (epoll_ < 0 || spare_ < 0) {
+  if (!epoll_.valid() || !spare_.valid()) {
     const int error = errno;
-    os::close_fd(epoll_);
-    os::close_fd(spare_);
+    epoll_.close();
+    spare_.close();
     throw std::runtime_error(
         text("the service gets no descriptors (%s); raise ulimit -n", std::strerror(error)));
   }
@@ -72,21 +86,22 @@ Connections::Connections(Node& node, int listener, int stop_fd)
 
 Connections::~Connections() {
   close_all();
-  os::close_fd(epoll_);
-  os::close_fd(spare_);
+  epoll_.close();
+  spare_.close();
 }
 
 void Connections::watch(int fd, std::uint64_t id) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = id;
-  epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
 bool Connections::attend(int timeout_ms) {
   epoll_event events[events_at_once];
   node_.attend_now = false;
-  const int count = epoll_wait(epoll_, events, events_at_once, binds_.empty() ? timeout_ms : 0);
+  const int count =
+      epoll_wait(epoll_.get(), events, events_at_once, binds_.empty() ? timeout_ms : 0);
   bool wants_work = false;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t id = events[i].data.u64;
@@ -98,6 +113,7 @@ bool Connections::attend(int timeout_ms) {
       wants_work |= hear(*found->second);
     }
   }
+  look_at_users();
   wants_work |= answer_binds();
   drop_condemned();
   if (newcomers_ != 0) drop_late_newcomers();
@@ -109,7 +125,7 @@ bool Connections::hear(Connection& connection) {
   const std::uint64_t id = connection.id;
   for (unsigned i = 0; i < packets_at_once; ++i) {
     Packet packet;
-    const ssize_t bytes = packet.receive(connection.fd);
+    const ssize_t bytes = packet.receive(connection.socket.get());
     if (bytes == -EAGAIN) break;
     if (bytes == -EMSGSIZE) {
       refuse(connection, Code::invalid, "a message longer than there are");
@@ -163,14 +179,30 @@ bool Connections::answer_binds() {
       const Client* owner = node_.find_key(key);
       if (owner == nullptr) break;
       const auto found = connections_.find(owner->id);
-      if (found == connections_.end() || os::wait_readable(found->second->fd, 0) <= 0) break;
+      if (found == connections_.end() || os::wait_readable(found->second->socket.get(), 0) <= 0)
+        break;
       wants_work |= hear(*found->second);
     }
     const auto asker = connections_.find(late.asker);
-    if (asker == connections_.end() || asker->second->client->doomed) continue;
+    if (asker == connections_.end()) continue;
+    look_at_user(*asker->second->client);
+    if (asker->second->client->doomed) continue;
     node_.tell(*asker->second->client, bind(node_, *asker->second->client, late.message));
   }
   return wants_work;
+}
+
+void Connections::look_at_user(Client& client) {
+  client.user_seen_ns = now_ns();
+  if (std::string foreign = foreign_user(client.pid); !foreign.empty())
+    client.condemn(Code::permission, std::move(foreign));
+}
+
+// One at a time, for each look takes some 20 us; each client once a second.
+void Connections::look_at_users() {
+  if (node_.clients.empty()) return;
+  Client& client = *node_.clients[next_look_++ % node_.clients.size()];
+  if (now_ns() - client.user_seen_ns >= user_every_ns) look_at_user(client);
 }
 
 void Connections::accept_all() {
@@ -186,7 +218,7 @@ bool Connections::accept_one() {
     said_full_ = true;
     if (drop_oldest(Standing::monitor)) return true;
     // The spare one lets us take the caller in and send it away; it would wait for ever else.
-    os::close_fd(spare_);
+    spare_.close();
     const int last = os::accept_from(listener_);
     os::close_fd(last);
     spare_ = open_spare();
@@ -197,7 +229,7 @@ bool Connections::accept_one() {
   auto made = std::make_unique<Connection>();
   Connection& connection = *made;
   connection.id = next_id_++;
-  connection.fd = fd;
+  connection.socket = os::Descriptor::of(fd);
   connection.heard_ns = now_ns();
   const bool known = os::peer_of(fd, &connection.peer);
   connections_.emplace(connection.id, std::move(made));
@@ -273,7 +305,7 @@ void Connections::refuse(Connection& connection, Code code, const std::string& s
   refused.code = static_cast<std::int32_t>(code);
   std::strncpy(refused.version, haul_version(), sizeof refused.version - 1);
   std::strncpy(refused.sentence, sentence.c_str(), sizeof refused.sentence - 1);
-  os::send_packet(connection.fd, &refused, sizeof refused);
+  os::send_packet(connection.socket.get(), &refused, sizeof refused);
   close(connection);
 }
 
@@ -285,9 +317,9 @@ void Connections::close(Connection& connection) {
   // What it has said and nobody has heard would make its last reads fail with ECONNRESET.
   for (unsigned i = 0; i < packets_drained; ++i) {
     Packet unheard;
-    if (unheard.receive(connection.fd) <= 0) break;
+    if (unheard.receive(connection.socket.get()) <= 0) break;
   }
-  os::close_fd(connection.fd);
+  connection.socket.close();
   connections_.erase(connection.id);
 }
 

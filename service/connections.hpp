@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/descriptor.hpp"
 #include "base/socket.hpp"
 #include "service/node.hpp"
 
@@ -16,7 +17,7 @@ enum class Standing : std::uint8_t { newcomer, client, monitor };
 
 struct Connection {
   std::uint64_t id = 0;
-  int fd = -1;
+  os::Descriptor socket;
   os::Peer peer;
   Standing standing = Standing::newcomer;
   std::uint64_t heard_ns = 0;  // when it last said something, or came
@@ -90,6 +91,9 @@ class Connections {
   bool accept_one();
   void make_room();
   bool drop_oldest(Standing standing);
+  // Condemns a client that is not (or not only) this service's user's any more.
+  void look_at_user(Client& client);
+  void look_at_users();
   void drop_condemned();
   void drop_late_newcomers();
   void close(Connection& connection);
@@ -97,12 +101,13 @@ class Connections {
 
   Node& node_;
   int listener_, stop_fd_;
-  int epoll_ = -1;
-  int spare_ = -1;  // a descriptor to have one when there is none
+  os::Descriptor epoll_;
+  os::Descriptor spare_;  // a descriptor to have one when there is none
   bool said_full_ = false;
   bool stop_wanted_ = false;
   std::uint64_t next_id_;
   unsigned newcomers_ = 0;
+  std::size_t next_look_ = 0;
   struct LateBind {
     std::uint64_t asker;
     wire::Bind message;
@@ -110,6 +115,10 @@ class Connections {
   std::vector<LateBind> binds_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
 };
+
+// "" or why a process cannot be served: it acts for another user as well, or by now. "" also where
+// that cannot be told: it lives in another pid namespace.
+std::string foreign_user(pid_t process);
 
 // The first message of a connection: greets or refuses it (then it is gone).
 void hello(Connections& connections, Connection& connection, Packet& packet);

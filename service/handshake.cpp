@@ -88,7 +88,7 @@ Space open_its_space(const Connection& connection, const wire::Hello& hello, std
     *why = why_unreached(ESRCH);
     return self_space;
   }
-  const int pidfd = os::peer_pidfd(connection.fd);
+  const int pidfd = os::peer_pidfd(connection.socket.get());
   const Expected<Space> space = adopt_space(pid, pidfd);
   const int refused = space ? probe(pid, hello) : space.error().sys_errno;
   if (refused == 0 && space) return *space;
@@ -103,7 +103,7 @@ void welcome(const Connection& connection, bool reaches, const std::string& why)
   message.pid = getpid();
   message.reaches_memory = reaches ? 1 : 0;
   std::strncpy(message.why, why.c_str(), sizeof message.why - 1);
-  os::send_packet(connection.fd, &message, sizeof message);
+  os::send_packet(connection.socket.get(), &message, sizeof message);
 }
 
 // Why the client cannot be served, or nothing.
@@ -187,6 +187,10 @@ void attach(Connections& connections, Connection& connection, const wire::Hello&
                        text("%zu clients are attached, the most there can be", max_clients));
     return;
   }
+  if (const std::string foreign = foreign_user(connection.peer.pid); !foreign.empty()) {
+    connections.refuse(connection, Code::permission, foreign);
+    return;
+  }
   auto made = std::make_unique<Client>();
   std::copy(std::begin(hello.key), std::end(hello.key), made->key.begin());
   if (!free_key(connections, connection, made->key)) {
@@ -194,11 +198,11 @@ void attach(Connections& connections, Connection& connection, const wire::Hello&
     return;
   }
   made->id = connection.id;
-  made->fd = connection.fd;
+  made->socket = connection.socket;
   made->pid = connection.peer.pid;
   made->name = printable(hello.name, sizeof hello.name);
   made->weight = std::clamp(hello.weight, 1u, wire::max_weight);
-  made->since_ns = now_ns();
+  made->since_ns = made->user_seen_ns = now_ns();
   Client& client = node.add(std::move(made));
   if (const Refusal refusal = fill_in(node, client, hello, packet); refusal.code != Code::ok) {
     node.remove(client);

@@ -26,7 +26,7 @@ class DirectoryLock {
     const std::string directory = slash == std::string::npos ? "."
                                   : slash == 0               ? "/"
                                                              : path.substr(0, slash);
-    fd_ = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd_ = os::above_streams(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     // Who holds it for long is no service: then without.
     for (int attempt = 0; fd_ >= 0 && attempt < 100; ++attempt) {
       if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
@@ -80,7 +80,7 @@ bool Listener::listen_at(const std::string& path) {
     errno = -fd;
     return false;
   }
-  fd_ = fd;
+  socket_ = os::Descriptor::of(fd);
   path_ = path;
   struct stat status {};
   if (stat(path.c_str(), &status) == 0) {
@@ -91,11 +91,11 @@ bool Listener::listen_at(const std::string& path) {
 }
 
 Listener::~Listener() {
-  if (fd_ < 0) return;
+  if (!socket_.valid()) return;
   struct stat status {};
   if (stat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_)
     unlink(path_.c_str());
-  os::close_fd(fd_);
+  socket_.close();
 }
 
 }  // namespace haul::service

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "base/descriptor.hpp"
+
 namespace haul::service {
 
 // A listening socket, and the file that goes with it.
@@ -18,13 +20,13 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  int fd() const { return fd_; }
+  int fd() const { return socket_.get(); }
   const std::string& path() const { return path_; }
 
  private:
   bool listen_at(const std::string& path);
 
-  int fd_ = -1;
+  os::Descriptor socket_;
   std::string path_;
   dev_t device_ = 0;
   ino_t inode_ = 0;

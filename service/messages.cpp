@@ -96,7 +96,7 @@ bool send_stats(const Node& node, int fd) {
 void from_monitor(Connections& connections, Connection& connection, const Packet& packet) {
   switch (packet.kind()) {
     case wire::Kind::query:
-      if (!send_stats(connections.node(), connection.fd))
+      if (!send_stats(connections.node(), connection.socket.get()))
         connections.refuse(connection, Code::io, "it does not read what it asks for");
       return;
     case wire::Kind::stop:

@@ -75,7 +75,7 @@ Monitor::Monitor(const std::string& path) {
   auto try_place = [&](const std::string& place) {
     const int fd = connect_at(place);
     if (fd >= 0) {
-      fd_ = fd;
+      socket_ = os::Descriptor::of(fd);
       path_ = place;
     } else if (fd == -EACCES && usual) {
       // Another user's directory (XDG_RUNTIME_DIR survives su): not where ours listens.
@@ -99,8 +99,8 @@ Monitor::Monitor(const std::string& path) {
       if (try_place(place)) break;
     }
   }
-  if (fd_ < 0 && !refused.empty()) throw std::runtime_error(refused);
-  if (fd_ < 0) {
+  if (!socket_.valid() && !refused.empty()) throw std::runtime_error(refused);
+  if (!socket_.valid()) {
     throw NoService(path.empty() ? "no service runs; start one with `haul serve`"
                                  : "no service runs at " + path +
                                        "; start one with `haul serve --socket " + path + "`");
@@ -108,20 +108,20 @@ Monitor::Monitor(const std::string& path) {
   try {
     greet();
   } catch (...) {
-    if (pidfd_ >= 0) close(pidfd_);
-    close(fd_);
+    process_.close();
+    socket_.close();
     throw;
   }
 }
 
 Monitor::~Monitor() {
-  if (pidfd_ >= 0) close(pidfd_);
-  close(fd_);
+  process_.close();
+  socket_.close();
 }
 
 void Monitor::greet() {
   os::Peer peer;
-  if (os::peer_of(fd_, &peer)) {
+  if (os::peer_of(socket_.get(), &peer)) {
     // Who listens may also be systemd, which hands the socket to the service.
     if (is_haul(peer.pid)) seen_pid_ = peer.pid;
     // In /tmp anybody may wait at our place. Root's service and root's questions are trusted.
@@ -150,7 +150,7 @@ void Monitor::greet() {
   reaches_memory_ = welcome.reaches_memory != 0;
   why_not_ = printable(welcome.why);
   if (seen_pid_ == 0 && peer.pid != 0 && is_haul(pid_)) seen_pid_ = pid_;
-  if (pid_ > 0 && pid_ == seen_pid_) pidfd_ = std::max(os::pidfd_open(pid_), -1);
+  if (pid_ > 0 && pid_ == seen_pid_) process_ = os::Descriptor::of(os::pidfd_open(pid_));
 }
 
 std::string Monitor::kill_remedy() const {
@@ -166,7 +166,7 @@ std::runtime_error Monitor::silent() const {
 }
 
 void Monitor::send(const void* message, std::size_t bytes) {
-  const ssize_t sent = os::send_packet(fd_, message, bytes);
+  const ssize_t sent = os::send_packet(socket_.get(), message, bytes);
   if (sent == static_cast<ssize_t>(bytes)) return;
   // What it said before it closed (why it refused) is still there to be received.
   if (sent == -EPIPE || sent == -ECONNRESET) return;
@@ -178,11 +178,12 @@ void Monitor::send(const void* message, std::size_t bytes) {
 bool Monitor::receive(void* message, std::size_t bytes, wire::Kind wanted) {
   const auto deadline = Clock::now() + std::chrono::milliseconds(answer_timeout_ms);
   for (;;) {
-    if (!readable_until(fd_, deadline)) throw silent();
+    if (!readable_until(socket_.get(), deadline)) throw silent();
     alignas(8) char packet[wire::max_message_bytes];
     int fds[os::max_packet_fds];
     unsigned fd_count = 0;
-    const ssize_t received = os::receive_packet(fd_, packet, sizeof packet, fds, &fd_count);
+    const ssize_t received =
+        os::receive_packet(socket_.get(), packet, sizeof packet, fds, &fd_count);
     close_all(fds, fd_count);
     if (received == -EAGAIN || received == -EINTR) continue;
     if (received <= 0) return false;
@@ -225,16 +226,17 @@ bool Monitor::stop(int timeout_ms) {
   const wire::Stop message;
   send(&message, sizeof message);
   for (bool open = true; open;) {
-    if (!readable_until(fd_, deadline)) return false;
+    if (!readable_until(socket_.get(), deadline)) return false;
     char packet[wire::max_message_bytes];
     int fds[os::max_packet_fds];
     unsigned fd_count = 0;
-    const ssize_t received = os::receive_packet(fd_, packet, sizeof packet, fds, &fd_count);
+    const ssize_t received =
+        os::receive_packet(socket_.get(), packet, sizeof packet, fds, &fd_count);
     close_all(fds, fd_count);
     open = received > 0 || received == -EAGAIN || received == -EINTR;
   }
   // A pidfd can be read once its process has ended.
-  return pidfd_ < 0 || readable_until(pidfd_, deadline);
+  return !process_.valid() || readable_until(process_.get(), deadline);
 }
 
 }  // namespace haul::service

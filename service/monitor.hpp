@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "request/wire.hpp"
 
 namespace haul::service {
@@ -45,7 +46,7 @@ class Monitor {
   pid_t pid() const { return pid_; }  // in the service's own pid namespace
   // Whether that is this process's pid namespace too. Where it is not, or cannot be told, pid() may
   // name another process here, or none.
-  bool pid_is_ours() const { return pidfd_ >= 0; }
+  bool pid_is_ours() const { return process_.valid(); }
   // Whether the kernel lets the service read and write this process's memory; why_not() if it says.
   bool reaches_memory() const { return reaches_memory_; }
   const std::string& why_not() const { return why_not_; }
@@ -58,7 +59,7 @@ class Monitor {
   std::runtime_error silent() const;
   std::string kill_remedy() const;
 
-  int fd_ = -1, pidfd_ = -1;
+  os::Descriptor socket_, process_;  // process_: its pidfd
   pid_t pid_ = 0;
   pid_t seen_pid_ = 0;  // the service's as seen from here, as far as that is sure; else 0
   bool reaches_memory_ = false;

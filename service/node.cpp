@@ -50,7 +50,7 @@ Client* Node::find_key(const Key& key) {
 
 void Node::send(Client& client, const void* message, std::size_t bytes) {
   if (client.doomed) return;
-  if (os::send_packet(client.fd, message, bytes) < 0)
+  if (os::send_packet(client.socket.get(), message, bytes) < 0)
     client.condemn(Code::io, "it does not read what the service tells it, or is gone");
 }
 

@@ -20,7 +20,7 @@ inline Tenancy tenancy_of(Ring& ring, std::uint64_t seq) {
 
 // Has the tenancy ended? (Acquire.) A copy of its parameters made before may then be torn.
 inline bool ended(const Ring& ring, std::uint64_t seq) {
-  return State::seq(ring.state_word(seq).load(std::memory_order_acquire)) >= seq;
+  return ring.ended(seq);
 }
 
 // nullptr if a worker can be given the job; else what is wrong with it. Segments and addresses are

@@ -14,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/descriptor.hpp"
 #include "base/os.hpp"
 #include "base/topology.hpp"
 #include "mover/lease.hpp"
@@ -32,7 +33,7 @@ constexpr int newcomer_ms = 1000;  // asleep while somebody has yet to say hello
 constexpr std::uint32_t awake_state = 1, asleep_state = 2, unleased_state = 3;
 
 // Made once and never closed: a signal handler may write to it at any time.
-constinit std::atomic<int> stop_fd{-1};
+constinit os::SharedDescriptor stop_event{};
 constinit std::atomic<bool> stop_asked{false};
 
 class Server {
@@ -183,14 +184,14 @@ void raise_descriptor_limit() {
 }
 
 int make_stop_fd() {
-  int fd = stop_fd.load();
+  int fd = stop_event.now().get();
   if (fd < 0) {
     fd = os::event_fd();
     if (fd < 0) {
       throw std::runtime_error(std::string("the service gets no descriptor (") +
                                describe_errno(-fd) + "); raise ulimit -n");
     }
-    stop_fd.store(fd);
+    stop_event.set(os::Descriptor::of(fd));
   }
   os::event_clear(fd);
   if (stop_asked.load()) os::event_signal(fd);
@@ -221,7 +222,7 @@ void run(const Options& options) {
 
 void request_stop() noexcept {
   stop_asked.store(true);
-  if (const int fd = stop_fd.load(); fd >= 0) os::event_signal(fd);
+  if (const int fd = stop_event.now().get(); fd >= 0) os::event_signal(fd);
 }
 
 }  // namespace haul::service

@@ -26,8 +26,7 @@ std::uint64_t depth_of(const Ring& ring, const RingState& state) {
     const std::uint64_t published = ring.published_seq(seq);
     if (published < seq && seq >= state.cursor) break;
     Job job;
-    if (published != seq || State::seq(ring.state_word(seq).load(std::memory_order_relaxed)) >= seq)
-      continue;
+    if (published != seq || ring.ended(seq)) continue;
     if (ring.read(seq, &job) && job.service) ++depth;
   }
   return depth;

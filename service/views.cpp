@@ -34,7 +34,7 @@ bool Views::attach(Window& window, int fd, std::uint64_t base, std::uint64_t byt
     os::close_fd(fd);
     return false;
   }
-  window.fd_ = fd;
+  window.file_ = os::Descriptor::of(fd);
   window.base_ = base;
   window.bytes_ = bytes;
   window.reserved_ = static_cast<std::byte*>(reserved);
@@ -49,8 +49,7 @@ void Views::detach(Window& window) {
   window.mapped_bytes_ = 0;
   if (window.reserved_ != nullptr) undertaker_.unmap(window.reserved_, window.bytes_);
   window.reserved_ = nullptr;
-  os::close_fd(window.fd_);
-  window.fd_ = -1;
+  window.file_.close();
   window.bytes_ = 0;
 }
 
@@ -68,7 +67,7 @@ std::byte* Views::pin(Window& window, std::uint64_t offset, std::size_t* length)
     }
     void* mapped = nullptr;
     do {
-      mapped = os::map_shared(window.reserved_ + begin, bytes, window.fd_, begin);
+      mapped = os::map_shared(window.reserved_ + begin, bytes, window.file_.get(), begin);
     } while (mapped == nullptr && evict_oldest());
     if (mapped == nullptr) return nullptr;
     by_use_.push_back(View{&window, number, bytes, false});
@@ -91,7 +90,7 @@ std::byte* Views::pin_once(Window& window, std::uint64_t offset, std::size_t* le
   const std::uint64_t begin = offset & ~(page_bytes - 1);
   const std::uint64_t end =
       std::min((offset + *length + page_bytes - 1) & ~(page_bytes - 1), window.bytes_);
-  void* mapped = os::map_shared(nullptr, end - begin, window.fd_, begin);
+  void* mapped = os::map_shared(nullptr, end - begin, window.file_.get(), begin);
   if (mapped == nullptr) return nullptr;
   *length = static_cast<std::size_t>(std::min<std::uint64_t>(*length, end - offset));
   once_[once_count_++] = Once{mapped, end - begin};

@@ -7,6 +7,7 @@
 #include <list>
 #include <unordered_map>
 
+#include "base/descriptor.hpp"
 #include "service/undertaker.hpp"
 
 namespace haul::service {
@@ -16,7 +17,7 @@ class Views;
 // One client's arena as it lies here: addresses reserved for the whole, views mapped into them.
 class Window {
  public:
-  bool open() const { return fd_ >= 0; }
+  bool open() const { return file_.valid(); }
   std::uint64_t base() const { return base_; }  // in the client
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t mapped_bytes() const { return mapped_bytes_; }
@@ -31,7 +32,7 @@ class Window {
   };
   using Order = std::list<View>;
 
-  int fd_ = -1;
+  os::Descriptor file_;
   std::uint64_t base_ = 0, bytes_ = 0;
   std::byte* reserved_ = nullptr;
   std::unordered_map<std::uint64_t, Order::iterator> views_;

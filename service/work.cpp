@@ -29,7 +29,7 @@ constexpr double line_smoothing = 1.0 / 8;
 // Makes client.rings what the board says, if that has changed.
 void follow_board(Client& client) {
   Board& board = client.board();
-  for (std::uint32_t word = 0; word < max_rings / 64; ++word) {
+  for (std::uint32_t word = 0; word < max_shared_rings / 64; ++word) {
     // Acquire: who sets a ring's bit has made the ring before.
     const std::uint64_t bits = board.shared[word].load(std::memory_order_acquire);
     if (bits == client.shared[word]) continue;
@@ -70,7 +70,7 @@ void sample_line(Client& client, const Ring& ring) {
   client.told_line_ns = line_ns;
   wire::Distance word;
   word.line_ns = line_ns;
-  os::send_packet(client.fd, &word, sizeof word);  // if it does not read, it does without
+  os::send_packet(client.socket.get(), &word, sizeof word);  // if it does not read, it does without
 }
 
 // What is to be done with the request of `seq`.
@@ -98,7 +98,7 @@ Next take(Client& client, RingState& state, std::uint64_t seq, bool small_only, 
   const Tenancy tenancy = tenancy_of(ring, seq);
   if (!tenancy.claimable(job.chunks)) return Next::pass;
   if (job.fence && !fence_open(ring, state, seq)) return Next::blocked;
-  const int chunk = tenancy.claim(job.chunks);
+  const int chunk = ring.claim(tenancy, job.chunks);
   if (chunk < 0) return tenancy.claimable(job.chunks) ? Next::wait : Next::pass;
   *flight = take_off(job, static_cast<unsigned>(chunk));
   return Next::claimed;

@@ -6,6 +6,9 @@
 #include "atomic/client/carrier.hpp"
 #include "atomic/node/node.hpp"
 #include "atomic/window/window.hpp"
+// Every function that may block, or ask the kernel for something, begins with a guard: none is a
+// cancellation point, so none can be left with a lock or a descriptor in its hands.
+#include "base/uncancelled.hpp"
 
 namespace haul::atomics {
 

@@ -153,6 +153,7 @@ int join(haul_lock* lock, const Window* own, const haul_lock_options& options,
 
 extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lock_options* options,
                               haul_lock** lock) {
+  const haul::Uncancelled guard;
   if (node == nullptr || own == nullptr || options == nullptr || lock == nullptr) {
     return refuse("node, own, options or lock is NULL");
   }
@@ -201,6 +202,7 @@ extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lo
 }
 
 extern "C" int haul_lock_close(haul_lock* lock) {
+  const haul::Uncancelled guard;
   if (lock == nullptr) return 0;
   const int wrong = check(lock);
   if (wrong != 0) return wrong;
@@ -217,6 +219,7 @@ extern "C" int haul_lock_close(haul_lock* lock) {
 }
 
 extern "C" int haul_lock_start(haul_lock* lock, haul_lock_action action, uint64_t timeout_ns) {
+  const haul::Uncancelled guard;
   const int wrong = check(lock);
   if (wrong != 0) return wrong;
   const std::uint64_t now = now_ns();
@@ -229,6 +232,7 @@ extern "C" int haul_lock_start(haul_lock* lock, haul_lock_action action, uint64_
 }
 
 extern "C" int haul_lock_test(haul_lock* lock, uint64_t* token) {
+  const haul::Uncancelled guard;
   const int wrong = check(lock);
   if (wrong != 0) return wrong;
   if (!lock->started) return refuse("nothing was started on this lock; call haul_lock_start()");
@@ -240,28 +244,34 @@ extern "C" int haul_lock_test(haul_lock* lock, uint64_t* token) {
 }
 
 extern "C" int haul_lock_acquire(haul_lock* lock, uint64_t timeout_ns, uint64_t* token) {
+  const haul::Uncancelled guard;
   return run(lock, HAUL_LOCK_ACQUIRE, timeout_ns, token);
 }
 
 extern "C" int haul_lock_try(haul_lock* lock, uint64_t* token) {
+  const haul::Uncancelled guard;
   return run(lock, HAUL_LOCK_TRY, never, token);
 }
 
 extern "C" int haul_lock_release(haul_lock* lock) {
+  const haul::Uncancelled guard;
   return run(lock, HAUL_LOCK_RELEASE, never, nullptr);
 }
 
 extern "C" int haul_lock_renew(haul_lock* lock) {
+  const haul::Uncancelled guard;
   return run(lock, HAUL_LOCK_RENEW, never, nullptr);
 }
 
 extern "C" uint64_t haul_lock_remaining(const haul_lock* lock) {
+  const haul::Uncancelled guard;
   if (check(lock) != 0 || !lock->member->holds()) return 0;
   const std::uint64_t now = now_ns(), until = lock->member->safe_until_ns();
   return until > now ? until - now : 0;
 }
 
 extern "C" int haul_lock_stats(const haul_lock* lock, haul_lock_counts* counts) {
+  const haul::Uncancelled guard;
   const int wrong = check(lock);
   if (wrong != 0) return wrong;
   if (counts == nullptr) return refuse("counts is NULL");

@@ -43,6 +43,7 @@ using namespace haul::atomics;
 
 extern "C" int haul_atomic_open(const char* responder, const haul_atomic_options* options,
                                 haul_atomic** node) {
+  const haul::Uncancelled guard;
   if (node == nullptr || responder == nullptr) return refuse("responder or node is NULL");
   *node = nullptr;
   haul_atomic_options complete_options{};
@@ -64,6 +65,7 @@ extern "C" int haul_atomic_open(const char* responder, const haul_atomic_options
 }
 
 extern "C" int haul_atomic_close(haul_atomic* node) {
+  const haul::Uncancelled guard;
   if (node == nullptr) return 0;
   if (!from_c(node)->is_here()) return stale();
   delete from_c(node);
@@ -71,13 +73,18 @@ extern "C" int haul_atomic_close(haul_atomic* node) {
 }
 
 extern "C" int haul_atomic_describe(haul_atomic* node, char* text, size_t bytes) {
+  const haul::Uncancelled guard;
   if (node == nullptr || text == nullptr || bytes == 0) return refuse("node or text is NULL");
   if (!from_c(node)->is_here()) return stale();
-  snprintf(text, bytes, "%s", from_c(node)->description());
+  snprintf(text, bytes, "%s%s", from_c(node)->description(),
+           from_c(node)->has_lost_service()
+               ? "; not serving: this process has closed its descriptors (closefrom()?)"
+               : "");
   return 0;
 }
 
 extern "C" int haul_atomic_counters(haul_atomic* node, uint64_t* values, size_t count) {
+  const haul::Uncancelled guard;
   if (node == nullptr || (values == nullptr && count != 0)) return refuse("node or values is NULL");
   if (!from_c(node)->is_here()) return stale();
   std::uint64_t all[Node::counter_count];
@@ -92,6 +99,7 @@ extern "C" const char* haul_atomic_counter_name(size_t index) {
 
 extern "C" int haul_atomic_connect(haul_atomic* node, const haul_window_name* name,
                                    haul_remote** remote) {
+  const haul::Uncancelled guard;
   if (node == nullptr || name == nullptr || remote == nullptr) {
     return refuse("node, name or remote is NULL");
   }
@@ -107,6 +115,7 @@ extern "C" int haul_atomic_connect(haul_atomic* node, const haul_window_name* na
 }
 
 extern "C" int haul_atomic_disconnect(haul_remote* remote) {
+  const haul::Uncancelled guard;
   if (remote == nullptr) return 0;
   Carrier& carrier = from_c(remote)->carrier();
   if (!carrier.is_here()) return stale();

@@ -55,6 +55,12 @@ int explain(Code code) noexcept {
       return fail(make_error(code, 0,
                              "this window's operations are its network interface's, which whoever "
                              "has attached cannot ask; use haul_atomic_connect()"));
+    case Code::io:
+      return fail(
+          make_error(code, 0,
+                     "this process has closed the node's socket (closefrom()?), and another "
+                     "one has its port; or the owner's host found the packet malformed; "
+                     "open another node"));
     case Code::closed: return fail(make_error(code, 0, "the connection is closed; connect again"));
     default:
       return fail(
@@ -85,6 +91,7 @@ int spent() noexcept {
 
 extern "C" int haul_atomic_submit(haul_remote* remote, const haul_atomic_operation* operations,
                                   size_t count, uint64_t tag, uint64_t* ticket) {
+  const haul::Uncancelled guard;
   int wrong = check(static_cast<const void*>(remote), operations, count);
   if (wrong == 0) wrong = check(remote);
   if (wrong != 0) return wrong;
@@ -96,6 +103,7 @@ extern "C" int haul_atomic_submit(haul_remote* remote, const haul_atomic_operati
 
 extern "C" int haul_atomic_test(haul_remote* remote, uint64_t ticket,
                                 haul_atomic_operation* operations, size_t count) {
+  const haul::Uncancelled guard;
   const int wrong = check(remote);
   if (wrong != 0) return wrong;
   Code status = Code::ok;
@@ -108,6 +116,7 @@ extern "C" int haul_atomic_test(haul_remote* remote, uint64_t ticket,
 
 extern "C" int haul_atomic_wait(haul_remote* remote, uint64_t ticket,
                                 haul_atomic_operation* operations, size_t count) {
+  const haul::Uncancelled guard;
   const int wrong = check(remote);
   if (wrong != 0) return wrong;
   Code status = Code::ok;
@@ -118,6 +127,7 @@ extern "C" int haul_atomic_wait(haul_remote* remote, uint64_t ticket,
 
 extern "C" int haul_atomic_reap(haul_remote* remote, haul_atomic_completion* completions,
                                 size_t capacity) {
+  const haul::Uncancelled guard;
   if (completions == nullptr && capacity != 0) return refuse("completions is NULL");
   const int wrong = check(remote);
   if (wrong != 0) return wrong;
@@ -126,6 +136,7 @@ extern "C" int haul_atomic_reap(haul_remote* remote, haul_atomic_completion* com
 
 extern "C" int haul_atomic_run(haul_remote* remote, haul_atomic_operation* operations,
                                size_t count) {
+  const haul::Uncancelled guard;
   const int wrong = check(static_cast<const void*>(remote), operations, count);
   if (wrong != 0) return wrong;
   uint64_t ticket = 0;
@@ -144,6 +155,7 @@ extern "C" int haul_atomic_run(haul_remote* remote, haul_atomic_operation* opera
 
 extern "C" int haul_window_run(haul_window* window, haul_atomic_operation* operations,
                                size_t count) {
+  const haul::Uncancelled guard;
   const int wrong = check(static_cast<const void*>(window), operations, count);
   if (wrong != 0) return wrong;
   from_c(window)->run(operations, count);

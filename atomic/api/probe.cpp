@@ -3,6 +3,7 @@
 #include "atomic/responder/xdp.hpp"
 
 extern "C" int haul_atomic_probe_xdp(void) {
+  const haul::Uncancelled guard;
   haul::Error error;
   haul::atomics::XdpOptions options;  // no interface: loaded, and not attached
   haul::atomics::Xdp* xdp = haul::atomics::open_xdp(options, &error);

@@ -18,6 +18,7 @@ constexpr std::size_t most_bytes = std::size_t{1} << 40;
 }  // namespace
 
 extern "C" int haul_window_create(haul_atomic* node, size_t bytes, haul_window** window) {
+  const haul::Uncancelled guard;
   if (node == nullptr || window == nullptr) return refuse("node or window is NULL");
   *window = nullptr;
   if (bytes == 0 || bytes > most_bytes) return refuse("a window has 1 byte to 1 TiB");
@@ -31,6 +32,7 @@ extern "C" int haul_window_create(haul_atomic* node, size_t bytes, haul_window**
 }
 
 extern "C" int haul_window_attach(const haul_window_name* name, haul_window** window) {
+  const haul::Uncancelled guard;
   if (name == nullptr || window == nullptr) return refuse("name or window is NULL");
   *window = nullptr;
   if (!is_name(*name)) {
@@ -48,6 +50,7 @@ extern "C" int haul_window_attach(const haul_window_name* name, haul_window** wi
 }
 
 extern "C" int haul_window_counters(const haul_window_name* name, uint64_t* values, size_t count) {
+  const haul::Uncancelled guard;
   if (name == nullptr || (values == nullptr && count != 0)) return refuse("name or values is NULL");
   if (!is_name(*name)) {
     return refuse("this is no name of a window; take one from haul_window_export()");
@@ -73,6 +76,7 @@ extern "C" int haul_window_export(const haul_window* window, haul_window_name* n
 }
 
 extern "C" int haul_window_destroy(haul_window* window) {
+  const haul::Uncancelled guard;
   if (window == nullptr) return 0;
   Node* owner = from_c(window)->owner();
   // A child of fork unmaps its own; the parent goes on serving.

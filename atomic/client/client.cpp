@@ -51,11 +51,9 @@ UdpConnection::UdpConnection(Client& client, const Session::Names& names, const 
 
 void UdpConnection::send(const Packet& packet) noexcept {
   const std::size_t bytes = packet_bytes(packet);
-  if (front_.known) {
-    client_.raw_.send(front_, &packet, bytes);
-  } else {
-    client_.socket_.send(&packet, bytes, peer_);
-  }
+  if (front_.known && client_.raw_.send(front_, &packet, bytes)) return;
+  front_.known = false;
+  client_.socket_.send(&packet, bytes, peer_);
 }
 
 int Client::open(const Options& options, const Address& at) noexcept {
@@ -93,6 +91,10 @@ Error Client::refusal(Code code, const haul_window_name& name) const noexcept {
     case Code::not_supported:
       return make_error(code, 0, "%s port %u speaks another version; update the older haul",
                         name.host, name.port);
+    case Code::io:
+      return make_error(code, 0,
+                        "this process has closed the node's socket (closefrom()?), and another one "
+                        "has its port; open another node");
     default:
       return make_error(code, 0, "%s port %u refuses the session (%s); connect again", name.host,
                         name.port, describe(code));
@@ -148,7 +150,7 @@ void Client::receive(std::uint64_t now_ns) noexcept {
   for (unsigned i = 0; i < most_at_once; ++i) {
     Packet packet;
     const ssize_t bytes = socket_.receive(&packet, sizeof packet, nullptr);
-    if (bytes == -EAGAIN) return;
+    if (bytes == -EAGAIN || bytes == -EBADF) return;
     // An ICMP error of something sent earlier is a loss.
     if (bytes < 0 || !intact(packet, static_cast<std::size_t>(bytes))) continue;
     const unsigned cookie = packet.header.cookie & 0xffff;
@@ -185,7 +187,12 @@ void Client::pump(std::uint64_t now_ns) noexcept {
     socket_looked_ns_ = now_ns;
     receive(now_ns);
   }
-  for_each_waiting([&](Connection& one) { Client::pump_one(one, now_ns); });
+  // Said at once: nothing can leave, nor be heard.
+  const bool lost = socket_.is_lost();
+  for_each_waiting([&](Connection& one) {
+    if (lost) session_of(one).lose(Code::io);
+    Client::pump_one(one, now_ns);
+  });
 }
 
 void Client::sleep(Connection& connection) noexcept {
@@ -194,6 +201,7 @@ void Client::sleep(Connection& connection) noexcept {
   const Session& session = session_of(connection);
   std::uint64_t next = 0;
   bool something = false;
+  int fd = -1;
   if (one.slot_ != nullptr) {
     // Sequentially consistent: the program swaps the entry before it reads this word.
     __atomic_fetch_add(&one.slot_->asleep, 1, __ATOMIC_SEQ_CST);
@@ -204,10 +212,11 @@ void Client::sleep(Connection& connection) noexcept {
     pump(now_ns());
     next = next_ns();
     something = session.awaits_answer();
+    fd = socket_.fd();
   }
   if (something) {
     const std::uint64_t now = now_ns();
-    pollfd events{socket_.fd(), POLLIN, 0};
+    pollfd events{fd, POLLIN, 0};
     // Other threads may hear what is ours: never for long.
     constexpr std::uint64_t longest_ns = 10'000'000;
     const std::uint64_t wait_ns = std::min(longest_ns, next > now ? next - now : 0);

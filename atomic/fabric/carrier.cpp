@@ -63,10 +63,10 @@ FabricCarrier::~FabricCarrier() {
   disconnect_all();
   if (running_) {
     stop_.store(true, std::memory_order_relaxed);
-    os::event_signal(end_);
-    pthread_join(thread_, nullptr);
+    os::event_signal(end_.get());
+    os::join_thread(thread_);
   }
-  if (end_ >= 0) os::close_fd(end_);
+  end_.close();
   for (unsigned i = 0; i < most_windows; ++i) {
     if (windows_[i] != nullptr) fi_close(&windows_[i]->fid);
   }
@@ -118,14 +118,14 @@ void FabricCarrier::remove_window(unsigned index) noexcept {
 }
 
 bool FabricCarrier::start_thread() noexcept {
-  if (end_ < 0) end_ = os::event_fd();
-  running_ = end_ >= 0 && os::start_thread(
-                              &thread_,
-                              [](void* self) -> void* {
-                                static_cast<FabricCarrier*>(self)->attend();
-                                return nullptr;
-                              },
-                              this) == 0;
+  if (!end_.valid()) end_ = os::Descriptor::of(os::event_fd());
+  running_ = end_.valid() && os::start_thread(
+                                 &thread_,
+                                 [](void* self) -> void* {
+                                   static_cast<FabricCarrier*>(self)->attend();
+                                   return nullptr;
+                                 },
+                                 this) == 0;
   return running_;
 }
 
@@ -137,7 +137,7 @@ void FabricCarrier::attend() noexcept {
       const Hold hold(*this);
       look();
     }
-    endpoint_.sleep(nap_ns, end_);
+    endpoint_.sleep(nap_ns, end_.get());
   }
 }
 

@@ -10,6 +10,7 @@
 #include "atomic/fabric/endpoint.hpp"
 #include "atomic/fabric/runs.hpp"
 #include "atomic/responder/fabric.hpp"
+#include "base/descriptor.hpp"
 
 namespace haul::atomics {
 
@@ -85,7 +86,7 @@ class FabricCarrier final : public Fabric {
   std::uint64_t asked_ns_ = 0;
   pthread_t thread_{};
   bool running_ = false;
-  int end_ = -1;
+  os::Descriptor end_;
   std::atomic<bool> stop_{false};
 };
 

@@ -101,8 +101,8 @@ int Endpoint::start() noexcept {
   if (error == 0 && fi_cq_open(domain_, &queue, &queue_, nullptr) != 0) {
     queue.wait_obj = FI_WAIT_NONE;
     error = fi_cq_open(domain_, &queue, &queue_, nullptr);
-  } else if (error == 0 && fi_control(&queue_->fid, FI_GETWAIT, &queue_fd_) != 0) {
-    queue_fd_ = -1;
+  } else if (int fd = -1; error == 0 && fi_control(&queue_->fid, FI_GETWAIT, &fd) == 0) {
+    queue_fd_ = os::Descriptor::of(fd);
   }
   fi_av_attr addresses{};
   addresses.type = FI_AV_UNSPEC;
@@ -219,13 +219,14 @@ bool Endpoint::next_ended(void** context, int* failure) noexcept {
 
 void Endpoint::sleep(std::uint64_t longest_ns, int other) noexcept {
   constexpr std::uint64_t nap_ns = 50'000;
-  if (queue_fd_ < 0) {
+  const int queue_fd = queue_fd_.get();
+  if (queue_fd < 0) {
     os::sleep_ns(std::min(nap_ns, longest_ns));
     return;
   }
   fid* list[1] = {&queue_->fid};
   if (fi_trywait(fabric_, list, 1) != 0) return;
-  pollfd events[2] = {{queue_fd_, POLLIN, 0}, {other, POLLIN, 0}};
+  pollfd events[2] = {{queue_fd, POLLIN, 0}, {other, POLLIN, 0}};
   const timespec time{static_cast<time_t>(longest_ns / 1'000'000'000),
                       static_cast<long>(longest_ns % 1'000'000'000)};
   ppoll(events, 2, &time, nullptr);

@@ -13,6 +13,7 @@
 #include "atomic/fabric/operation.hpp"
 #include "atomic/link/fabric_host.hpp"
 #include "atomic/responder/fabric.hpp"
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 
 namespace haul::atomics {
@@ -68,7 +69,7 @@ class Endpoint {
   fid_av* addresses_ = nullptr;
   fid_cq* queue_ = nullptr;
   fid_ep* endpoint_ = nullptr;
-  int queue_fd_ = -1;  // -1: the provider has none
+  os::Descriptor queue_fd_;  // the provider's; none: it has none
   bool local_ = false, by_address_ = false, chooses_keys_ = false, binds_ = false;
   bool needs_a_look_ = true;
   Abilities abilities_;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/descriptor.hpp"
 #include "base/keep_errno.hpp"
 
 namespace haul::atomics {
@@ -48,7 +49,8 @@ struct Answer {
 
 bool ask(int fd, const Question& question, std::uint16_t expected, Answer* answer) noexcept {
   if (send(fd, &question, question.header.nlmsg_len, 0) < 0) return false;
-  const ssize_t got = recv(fd, answer->bytes, sizeof answer->bytes, 0);
+  // The kernel has answered before send() returned.
+  const ssize_t got = recv(fd, answer->bytes, sizeof answer->bytes, MSG_DONTWAIT);
   return got >= static_cast<ssize_t>(sizeof(nlmsghdr)) &&
          NLMSG_OK(answer->header(), static_cast<unsigned>(got)) &&
          answer->header()->nlmsg_type == expected;
@@ -107,7 +109,7 @@ bool find(int fd, std::uint32_t address, Way* way) noexcept {
 int open_ways() noexcept {
   const KeepErrno keep;
   const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-  return fd < 0 ? -errno : fd;
+  return fd < 0 ? -errno : os::above_streams(fd);
 }
 
 bool find_way_to(int ways, std::uint32_t address, Way* way) noexcept {

@@ -23,20 +23,22 @@ int RawSender::open(const char* interface) noexcept {
   interface_ = if_nametoindex(interface);
   if (interface_ == 0) return -ENODEV;
   // Protocol 0: it receives nothing.
-  fd_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-  if (fd_ < 0) return -errno;
+  const int made = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+  const int fd = made < 0 ? -errno : os::above_streams(made);
+  if (fd < 0) return fd;
+  fd_ = KnownDescriptor(os::Descriptor::of(fd));
   // Now: the threads that send later may be in another network namespace.
-  ways_ = open_ways();
-  if (ways_ < 0) {
-    const int error = ways_;
+  const int ways = open_ways();
+  if (ways < 0) {
     close();
-    return error;
+    return ways;
   }
+  ways_ = os::Descriptor::of(ways);
   sockaddr_ll at{};
   at.sll_family = AF_PACKET;
   at.sll_ifindex = static_cast<int>(interface_);
-  if (ioctl(fd_, SIOCGIFHWADDR, &request) != 0 ||
-      bind(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
+  if (ioctl(fd, SIOCGIFHWADDR, &request) != 0 ||
+      bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
     const int error = -errno;
     close();
     return error;
@@ -47,22 +49,21 @@ int RawSender::open(const char* interface) noexcept {
   }
   std::memcpy(own_mac_, request.ifr_hwaddr.sa_data, sizeof own_mac_);
   const int one = 1;
-  setsockopt(fd_, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof one);
+  setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof one);
   return 0;
 }
 
 void RawSender::close() noexcept {
-  if (fd_ >= 0) os::close_fd(fd_);
-  if (ways_ >= 0) os::close_fd(ways_);
-  fd_ = ways_ = -1;
+  fd_.close();
+  ways_.close();
 }
 
 bool RawSender::find_way(const Address& from, const Address& to, FrameFront* front) noexcept {
   const KeepErrno keep;
   front->known = false;
-  if (fd_ < 0 || to.is_six()) return false;
+  if (!is_open() || to.is_six()) return false;
   Way way;
-  if (!find_way_to(ways_, to.four.sin_addr.s_addr, &way) || way.interface != interface_)
+  if (!find_way_to(ways_.get(), to.four.sin_addr.s_addr, &way) || way.interface != interface_)
     return false;
   ether_header eth{};
   std::memcpy(eth.ether_dhost, way.mac, sizeof way.mac);
@@ -74,15 +75,20 @@ bool RawSender::find_way(const Address& from, const Address& to, FrameFront* fro
   return true;
 }
 
-void RawSender::send(const FrameFront& front, const void* data, std::size_t bytes) noexcept {
+bool RawSender::send(const FrameFront& front, const void* data, std::size_t bytes) noexcept {
   const KeepErrno keep;
   alignas(8) unsigned char frame[FrameFront::bytes + 1400];
-  if (bytes > sizeof frame - FrameFront::bytes) return;
+  if (!fd_.is_ours()) {
+    close();
+    return false;
+  }
+  if (bytes > sizeof frame - FrameFront::bytes) return true;
   std::memcpy(frame, front.front, FrameFront::bytes);
   std::memcpy(frame + FrameFront::bytes, data, bytes);
   set_payload(frame, bytes);
   // What cannot be sent is lost, and repeated later.
-  if (::send(fd_, frame, FrameFront::bytes + bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return;
+  (void)!::send(fd_.number(), frame, FrameFront::bytes + bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return true;
 }
 
 }  // namespace haul::atomics

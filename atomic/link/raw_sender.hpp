@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "atomic/link/address.hpp"
+#include "atomic/link/known_descriptor.hpp"
 
 namespace haul::atomics {
 
@@ -26,17 +27,18 @@ class RawSender {
   // On one interface; needs CAP_NET_RAW. 0 or -errno.
   int open(const char* interface) noexcept;
   void close() noexcept;
-  bool is_open() const noexcept { return fd_ >= 0; }
+  bool is_open() const noexcept { return fd_.fd().valid(); }
 
   // Finds the way from `from` (a bound port) to an IPv4 peer. False while the peer's MAC address is
   // not known, and where the way leads through another interface: send by the kernel then, which
   // asks for the address.
   bool find_way(const Address& from, const Address& to, FrameFront* front) noexcept;
-  // At most 1400 bytes.
-  void send(const FrameFront& front, const void* data, std::size_t bytes) noexcept;
+  // At most 1400 bytes. False: the descriptor is not ours any more; send by the kernel from now on.
+  bool send(const FrameFront& front, const void* data, std::size_t bytes) noexcept;
 
  private:
-  int fd_ = -1, ways_ = -1;
+  KnownDescriptor fd_;
+  os::Descriptor ways_;
   unsigned interface_ = 0;
   unsigned char own_mac_[6] = {};
 };

@@ -5,10 +5,29 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/uncancelled.hpp"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
 
 namespace haul::atomics {
+
+namespace {
+
+// Whose port is taken may have it again some day, and is not to be asked for each packet.
+constexpr std::uint64_t between_tries_ns = 20'000'000;
+
+std::uint64_t network_of(int fd) noexcept {
+  std::uint64_t cookie = 0;
+  socklen_t length = sizeof cookie;
+  return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &length) == 0 ? cookie : 0;
+}
+
+}  // namespace
 
 int UdpSocket::open(const Address& at) noexcept {
   if (at.any.sa_family == AF_INET || !at.is_wildcard()) return open_at(at, nullptr);
@@ -28,49 +47,98 @@ int UdpSocket::open_six(const char* interface, std::uint16_t port) noexcept {
 
 int UdpSocket::open_at(const Address& at, const char* interface) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
+  const int error = open_unguarded(at, interface);
+  if (error != 0) close();
+  return error;
+}
+
+int UdpSocket::open_unguarded(const Address& at, const char* interface) noexcept {
   close();
-  fd_ = socket(at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd_ < 0) return -errno;
+  const int made = socket(at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const int fd = made < 0 ? -errno : os::above_streams(made);
+  if (fd < 0) return fd;
+  fd_ = KnownDescriptor(os::Descriptor::of(fd));
   local_ = at;
   both_ = at.is_six() && at.is_wildcard() && interface == nullptr;
   const int only_six = both_ ? 0 : 1;
-  const auto name_bytes = static_cast<socklen_t>(interface != nullptr ? std::strlen(interface) : 0);
+  std::strncpy(interface_, interface != nullptr ? interface : "", sizeof interface_ - 1);
+  const auto name_bytes = static_cast<socklen_t>(std::strlen(interface_));
   socklen_t length = sizeof local_.six;
-  if ((at.is_six() &&
-       setsockopt(fd_, IPPROTO_IPV6, IPV6_V6ONLY, &only_six, sizeof only_six) != 0) ||
-      (interface != nullptr &&
-       setsockopt(fd_, SOL_SOCKET, SO_BINDTODEVICE, interface, name_bytes) != 0) ||
-      bind(fd_, &local_.any, at.bytes()) != 0 || getsockname(fd_, &local_.any, &length) != 0) {
-    const int error = -errno;
-    close();
-    return error;
+  if ((at.is_six() && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_six, sizeof only_six) != 0) ||
+      (name_bytes != 0 &&
+       setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface_, name_bytes) != 0) ||
+      bind(fd, &local_.any, at.bytes()) != 0 || getsockname(fd, &local_.any, &length) != 0) {
+    return -errno;
   }
   // Many clients may send at once.
   const int bytes = 4 << 20;
-  setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  network_ = network_of(fd);
   return 0;
 }
 
 void UdpSocket::close() noexcept {
-  if (fd_ >= 0) os::close_fd(fd_);
-  fd_ = -1;
+  fd_.close();
+}
+
+bool UdpSocket::is_ours() noexcept {
+  if (fd_.is_ours()) return true;
+  if (!is_open() || (lost_ && now_ns() - tried_ns_ < between_tries_ns)) return false;
+  pthread_mutex_lock(&replacing_);
+  lost_ = !open_anew();
+  pthread_mutex_unlock(&replacing_);
+  return !lost_;
+}
+
+bool UdpSocket::open_anew() noexcept {
+  const Uncancelled guard;
+  tried_ns_ = now_ns();
+  // The number is somebody else's; the address, the port and the namespace must be those of before.
+  const KnownDescriptor before = fd_;
+  const std::uint64_t network = network_;
+  const Address local = local_;
+  char interface[IFNAMSIZ];
+  std::memcpy(interface, interface_, sizeof interface);
+  const unsigned timeout_ms = timeout_ms_;
+  int error = open_unguarded(local, interface[0] != '\0' ? interface : nullptr);
+  if (error == 0 && network_ != network) error = -ENONET;
+  if (error == 0) {
+    if (timeout_ms != 0) receive_timeout_ms(timeout_ms);
+    return true;
+  }
+  fd_.close();
+  fd_ = before;
+  local_ = local;
+  network_ = network;
+  return false;
 }
 
 ssize_t UdpSocket::send(const void* data, std::size_t bytes, const Address& to) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   const Address& there = both_ && !to.is_six() ? as_six(to) : to;
+  if (!is_ours()) return -EBADF;
   const ssize_t sent =
-      sendto(fd_, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, &there.any, there.bytes());
+      sendto(fd_.number(), data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, &there.any, there.bytes());
   return sent >= 0 ? sent : -errno;
 }
 
 ssize_t UdpSocket::receive(void* data, std::size_t bytes, Address* from, bool wait) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
+  if (!is_ours()) return -EBADF;
   Address ignored;
   Address& source = from != nullptr ? *from : ignored;
   socklen_t length = sizeof source.six;
-  const int flags = MSG_TRUNC | (wait ? 0 : MSG_DONTWAIT);
-  const ssize_t got = recvfrom(fd_, data, bytes, flags, &source.any, &length);
+  int flags = MSG_TRUNC | (wait ? 0 : MSG_DONTWAIT);
+  // (A receive() that sleeps has the socket in its hand from the moment it began.)
+  if (looks_first_ && !wait) {
+    if (recvfrom(fd_.number(), nullptr, 0, flags | MSG_PEEK, nullptr, nullptr) < 0) return -errno;
+    if (!fd_.look(now_ns())) return -EAGAIN;
+    flags |= MSG_DONTWAIT;
+  }
+  const ssize_t got = recvfrom(fd_.number(), data, bytes, flags, &source.any, &length);
   if (got < 0) return -errno;
   if (both_) source = as_four(source);
   return static_cast<std::size_t>(got) > bytes ? -EMSGSIZE : got;
@@ -81,7 +149,15 @@ void UdpSocket::receive_timeout_ms(unsigned timeout_ms) noexcept {
   timeval time{};
   time.tv_sec = timeout_ms / 1000;
   time.tv_usec = timeout_ms % 1000 * 1000;
-  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+  timeout_ms_ = timeout_ms;
+  setsockopt(fd_.fd().get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+}
+
+void UdpSocket::shut() noexcept {
+  const KeepErrno keep;
+  pthread_mutex_lock(&replacing_);
+  shutdown(fd(), SHUT_RD);
+  pthread_mutex_unlock(&replacing_);
 }
 
 }  // namespace haul::atomics

@@ -1,14 +1,21 @@
-// A UDP socket, non-blocking and close-on-exec.
+// A UDP socket, non-blocking and close-on-exec, in a process that may close it, or put a file of
+// its own at its number, at any time. Then the socket is opened anew at its address and port, and
+// whoever speaks through it notices nothing.
 #pragma once
 
+#include <net/if.h>
+#include <pthread.h>
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "atomic/link/address.hpp"
+#include "atomic/link/known_descriptor.hpp"
 
 namespace haul::atomics {
 
+// Not thread-safe, but for shut() beside a receive() that waits.
 class UdpSocket {
  public:
   UdpSocket() noexcept = default;
@@ -22,24 +29,45 @@ class UdpSocket {
   // Bound to all IPv6 addresses of one interface, those that it gets later, too. 0 or -errno.
   int open_six(const char* interface, std::uint16_t port) noexcept;
   void close() noexcept;
-  bool is_open() const noexcept { return fd_ >= 0; }
-  int fd() const noexcept { return fd_; }
+  bool is_open() const noexcept { return fd_.fd().valid(); }
+  // The program has closed it, and another one has its port.
+  bool is_lost() const noexcept { return lost_; }
+  // To be polled once: -1 if there is none that is ours.
+  int fd() const noexcept { return fd_.fd().get(); }
   const Address& local() const noexcept { return local_; }
   // Can it send there, as far as families go?
   bool reaches(const Address& to) const noexcept { return both_ || to.is_six() == local_.is_six(); }
 
   // Bytes or -errno. A full queue and an ICMP error of an earlier packet are losses as any other.
+  // -EBADF: lost, as below.
   ssize_t send(const void* data, std::size_t bytes, const Address& to) noexcept;
-  // Bytes, -EAGAIN if nothing is there, -EMSGSIZE if it is longer, or -errno. `from` may be
+  // Bytes, -EAGAIN if nothing is there, -EMSGSIZE if it is longer, or -errno; -EBADF: there is no
+  // socket, or it is lost (until it can be opened anew, which each call tries). `from` may be
   // nullptr. `wait`: sleeps until something is there or receive_timeout_ms() is over.
   ssize_t receive(void* data, std::size_t bytes, Address* from, bool wait = false) noexcept;
+  // For a thread that receives all the time, hence also at the instant when the program puts a
+  // socket of its own at the number: that would lose a packet. From now on receive() looks at what
+  // is there, then at whose it is, and only then takes it.
+  void look_before_taking() noexcept { looks_first_ = true; }
   void receive_timeout_ms(unsigned timeout_ms) noexcept;
+  // Has a receive() that waits return, and those that follow.
+  void shut() noexcept;
 
  private:
   int open_at(const Address& at, const char* interface) noexcept;
+  int open_unguarded(const Address& at, const char* interface) noexcept;
+  bool is_ours() noexcept;
+  bool open_anew() noexcept;
 
-  int fd_ = -1;
+  KnownDescriptor fd_;
+  std::uint64_t network_ = 0;      // the namespace it is of, as the kernel numbers them; 0: unknown
+  char interface_[IFNAMSIZ] = {};  // bound to
+  unsigned timeout_ms_ = 0;
+  bool looks_first_ = false;
   bool both_ = false;  // of IPv6, and speaks IPv4 as well
+  bool lost_ = false;
+  std::uint64_t tried_ns_ = 0;  // to open it anew
+  pthread_mutex_t replacing_ = PTHREAD_MUTEX_INITIALIZER;
   Address local_;
 };
 

@@ -6,11 +6,22 @@
 #include <iterator>
 
 #include "atomic/node/node.hpp"
+#include "atomic/node/signals.hpp"
+#include "base/keep_errno.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
 #include "base/socket.hpp"
 
 namespace haul::atomics {
+
+namespace {
+
+constexpr int backlog = 16;
+// poll() looks its numbers up anew whenever something happens: where the program has put a file at
+// one, nothing does any more. Well below the second for which others wait for an answer.
+constexpr int look_ms = 250;
+
+}  // namespace
 
 int Attendant::open(Node* node, const haul_window_name& name, Xdp* xdp, UdpSocket* passed,
                     UdpSocket* passed_six) noexcept {
@@ -18,18 +29,18 @@ int Attendant::open(Node* node, const haul_window_name& name, Xdp* xdp, UdpSocke
   xdp_ = xdp;
   passed_[0] = passed;
   passed_[1] = passed_six;
-  char socket_name[attach_name_bytes];
-  attach_socket_name(name, socket_name);
-  constexpr int backlog = 16;
-  listener_ = os::listen_abstract(socket_name, backlog);
-  if (listener_ < 0) {
+  attach_socket_name(name, socket_name_);
+  const int listener = os::listen_abstract(socket_name_, backlog);
+  listener_ = os::Descriptor::of(listener);
+  if (listener < 0) {
     log(LogLevel::warning,
         "no process of this host can attach to windows of %s port %u: another one has the name "
         "@%s (%s); choose another port to change that",
-        name.host, name.port, socket_name, describe_errno(-listener_));
+        name.host, name.port, socket_name_, describe_errno(-listener));
   }
-  end_ = os::event_fd();
-  if (end_ < 0) return end_;
+  const int end = os::event_fd();
+  if (end < 0) return end;
+  end_ = os::Descriptor::of(end);
   const int error = os::start_thread(
       &thread_,
       [](void* self) -> void* {
@@ -43,28 +54,45 @@ int Attendant::open(Node* node, const haul_window_name& name, Xdp* xdp, UdpSocke
 
 void Attendant::close() noexcept {
   if (running_) {
-    os::event_signal(end_);
-    pthread_join(thread_, nullptr);
+    stop_.store(true, std::memory_order_relaxed);
+    os::event_signal(end_.get());
+    os::join_thread(thread_);
     running_ = false;
   }
-  if (end_ >= 0) os::close_fd(end_);
-  if (listener_ >= 0) {
-    os::shut_socket(listener_);  // a child of fork may have it, too
-    os::close_fd(listener_);
-  }
-  end_ = listener_ = -1;
+  end_.close();
+  os::shut_socket(listener_.get());  // a child of fork may have it, too
+  listener_.close();
+}
+
+void Attendant::listen_anew() noexcept {
+  // The program has closed it. While another one has the name nobody can attach.
+  listener_ = os::Descriptor::of(os::listen_abstract(socket_name_, backlog));
 }
 
 void Attendant::run() noexcept {
   os::name_thread("haul-attendant");
-  // A descriptor of -1 is passed over.
-  pollfd events[] = {{end_, POLLIN, 0},
-                     {listener_, POLLIN, 0},
-                     {passed_[0]->fd(), POLLIN, 0},
-                     {passed_[1]->fd(), POLLIN, 0}};
-  for (;;) {
-    if (poll(events, std::size(events), -1) < 0 && errno != EINTR) return;
-    if (events[0].revents != 0) return;
+  const bool listens = listener_.valid();
+  while (!stop_.load(std::memory_order_relaxed)) {
+    int listener = listener_.get();
+    if (listens && listener < 0) {
+      listen_anew();
+      listener = listener_.number();
+    }
+    // A descriptor of -1 is passed over.
+    pollfd events[] = {{end_.get(), POLLIN, 0},
+                       {listener, POLLIN, 0},
+                       {passed_[0]->fd(), POLLIN, 0},
+                       {passed_[1]->fd(), POLLIN, 0}};
+    const KeepErrno keep;
+    const int ready = poll(events, std::size(events), look_ms);
+    if (ready < 0 && errno != EINTR) os::sleep_ns(10'000'000);
+    if (ready <= 0) {
+      // Packets may have come for a socket that is not ours any more: looking makes it anew.
+      serve_passed(*passed_[0]);
+      serve_passed(*passed_[1]);
+      take_signals_of_nobody();
+      continue;
+    }
     if (events[2].revents != 0) serve_passed(*passed_[0]);
     if (events[3].revents != 0) serve_passed(*passed_[1]);
     if (events[1].revents != 0) admit();
@@ -72,10 +100,12 @@ void Attendant::run() noexcept {
 }
 
 void Attendant::admit() noexcept {
-  const int socket = os::accept_from(listener_);
-  if (socket < 0) {
-    // Without descriptors (EMFILE) who waits is waited for, but not by spinning.
-    if (socket != -EAGAIN) os::sleep_ns(10'000'000);
+  const int accepted = os::accept_from(listener_.get());
+  os::Descriptor from = os::Descriptor::of(accepted);
+  if (accepted < 0) {
+    // Without descriptors (EMFILE) who waits is waited for, but not by spinning. (EBADF: the
+    // program has closed the listener.)
+    if (accepted != -EAGAIN && accepted != -EBADF) os::sleep_ns(10'000'000);
     return;
   }
   // Nobody waits for a stranger; the others say what they want at once.
@@ -84,21 +114,21 @@ void Attendant::admit() noexcept {
   AttachReply reply;
   unsigned fd_count = 0;
   int fds[os::max_packet_fds];
-  if (!is_trusted_peer(socket)) {
+  if (!is_trusted_peer(from.get())) {
     reply.code = static_cast<std::int32_t>(Code::permission);
-    os::send_packet(socket, &reply, sizeof reply);
-  } else if (os::wait_readable(socket, patience_ms) > 0) {
-    const ssize_t bytes = os::receive_packet(socket, &request, sizeof request, fds, &fd_count);
+    os::send_packet(from.get(), &reply, sizeof reply);
+  } else if (os::wait_readable(from.get(), patience_ms) > 0) {
+    const ssize_t bytes = os::receive_packet(from.get(), &request, sizeof request, fds, &fd_count);
     for (unsigned i = 0; i < fd_count; ++i) os::close_fd(fds[i]);
     int memory = -1;
     if (bytes != sizeof request || request.magic != AttachRequest::magic_value ||
         !node_->answer(request, &reply, &memory)) {
       reply.code = static_cast<std::int32_t>(Code::permission);
     }
-    os::send_packet(socket, &reply, sizeof reply, &memory, memory >= 0 ? 1 : 0);
+    os::send_packet(from.get(), &reply, sizeof reply, &memory, memory >= 0 ? 1 : 0);
     if (memory >= 0) os::close_fd(memory);
   }
-  os::close_fd(socket);
+  from.close();
 }
 
 void Attendant::serve_passed(UdpSocket& socket) noexcept {
@@ -107,7 +137,7 @@ void Attendant::serve_passed(UdpSocket& socket) noexcept {
     Packet packet;
     Address from;
     const ssize_t bytes = socket.receive(&packet, sizeof packet, &from);
-    if (bytes == -EAGAIN) return;
+    if (bytes == -EAGAIN || bytes == -EBADF) return;
     if (bytes < 0) continue;
     // An IPv6 client is known by a number that stands for its address.
     const std::uint64_t source = from.number();

@@ -1,14 +1,17 @@
-// A node's thread for what is rare: other processes that want a window's memory, and, with xdp,
-// packets that the program cannot read (IPv6, VLAN, fragments). It sleeps.
+// A node's thread for what is rare: other processes that want a window's memory, with xdp packets
+// that the program cannot read (IPv6, VLAN, fragments), and what has become of the node's
+// descriptors. It sleeps, and looks up four times a second.
 #pragma once
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "atomic/link/udp_socket.hpp"
 #include "atomic/responder/xdp.hpp"
 #include "atomic/window/attach.hpp"
+#include "base/descriptor.hpp"
 
 namespace haul::atomics {
 
@@ -25,17 +28,23 @@ class Attendant {
   // sockets of IPv4 and IPv6, each open or not. 0 or -errno.
   int open(Node* node, const haul_window_name& name, Xdp* xdp, UdpSocket* passed,
            UdpSocket* passed_six) noexcept;
+  // Blocks for a moment; for a quarter of a second if the program has closed the thread's
+  // descriptors.
   void close() noexcept;
 
  private:
   void run() noexcept;
+  void listen_anew() noexcept;
   void admit() noexcept;
   void serve_passed(UdpSocket& socket) noexcept;
 
   Node* node_ = nullptr;
   Xdp* xdp_ = nullptr;
   UdpSocket* passed_[2] = {};
-  int listener_ = -1, end_ = -1;
+  char socket_name_[attach_name_bytes] = {};
+  os::Descriptor listener_;  // the thread's, as soon as that runs
+  os::Descriptor end_;
+  std::atomic<bool> stop_{false};
   pthread_t thread_{};
   bool running_ = false;
 };

@@ -287,6 +287,11 @@ Expected<Window*> Node::create_window(std::size_t bytes) noexcept {
         "this node was opened without a responder; open it with xdp:IFACE, poll, spin, "
         "block or fabric:PROVIDER");
   }
+  if (has_lost_service()) {
+    return make_error(Code::io, 0,
+                      "this process has closed the node's descriptors (closefrom()?), so it serves "
+                      "nobody; close it, and open another one");
+  }
   haul_window_name name = name_;
   name.bytes = bytes;
   while (name.key == 0) {
@@ -336,7 +341,8 @@ bool Node::serve(Window* window, Error* error) noexcept {
     if (!is_atomic_with_cpu(name.host)) window->run_by(fabric_);
   }
   if (serves_by_host_) host_.add_window(index, window->entry(), window->memory());
-  return !serves_by_xdp_ || xdp_->add_window(index, window->entry(), window->fd(), error);
+  return !serves_by_xdp_ ||
+         xdp_->add_window(index, window->entry(), window->memory_object().get(), error);
 }
 
 void Node::withdraw(Window* window) noexcept {
@@ -357,10 +363,10 @@ bool Node::answer(const AttachRequest& request, AttachReply* reply, int* fd) noe
   const Window* window = windows_[request.window];
   bool known = window != nullptr && window->name().key == request.key;
   if (known && request.what == AttachRequest::What::memory) {
-    *fd = fcntl(window->fd(), F_DUPFD_CLOEXEC, 3);
+    *fd = fcntl(window->memory_object().get(), F_DUPFD_CLOEXEC, 3);
     reply->bytes = window->name().bytes;
     reply->address = window->name().address;
-    known = *fd >= 0;
+    if (*fd < 0) reply->code = static_cast<std::int32_t>(Code::io);
   }
   pthread_mutex_unlock(&windows_lock_);
   if (known && request.what == AttachRequest::What::counters) {

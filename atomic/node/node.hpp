@@ -41,6 +41,10 @@ class Node {
     return fabric_ != nullptr ? static_cast<const Carrier&>(*fabric_) : client_;
   }
   const char* description() const noexcept { return description_; }
+  // The process has closed the descriptors that it serves by, and they could not be had again.
+  bool has_lost_service() const noexcept {
+    return serves_by_xdp_ ? !xdp_->is_intact() : host_.is_lost();
+  }
   void counters(std::uint64_t* values) noexcept;
 
   // The events of a responder, those of an XDP client, packets sent again.

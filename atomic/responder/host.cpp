@@ -1,7 +1,5 @@
 #include "atomic/responder/host.hpp"
 
-#include <sys/socket.h>
-
 #include <cerrno>
 
 #include "base/clock.hpp"
@@ -13,6 +11,8 @@ namespace {
 
 // A sleeping responder looks so often whether it is to end, should nobody wake it.
 constexpr unsigned sleep_ms = 500;
+// Without a socket it looks so often whether it can have one again.
+constexpr std::uint64_t no_socket_nap_ns = 20'000'000;
 
 }  // namespace
 
@@ -27,6 +27,7 @@ Code HostResponder::open(const Options& options, int* sys_errno) noexcept {
   }
   if (error == 0) {
     socket_.receive_timeout_ms(sleep_ms);
+    socket_.look_before_taking();
     error = os::start_thread(
         &thread_,
         [](void* self) -> void* {
@@ -48,8 +49,8 @@ Code HostResponder::open(const Options& options, int* sys_errno) noexcept {
 void HostResponder::close() noexcept {
   if (running_) {
     stop_.store(true, std::memory_order_relaxed);
-    shutdown(socket_.fd(), SHUT_RD);  // wakes a receive
-    pthread_join(thread_, nullptr);
+    socket_.shut();  // wakes a receive
+    os::join_thread(thread_);
     running_ = false;
   }
   socket_.close();
@@ -74,6 +75,8 @@ bool HostResponder::serve_one(bool wait) noexcept {
     tables_.count_event(DROPPED_SHORT);
     return true;
   }
+  is_lost_.store(socket_.is_lost(), std::memory_order_relaxed);
+  if (bytes == -EBADF) os::sleep_ns(no_socket_nap_ns);
   if (bytes < 0) return false;
   pthread_mutex_lock(&windows_);
   const bool answer = tables_.serve(&packet_, static_cast<std::size_t>(bytes), from.number(),

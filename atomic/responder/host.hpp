@@ -34,7 +34,10 @@ class HostResponder {
   // Ends it; blocks for a moment.
   void close() noexcept;
 
+  // Where it serves; stays the same.
   const Address& local() const noexcept { return socket_.local(); }
+  // The program has closed its socket, and another process has the port: nobody is served.
+  bool is_lost() const noexcept { return is_lost_.load(std::memory_order_relaxed); }
   void add_window(unsigned index, const window_entry& window, char* memory) noexcept;
   // When it returns nobody touches the window's memory any more.
   void remove_window(unsigned index) noexcept;
@@ -50,7 +53,7 @@ class HostResponder {
   pthread_mutex_t windows_ = PTHREAD_MUTEX_INITIALIZER;  // held while a packet is executed
   pthread_t thread_{};
   bool running_ = false;
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, is_lost_{false};
   Packet packet_;
 };
 

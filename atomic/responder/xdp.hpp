@@ -39,6 +39,8 @@ class Xdp {
   // XDP_EVENTS counters.
   virtual void counts(std::uint64_t* counters) noexcept = 0;
   virtual bool is_native() const noexcept = 0;
+  // False: the process has closed its descriptors, and the program serves no more.
+  virtual bool is_intact() const noexcept = 0;
   // Detaches the program and frees this. (So does the end of the process.)
   virtual void close() noexcept = 0;
 

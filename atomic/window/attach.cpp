@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/clock.hpp"
+#include "base/descriptor.hpp"
 #include "base/os.hpp"
 #include "base/socket.hpp"
 
@@ -19,7 +21,18 @@ bool is_trusted_peer(int socket) noexcept {
 
 namespace {
 
-constexpr int patience_ms = 1000;
+constexpr std::uint64_t patience_ns = 1'000'000'000;
+
+// However many signals interrupt it.
+bool is_answered(int socket) noexcept {
+  const std::uint64_t until = now_ns() + patience_ns;
+  for (;;) {
+    const std::uint64_t now = now_ns();
+    const std::uint64_t left_ms = now < until ? (until - now) / 1'000'000 : 0;
+    const int ready = os::wait_readable(socket, static_cast<int>(left_ms));
+    if (ready != -EINTR || left_ms == 0) return ready > 0;
+  }
+}
 
 // The reply, and what came with it; a descriptor only if memory was asked for.
 Expected<AttachReply> ask(int socket, const haul_window_name& name, AttachRequest::What what,
@@ -28,15 +41,15 @@ Expected<AttachReply> ask(int socket, const haul_window_name& name, AttachReques
   request.key = name.key;
   request.window = name.window;
   request.what = what;
-  if (os::send_packet(socket, &request, sizeof request) < 0 ||
-      os::wait_readable(socket, patience_ms) <= 0) {
+  const bool sent = os::send_packet(socket, &request, sizeof request) >= 0;
+  if (sent && !is_answered(socket)) {
     return make_error(Code::peer_gone, 0, "the owner of %s port %u does not answer; is it stopped?",
                       name.host, name.port);
   }
   AttachReply reply;
   int fds[os::max_packet_fds];
   unsigned count = 0;
-  const ssize_t bytes = os::receive_packet(socket, &reply, sizeof reply, fds, &count);
+  const ssize_t bytes = sent ? os::receive_packet(socket, &reply, sizeof reply, fds, &count) : 0;
   const unsigned expected = what == AttachRequest::What::memory ? 1 : 0;
   if (bytes == sizeof reply && reply.code == 0 && count == expected) {
     if (count == 1) *fd = fds[0];
@@ -50,15 +63,22 @@ Expected<AttachReply> ask(int socket, const haul_window_name& name, AttachReques
         "both",
         name.host, name.port);
   }
-  return make_error(Code::peer_gone, 0, "the owner of %s port %u has gone; ask for a new name",
-                    name.host, name.port);
+  if (bytes == sizeof reply && reply.code == static_cast<int>(Code::io)) {
+    return make_error(Code::io, 0,
+                      "the owner of %s port %u has closed this window's descriptor (closefrom()?), "
+                      "so nobody can attach to it any more; have it make another window",
+                      name.host, name.port);
+  }
+  return make_error(Code::peer_gone, ECONNRESET,
+                    "the owner of %s port %u has gone; ask for a new name", name.host, name.port);
 }
 
-Expected<AttachReply> connect_and_ask(const haul_window_name& name, AttachRequest::What what,
-                                      int* fd) noexcept {
+Expected<AttachReply> ask_once(const haul_window_name& name, AttachRequest::What what,
+                               int* fd) noexcept {
   char socket_name[attach_name_bytes];
   attach_socket_name(name, socket_name);
   const int socket = os::connect_abstract(socket_name);
+  os::Descriptor owner = os::Descriptor::of(socket);
   if (socket == -EAGAIN) {
     return make_error(Code::again, EAGAIN,
                       "too many processes ask the owner of %s port %u at once; try again",
@@ -79,8 +99,22 @@ Expected<AttachReply> connect_and_ask(const haul_window_name& name, AttachReques
                        "who answers for %s port %u on this host is another user's process; "
                        "attach as the window's owner",
                        name.host, name.port);
-  os::close_fd(socket);
+  owner.close();
   return reply;
+}
+
+// An owner that has closed its descriptors listens anew a moment later; who had connected to the
+// old socket is cut off, and asks again.
+Expected<AttachReply> connect_and_ask(const haul_window_name& name, AttachRequest::What what,
+                                      int* fd) noexcept {
+  constexpr std::uint64_t nap_ns = 20'000'000;
+  for (unsigned tries = 0;; ++tries) {
+    Expected<AttachReply> reply = ask_once(name, what, fd);
+    if (reply || tries == 3) return reply;
+    const int why = reply.error().sys_errno;
+    if (why != ECONNRESET && why != ECONNREFUSED) return reply;
+    os::sleep_ns(nap_ns);
+  }
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ Code Window::run(haul_atomic_operation* operations, std::size_t count) noexcept 
 
 Window::~Window() {
   os::unmap(memory_, mapped_bytes());
-  os::close_fd(fd_);
+  fd_.close();
 }
 
 }  // namespace haul::atomics

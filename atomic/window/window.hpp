@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "atomic/client/carrier.hpp"
+#include "atomic/link/kernel_object.hpp"
 #include "atomic/wire/tables.h"
 #include "base/error.hpp"
 
@@ -28,7 +29,8 @@ class Window {
 
   char* memory() const noexcept { return memory_; }
   const haul_window_name& name() const noexcept { return name_; }
-  int fd() const noexcept { return fd_; }
+  // What others are let into; the program may have closed it.
+  const KernelObject& memory_object() const noexcept { return fd_; }
   // As the responder knows it.
   window_entry entry() const noexcept { return {name_.key, name_.address, name_.bytes}; }
   std::size_t mapped_bytes() const noexcept { return pages_of(name_.bytes) * 4096; }
@@ -52,12 +54,12 @@ class Window {
 
  private:
   Window(Node* owner, int fd, const haul_window_name& name, char* memory) noexcept
-      : owner_(owner), fd_(fd), name_(name), memory_(memory) {}
+      : owner_(owner), fd_(KernelObject::of(fd)), name_(name), memory_(memory) {}
 
   Code run_far(haul_atomic_operation* operations, std::size_t count) noexcept;
 
   Node* owner_;
-  const int fd_;
+  KernelObject fd_;
   haul_window_name name_;
   char* const memory_;
   bool runs_far_ = false;

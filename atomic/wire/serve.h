@@ -32,6 +32,9 @@ enum { SESSION_PROBES = 64, GUARD_TRIES = 8 };
  * begins another generation, in which its late requests are strangers. */
 enum { SLOT_BITS = 16, SLOT_MASK = (1 << SLOT_BITS) - 1 };
 
+/* Of a session's generation, what a result's state has room for. */
+#define GENERATION_MASK 0x3fffffffu
+
 enum serve_verdict { SERVE_DROP, SERVE_ANSWER };
 
 SERVE_INLINE __u64 result_state(__u32 sequence, __u32 generation, __u32 phase) {
@@ -183,7 +186,7 @@ SERVE_INLINE struct session_entry* own_session(struct responder* self,
   struct session_entry* entry = find_session(self, header->slot & SLOT_MASK);
   if (!entry || id == 0 || id == SESSION_BUSY) return (struct session_entry*)0;
   /* Before the number: a slot that is given away changes its number first. */
-  *generation = SHARED_LOAD(entry->generation) & 0x3fffffff;
+  *generation = SHARED_LOAD(entry->generation) & GENERATION_MASK;
   if (SHARED_LOAD(entry->id) != id || SHARED_LOAD(entry->source) != source ||
       (*generation & SLOT_MASK) != header->slot >> SLOT_BITS) {
     return (struct session_entry*)0;
@@ -242,6 +245,16 @@ SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wir
   return SERVE_ANSWER;
 }
 
+/* Is this the slot's session still? A late copy of a packet may have found its session, and then
+ * have been held up until that one had ended and the slot's next one had used the copy's entry: it
+ * would be executed once more, and the next one's results be lost. An entry of the next session is
+ * written after the generation was counted on, and the addition of 0 is a load behind a full
+ * barrier: who has seen the former sees the latter. (Not the entry's generation but the slot's is
+ * looked at, as an entry may be older than any serial number can tell.) */
+SERVE_INLINE __u8 is_current(struct session_entry* session, __u32 generation) {
+  return (__sync_fetch_and_add(&session->generation, 0) & GENERATION_MASK) == generation;
+}
+
 /* The operations of a request, once. SERVE_DROP: nothing is to be said. */
 SERVE_INLINE enum serve_verdict serve_request(struct responder* self, struct wire_header* header,
                                               const void* limit, const struct window_entry* window,
@@ -286,6 +299,9 @@ SERVE_INLINE enum serve_verdict serve_request(struct responder* self, struct wir
       count_event(self, REPLAYED);
       return SERVE_ANSWER;
     }
+  } else if ((state & 3) == PHASE_DONE && !is_current(session, generation)) {
+    count_event(self, DROPPED_OLD);
+    return SERVE_DROP;
   }
   if (__sync_val_compare_and_swap(&results->state, state, mine) != state) {
     count_event(self, DROPPED_IN_FLIGHT);

@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/sockios.h>
@@ -10,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -18,6 +20,7 @@
 
 #include "atomic/client/packet.hpp"
 #include "atomic/link/frame.hpp"
+#include "atomic/link/kernel_object.hpp"
 #include "base/keep_errno.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
@@ -51,7 +54,7 @@ bool is_veth(unsigned interface) noexcept {
   ethtool_drvinfo driver{};
   driver.cmd = ETHTOOL_GDRVINFO;
   request.ifr_data = reinterpret_cast<char*>(&driver);
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const int fd = os::above_streams(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (fd < 0) return false;
   const bool known = if_indextoname(interface, request.ifr_name) != nullptr &&
                      ioctl(fd, SIOCETHTOOL, &request) == 0;
@@ -72,53 +75,70 @@ class Program final : public Xdp {
                     std::uint16_t source_port) noexcept override;
   void counts(std::uint64_t* counters) noexcept override;
   bool is_native() const noexcept override { return native_; }
+  bool is_intact() const noexcept override;
   void close() noexcept override;
 
  private:
   bool load(Error* error) noexcept;
+  bool load(bpf_object* object, Error* error) noexcept;
   bool attach(Error* error) noexcept;
-  int map_fd(const char* name) const noexcept {
-    return bpf_object__find_map_fd_by_name(object_, name);
-  }
-  bool resize(const char* name, unsigned entries) noexcept {
-    bpf_map* map = bpf_object__find_map_by_name(object_, name);
-    return map != nullptr && bpf_map__set_max_entries(map, entries) == 0;
-  }
 
   XdpOptions options_;
-  bpf_object* object_ = nullptr;
-  int program_fd_ = -1, link_fd_ = -1;
-  int windows_fd_ = -1, memory_fd_ = -1, events_fd_ = -1;
+  KernelObject program_, link_;
+  KernelObject windows_, memory_, events_;
   void* completions_ = MAP_FAILED;
   bool native_ = false;
 };
 
+// A descriptor of our own: libbpf closes its by their numbers, whosever they are by then.
+KernelObject keep_one(int fd) noexcept {
+  return KernelObject::of(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
+
+bool resize(bpf_object* object, const char* name, unsigned entries) noexcept {
+  bpf_map* map = bpf_object__find_map_by_name(object, name);
+  return map != nullptr && bpf_map__set_max_entries(map, entries) == 0;
+}
+
 bool Program::load(Error* error) noexcept {
   libbpf_set_print(show);
   LIBBPF_OPTS(bpf_object_open_opts, named, .object_name = "haul_atomic");
-  object_ = bpf_object__open_mem(
+  bpf_object* const object = bpf_object__open_mem(
       haul_atomic_bpf_begin, static_cast<std::size_t>(haul_atomic_bpf_end - haul_atomic_bpf_begin),
       &named);
-  if (object_ == nullptr) {
+  if (object == nullptr) {
     *error = refusal("opening the XDP program", errno);
     return false;
   }
-  bpf_map* constants = bpf_object__find_map_by_name(object_, ".rodata");
+  const bool loaded = load(object, error);
+  bpf_object__close(object);
+  return loaded;
+}
+
+bool Program::load(bpf_object* object, Error* error) noexcept {
+  bpf_map* constants = bpf_object__find_map_by_name(object, ".rodata");
   const xdp_config config{options_.address, options_.port, options_.client_port, options_.sessions};
   const bool fits = constants != nullptr &&
                     bpf_map__set_initial_value(constants, &config, sizeof config) == 0 &&
-                    resize("sessions", options_.sessions) &&
-                    resize("results", options_.sessions * WIRE_RESULTS) &&
-                    resize("completions", options_.connections);
-  const int result = fits ? bpf_object__load(object_) : -EINVAL;
+                    resize(object, "sessions", options_.sessions) &&
+                    resize(object, "results", options_.sessions * WIRE_RESULTS) &&
+                    resize(object, "completions", options_.connections);
+  const int result = fits ? bpf_object__load(object) : -EINVAL;
   if (result != 0) {
     *error = refusal("loading the XDP program", -result);
     return false;
   }
-  program_fd_ = bpf_program__fd(bpf_object__find_program_by_name(object_, "haul_atomic"));
-  windows_fd_ = map_fd("windows");
-  memory_fd_ = map_fd("memory");
-  events_fd_ = map_fd("events");
+  const auto map_fd = [object](const char* name) {
+    return bpf_object__find_map_fd_by_name(object, name);
+  };
+  program_ = keep_one(bpf_program__fd(bpf_object__find_program_by_name(object, "haul_atomic")));
+  windows_ = keep_one(map_fd("windows"));
+  memory_ = keep_one(map_fd("memory"));
+  events_ = keep_one(map_fd("events"));
+  if (!program_.valid() || !windows_.valid() || !memory_.valid() || !events_.valid()) {
+    *error = refusal("keeping the XDP program's descriptors", errno);
+    return false;
+  }
   completions_ = mmap(nullptr, std::size_t{options_.connections} * COMPLETION_SLOT_BYTES,
                       PROT_READ | PROT_WRITE, MAP_SHARED, map_fd("completions"), 0);
   if (completions_ == MAP_FAILED) {
@@ -132,9 +152,10 @@ bool Program::attach(Error* error) noexcept {
   const auto try_mode = [this](bool native) {
     LIBBPF_OPTS(bpf_link_create_opts, how,
                 .flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
-    link_fd_ = bpf_link_create(program_fd_, static_cast<int>(options_.interface), BPF_XDP, &how);
+    link_ = KernelObject::of(os::above_streams(
+        bpf_link_create(program_.get(), static_cast<int>(options_.interface), BPF_XDP, &how)));
     native_ = native;
-    return link_fd_ >= 0 ? 0 : errno;
+    return link_.valid() ? 0 : errno;
   };
   // A veth sends natively only to a peer that has an XDP program, too: generic always works.
   const bool native_first = options_.mode == XdpMode::native ||
@@ -153,6 +174,11 @@ bool Program::attach(Error* error) noexcept {
   return false;
 }
 
+bool Program::is_intact() const noexcept {
+  return program_.intact() && windows_.intact() && memory_.intact() &&
+         (options_.interface == 0 || link_.intact());
+}
+
 bool Program::open(const XdpOptions& options, Error* error) noexcept {
   options_ = options;
   return load(error) && (options.interface == 0 || attach(error));
@@ -160,23 +186,20 @@ bool Program::open(const XdpOptions& options, Error* error) noexcept {
 
 void Program::close() noexcept {
   const KeepErrno keep;
-  if (link_fd_ >= 0) {
-    // A child of fork may have the link, too, which would keep the program serving.
-    bpf_link_detach(link_fd_);
-    os::close_fd(link_fd_);
-  }
+  // A child of fork may have the link, too, which would keep the program serving.
+  if (link_.intact()) bpf_link_detach(link_.get());
+  for (KernelObject* one : {&link_, &program_, &windows_, &memory_, &events_}) one->close();
   if (completions_ != MAP_FAILED) {
     munmap(completions_, std::size_t{options_.connections} * COMPLETION_SLOT_BYTES);
   }
-  if (object_ != nullptr) bpf_object__close(object_);
   delete this;
 }
 
 int Program::make_memory(std::size_t pages, Error* error) noexcept {
   const KeepErrno keep;
   LIBBPF_OPTS(bpf_map_create_opts, how, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-  const int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "haul_window", 4, XDP_PAGE_BYTES,
-                                static_cast<__u32>(pages), &how);
+  const int fd = os::above_streams(bpf_map_create(BPF_MAP_TYPE_ARRAY, "haul_window", 4,
+                                                  XDP_PAGE_BYTES, static_cast<__u32>(pages), &how));
   if (fd < 0) *error = refusal("making a window's memory", errno);
   return fd;
 }
@@ -184,9 +207,15 @@ int Program::make_memory(std::size_t pages, Error* error) noexcept {
 bool Program::add_window(unsigned index, const window_entry& window, int memory_fd,
                          Error* error) noexcept {
   const KeepErrno keep;
+  if (!is_intact()) {
+    *error = make_error(Code::io, 0,
+                        "this process has closed the XDP program's descriptors (closefrom()?), and "
+                        "with them its service; open another node");
+    return false;
+  }
   // The memory first: who finds the key finds it.
-  if (bpf_map_update_elem(memory_fd_, &index, &memory_fd, BPF_ANY) == 0 &&
-      bpf_map_update_elem(windows_fd_, &index, &window, BPF_ANY) == 0) {
+  if (bpf_map_update_elem(memory_.get(), &index, &memory_fd, BPF_ANY) == 0 &&
+      bpf_map_update_elem(windows_.get(), &index, &window, BPF_ANY) == 0) {
     return true;
   }
   *error = refusal("making a window known to the XDP program", errno);
@@ -195,9 +224,11 @@ bool Program::add_window(unsigned index, const window_entry& window, int memory_
 
 void Program::remove_window(unsigned index) noexcept {
   const KeepErrno keep;
+  // Without its tables the program would go on serving the window: no service is better.
+  if (!windows_.intact() && link_.intact()) bpf_link_detach(link_.get());
   const window_entry none{};
-  bpf_map_update_elem(windows_fd_, &index, &none, BPF_ANY);
-  bpf_map_delete_elem(memory_fd_, &index);
+  bpf_map_update_elem(windows_.get(), &index, &none, BPF_ANY);
+  bpf_map_delete_elem(memory_.get(), &index);
 }
 
 completion_slot* Program::slot(unsigned cookie) noexcept {
@@ -220,13 +251,14 @@ std::size_t Program::serve(void* packet, std::size_t bytes, std::uint32_t source
   LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_out = answer,
               .data_size_in = static_cast<__u32>(frame_front_bytes + bytes),
               .data_size_out = sizeof answer, .repeat = 1);
-  if (bpf_prog_test_run_opts(program_fd_, &run) != 0 || run.retval != XDP_TX) return 0;
+  if (bpf_prog_test_run_opts(program_.get(), &run) != 0 || run.retval != XDP_TX) return 0;
   std::memcpy(packet, answer + frame_front_bytes, bytes);
   return bytes;
 }
 
 void Program::counts(std::uint64_t* counters) noexcept {
   const KeepErrno keep;
+  const int events = events_.get();
   const int cpus = libbpf_num_possible_cpus();
   if (cpus <= 0) return;
   auto* values = static_cast<std::uint64_t*>(
@@ -234,7 +266,7 @@ void Program::counts(std::uint64_t* counters) noexcept {
   if (values == nullptr) return;
   for (unsigned event = 0; event < XDP_EVENTS; ++event) {
     counters[event] = 0;
-    if (bpf_map_lookup_elem(events_fd_, &event, values) != 0) continue;
+    if (bpf_map_lookup_elem(events, &event, values) != 0) continue;
     for (int cpu = 0; cpu < cpus; ++cpu) counters[event] += values[cpu];
   }
   std::free(values);

@@ -8,6 +8,7 @@
 
 #include "fabric/endpoint/domain.hpp"
 #include "fabric/endpoint/event_queue.hpp"
+#include "fabric/endpoint/names.hpp"
 #include "fabric/endpoint/refused.hpp"
 
 namespace haul::fabric {
@@ -15,7 +16,7 @@ namespace haul::fabric {
 fi_ops_av AddressVector::av_ops = {
     .size = sizeof(fi_ops_av),
     .insert = insert,
-    .insertsvc = refused,
+    .insertsvc = insert_by_name,
     .insertsym = refused,
     .remove = remove,
     .lookup = lookup,
@@ -133,6 +134,15 @@ int AddressVector::insert(fid_av* vector, const void* addresses, std::size_t cou
   return 0;
 }
 
+int AddressVector::insert_by_name(fid_av* vector, const char* node, const char* service,
+                                  fi_addr_t* name, std::uint64_t flags, void* context) noexcept {
+  if (node == nullptr && service == nullptr) return -FI_EINVAL;
+  Address address;
+  if (!resolve(node, service, false, (flags & FI_NUMERICHOST) != 0, &address)) return -FI_ENODATA;
+  return insert(vector, &address, 1, name, flags & ~static_cast<std::uint64_t>(FI_NUMERICHOST),
+                context);
+}
+
 int AddressVector::remove(fid_av* vector, fi_addr_t* names, std::size_t count,
                           std::uint64_t flags) noexcept {
   auto& self = *static_cast<AddressVector*>(vector);
@@ -165,14 +175,10 @@ int AddressVector::lookup(fid_av* vector, fi_addr_t name, void* address,
 
 const char* AddressVector::describe(fid_av*, const void* address, char* text,
                                     std::size_t* bytes) noexcept {
-  constexpr char scheme[] = "haul://";
-  constexpr std::size_t scheme_length = sizeof scheme - 1;
-  char whole[scheme_length + 2 * sizeof(Address) + 1];
-  std::memcpy(whole, scheme, sizeof scheme);
-  for (std::size_t i = 0; i < sizeof(Address); ++i) {
-    std::snprintf(whole + scheme_length + 2 * i, 3, "%02x",
-                  static_cast<const unsigned char*>(address)[i]);
-  }
+  char whole[address_text_bytes];
+  Address aligned;  // the program's need not be
+  std::memcpy(static_cast<void*>(&aligned), address, sizeof aligned);
+  print_address(aligned, whole);
   if (*bytes > 0) std::snprintf(text, *bytes, "%s", whole);
   *bytes = sizeof whole;
   return text;

@@ -52,6 +52,8 @@ class AddressVector final : public fid_av {
   static int bind(fid_t object, fid_t other, std::uint64_t flags) noexcept;
   static int insert(fid_av* vector, const void* addresses, std::size_t count, fi_addr_t* names,
                     std::uint64_t flags, void* context) noexcept;
+  static int insert_by_name(fid_av* vector, const char* node, const char* service, fi_addr_t* name,
+                            std::uint64_t flags, void* context) noexcept;
   static int remove(fid_av* vector, fi_addr_t* names, std::size_t count,
                     std::uint64_t flags) noexcept;
   static int lookup(fid_av* vector, fi_addr_t name, void* address, std::size_t* bytes) noexcept;

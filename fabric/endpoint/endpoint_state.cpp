@@ -16,6 +16,8 @@
 #include "fabric/endpoint/domain.hpp"
 #include "fabric/endpoint/event_queue.hpp"
 #include "fabric/endpoint/info.hpp"
+#include "fabric/endpoint/names.hpp"
+#include "fabric/transport/hello.hpp"
 
 namespace haul::fabric {
 
@@ -63,7 +65,13 @@ EndpointState::EndpointState(Domain& domain, const fi_info& info,
 
 int EndpointState::open(Domain& domain, const fi_info& info,
                         std::unique_ptr<EndpointState>& state) noexcept {
-  Expected<std::unique_ptr<EndpointNetwork>> network = open_network();
+  Address wanted;
+  if (info.src_addr != nullptr) {
+    if (!copy_address(info.src_addr, info.src_addrlen, &wanted)) return -FI_EINVAL;
+    // Of an endpoint that other nodes reach the kernel chose the port, and will not do so again.
+    if (wanted.host != host_identity() || wanted.core_bytes != 0) return -FI_EADDRNOTAVAIL;
+  }
+  Expected<std::unique_ptr<EndpointNetwork>> network = open_network(wanted);
   if (!network) {
     log(LogLevel::warning, "fi_endpoint: %s", network.error().sentence);
     return network.error().sys_errno > 0 ? -network.error().sys_errno : -FI_EIO;
@@ -75,7 +83,8 @@ int EndpointState::open(Domain& domain, const fi_info& info,
 }
 
 EndpointState::~EndpointState() {
-  if (engine_ != nullptr) flush();
+  const bool lost = network_->lost();
+  if (engine_ != nullptr && !lost) flush();
   {
     Guard guard(domain_.lock);
     domain_.endpoints.remove(*this, domain_.progress_thread.wait());
@@ -90,6 +99,10 @@ EndpointState::~EndpointState() {
       counter->unbind();
     }
     domain_.regions.forget(*this);
+    if (lost) {
+      static_cast<void>(network_.release());
+      static_cast<void>(engine_.release());
+    }
     // First the network, which reports the engine's statistics to its end.
     network_.reset();
     engine_.reset();
@@ -171,7 +184,6 @@ int EndpointState::bind(Counter& counter, std::uint64_t flags) noexcept {
   for (const CounterFlag& one : counter_flags) {
     if ((flags & one.flag) == 0) continue;
     if (counters_[static_cast<std::size_t>(one.event)] != nullptr) return -FI_EINVAL;
-    if (is_remote(one.event) && (caps_ & FI_RMA_EVENT) == 0) return -FI_EINVAL;
   }
   for (const CounterFlag& one : counter_flags) {
     if ((flags & one.flag) == 0) continue;

@@ -21,10 +21,12 @@ class Counter;
 class Domain;
 class EventQueue;
 
-// Where the program does not say: what is injected and not sent at once has to be copied first, so
-// no more than what goes unasked.
+// Where the program does not say. Programs that set limits of their own below inject_size are known
+// to inject more than their receivers post, so it is what they find elsewhere; and what is injected
+// and not sent at once has to be copied first, so it is no more than what goes unasked.
+inline constexpr std::size_t usual_inject_bytes = 4096;
 inline std::size_t usual_inject_size() noexcept {
-  return std::min(message_limits().eager_bytes, inject_bytes);
+  return std::min(message_limits().eager_bytes, usual_inject_bytes);
 }
 
 // All of it is used under the domain's data lock, unless it says otherwise.

@@ -12,6 +12,8 @@
 #include "fabric/endpoint/endpoint_state.hpp"
 #include "fabric/endpoint/fabric.hpp"
 #include "fabric/endpoint/hints.hpp"
+#include "fabric/endpoint/names.hpp"
+#include "fabric/transport/hello.hpp"
 #include "fabric/transport/libfabric.hpp"
 #include "fabric/transport/network.hpp"
 
@@ -137,13 +139,54 @@ bool fill(fi_info& info, std::uint32_t version, const fi_info* hints) noexcept {
                                  : Fabric::first_open();
   info.fabric_attr->name = strdup(fabric_name);
   // fabric_attr->prov_name stays NULL: libfabric fills it in.
-  if (wanted.dest_addr != nullptr && wanted.dest_addrlen >= sizeof(Address)) {
-    info.dest_addr = std::malloc(sizeof(Address));
-    if (info.dest_addr == nullptr) return false;
-    std::memcpy(info.dest_addr, wanted.dest_addr, sizeof(Address));
-    info.dest_addrlen = sizeof(Address);
-  }
   return info.fabric_attr->name != nullptr && info.domain_attr->name != nullptr;
+}
+
+// fi_info's addresses, as the program and node and service want them.
+struct Ends {
+  Address source, destination;
+  bool has_destination = false;
+};
+
+// nullptr, or why there are none such.
+const char* find_ends(const char* node, const char* service, std::uint64_t flags,
+                      const fi_info* hints, Ends* ends) noexcept {
+  const bool named = node != nullptr || service != nullptr;
+  const bool local = (flags & FI_SOURCE) != 0;
+  ends->source = address_of_port(0);
+  if (named) {
+    Address& address = local ? ends->source : ends->destination;
+    if (!resolve(node, service, local, (flags & FI_NUMERICHOST) != 0, &address)) {
+      return "node and service name no endpoint of this host, and node is no address of haul's";
+    }
+    ends->has_destination = !local;
+  }
+  if (hints == nullptr) return nullptr;
+  if (!local && hints->src_addr != nullptr &&
+      (!copy_address(hints->src_addr, hints->src_addrlen, &ends->source) ||
+       ends->source.host != host_identity())) {
+    return "src_addr is no address of haul's on this host";
+  }
+  if (ends->has_destination || hints->dest_addr == nullptr) return nullptr;
+  if (!copy_address(hints->dest_addr, hints->dest_addrlen, &ends->destination)) {
+    return "dest_addr is no address of haul's";
+  }
+  ends->has_destination = true;
+  return nullptr;
+}
+
+// libfabric frees it.
+bool give(const Address& address, void** copy, std::size_t* bytes) noexcept {
+  *copy = std::malloc(sizeof address);
+  if (*copy == nullptr) return false;
+  std::memcpy(*copy, &address, sizeof address);
+  *bytes = sizeof address;
+  return true;
+}
+
+bool fill(fi_info& info, const Ends& ends) noexcept {
+  return give(ends.source, &info.src_addr, &info.src_addrlen) &&
+         (!ends.has_destination || give(ends.destination, &info.dest_addr, &info.dest_addrlen));
 }
 
 }  // namespace
@@ -175,11 +218,17 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
       return -FI_ENODATA;
     }
   }
-  // node and service name hosts and ports, which addresses here are not made of: programs exchange
-  // those (fi_getname) in their own way.
+  const bool whole = (flags & FI_PROV_ATTR_ONLY) == 0;
+  Ends ends;
+  if (whole) {
+    if (const char* reason = find_ends(node, service, flags, hints, &ends)) {
+      log_refusal("fi_getinfo", reason);
+      return -FI_ENODATA;
+    }
+  }
   fi_info* made = library->dupinfo(nullptr);
   if (made == nullptr) return -FI_ENOMEM;
-  if ((flags & FI_PROV_ATTR_ONLY) == 0 && !fill(*made, version, hints)) {
+  if (whole && !(fill(*made, version, hints) && fill(*made, ends))) {
     library->freeinfo(made);
     return -FI_ENOMEM;
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
@@ -20,15 +21,27 @@ constexpr std::uint64_t until_rung = ~std::uint64_t{0};
 constexpr std::uint64_t long_pause_ns = 1'000'000;
 constexpr std::uint64_t short_pause_ns = 20'000;
 
-// Held by whichever progress thread is in a turn: a fork waits for its end.
-constinit Lock fork_gate;
+// How many progress threads are in a turn: a fork waits for their end, a second at most, and none
+// begins one until the fork is over. Nothing is held: the fork may wait for a lock of the
+// program's, under which another thread ends a domain, and with it such a thread.
+constinit std::atomic<std::uint32_t> turning{0}, forking{0};
+constexpr std::uint64_t turn_patience_ns = 1'000'000'000;
 
-void close_gate() noexcept {
-  fork_gate.lock();
+void let_turns_end() noexcept {
+  forking.fetch_add(1, std::memory_order_seq_cst);
+  for (const std::uint64_t begin = now_ns();
+       turning.load(std::memory_order_seq_cst) != 0 && now_ns() - begin < turn_patience_ns;) {
+    os::sleep_ns(short_pause_ns);
+  }
 }
 
-void open_gate() noexcept {
-  fork_gate.unlock();
+void let_turns_begin() noexcept {
+  forking.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void forget_turns() noexcept {
+  turning.store(0, std::memory_order_relaxed);
+  forking.store(0, std::memory_order_relaxed);
 }
 
 // Handlers run in reverse order before a fork. Turns wait for locks that the handlers of libhaul
@@ -39,7 +52,7 @@ void watch_forks() noexcept {
   if (done.exchange(true, std::memory_order_relaxed)) return;
   char from = 0, to = 0;
   haul_wait(haul_copy(&to, &from, sizeof from));
-  pthread_atfork(close_gate, open_gate, open_gate);
+  pthread_atfork(let_turns_end, let_turns_begin, forget_turns);
 }
 
 }  // namespace
@@ -49,7 +62,7 @@ ProgressThread::~ProgressThread() {
   // Release: pairs with turn(), which looks after it has emptied the event.
   stop_.store(true, std::memory_order_release);
   wait_->ring();
-  pthread_join(thread_, nullptr);
+  os::join_thread(thread_);
 }
 
 int ProgressThread::start() noexcept {
@@ -86,7 +99,7 @@ void* ProgressThread::run(void* self) noexcept {
 
 void ProgressThread::work() noexcept {
   for (;;) {
-    enter();
+    if (!enter()) return;
     const bool go_on = turn();
     const std::uint64_t pause_ns = pause_ns_;
     leave();
@@ -101,20 +114,23 @@ void ProgressThread::work() noexcept {
   }
 }
 
-// Never waits for the data lock with the gate closed: a signal handler may fork amid a call that
-// holds the lock. And who holds it makes progress, or will be done soon.
-void ProgressThread::enter() noexcept {
-  for (;;) {
-    fork_gate.lock();
-    if (domain_.lock.try_lock()) return;
-    fork_gate.unlock();
+// Never waits for the data lock where a fork waits for it: a signal handler may fork amid a call
+// that holds the lock. And who holds it makes progress, or will be done soon. False: the thread is
+// to end.
+bool ProgressThread::enter() noexcept {
+  while (!stop_.load(std::memory_order_acquire)) {
+    // Sequentially consistent, as is `forking`: either a fork sees this turn, or is seen.
+    turning.fetch_add(1, std::memory_order_seq_cst);
+    if (forking.load(std::memory_order_seq_cst) == 0 && domain_.lock.try_lock()) return true;
+    turning.fetch_sub(1, std::memory_order_seq_cst);
     os::sleep_ns(short_pause_ns);
   }
+  return false;
 }
 
 void ProgressThread::leave() noexcept {
   domain_.lock.unlock();
-  fork_gate.unlock();
+  turning.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 // False: the thread is to end.

@@ -38,7 +38,7 @@ class ProgressThread {
  private:
   static void* run(void* self) noexcept;
   void work() noexcept;
-  void enter() noexcept;
+  bool enter() noexcept;
   void leave() noexcept;
   bool turn() noexcept;
   void wake() noexcept;

@@ -18,7 +18,9 @@ namespace haul::fabric {
 namespace {
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 constexpr std::uint64_t never = ~std::uint64_t{0};
-constexpr int blind_ms = 1;  // how long an endpoint without doorbell is left alone
+constexpr int blind_ms = 1;    // how long an endpoint without doorbell is left alone
+constexpr int look_ms = 1000;  // one whose doorbell the program may have closed
+constexpr std::uint64_t doorbell_event = os::Epoll::own_event + 1;
 }  // namespace
 
 int WaitObject::open(fi_wait_obj kind, std::unique_ptr<WaitObject>& object) noexcept {
@@ -33,69 +35,55 @@ int WaitObject::open(fi_wait_obj kind, std::unique_ptr<WaitObject>& object) noex
   std::unique_ptr<WaitObject> made(new (std::nothrow) WaitObject(kind));
   if (made == nullptr) return -FI_ENOMEM;
   if (kind != FI_WAIT_YIELD) {
-    made->epoll_ = epoll_create1(EPOLL_CLOEXEC);
-    if (made->epoll_ < 0) return -errno;
-    made->event_ = os::event_fd();
-    if (made->event_ < 0) return made->event_;
-    epoll_event event = {};
-    event.events = EPOLLIN;
-    if (epoll_ctl(made->epoll_, EPOLL_CTL_ADD, made->event_, &event) != 0) return -errno;
+    if (const int error = os::Epoll::open(&made->epoll_); error != 0) return error;
   }
   object = std::move(made);
   return 0;
 }
 
 WaitObject::~WaitObject() {
-  if (epoll_ >= 0) os::close_fd(epoll_);
-  if (event_ >= 0) os::close_fd(event_);
+  epoll_.close();
 }
 
 void WaitObject::watch(int doorbell) noexcept {
-  if (epoll_ < 0) return;
-  epoll_event event = {};
-  event.events = EPOLLIN;
-  if (doorbell >= 0 &&
-      (epoll_ctl(epoll_, EPOLL_CTL_ADD, doorbell, &event) == 0 || errno == EEXIST)) {
-    return;
-  }
-  blind_.fetch_add(1, std::memory_order_relaxed);
+  if (yields()) return;
+  const int error = doorbell >= 0 ? epoll_.add(doorbell, doorbell_event) : -EBADF;
+  if (error != 0 && error != -EEXIST) blind_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void WaitObject::unwatch(int doorbell) noexcept {
-  if (epoll_ < 0) return;
-  epoll_event event = {};
+  if (yields()) return;
   if (doorbell >= 0) {
-    epoll_ctl(epoll_, EPOLL_CTL_DEL, doorbell, &event);
+    epoll_.remove(doorbell);
   } else {
     blind_.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
 void WaitObject::ring() noexcept {
-  if (event_ >= 0) os::event_signal(event_);
+  epoll_.ring();
 }
 
 void WaitObject::quiet() noexcept {
-  if (event_ >= 0) os::event_clear(event_);
+  epoll_.quiet();
 }
 
 void WaitObject::sleep(int timeout_ms) noexcept {
-  if (epoll_ < 0) {
+  if (yields()) {
     os::yield();
     return;
   }
-  if (blind_.load(std::memory_order_relaxed) > 0) {
-    timeout_ms = timeout_ms < 0 ? blind_ms : std::min(timeout_ms, blind_ms);
-  }
-  pollfd wanted = {epoll_, POLLIN, 0};
-  poll(&wanted, 1, timeout_ms);
+  const int most_ms = blind_.load(std::memory_order_relaxed) > 0 ? blind_ms : look_ms;
+  timeout_ms = timeout_ms < 0 ? most_ms : std::min(timeout_ms, most_ms);
+  epoll_event event;
+  if (epoll_.wait(&event, 1, timeout_ms) == -EBADF) os::sleep_ns(blind_ms * ns_per_ms);
 }
 
 int WaitObject::get_wait(const WaitObject* object, void* argument) noexcept {
-  if (object == nullptr || object->epoll_ < 0) return -FI_ENODATA;
+  if (object == nullptr || object->yields()) return -FI_ENODATA;
   if (argument == nullptr) return -FI_EINVAL;
   if (object->kind_ != FI_WAIT_POLLFD) {
-    *static_cast<int*>(argument) = object->epoll_;
+    *static_cast<int*>(argument) = object->epoll_.get();
     return 0;
   }
   auto* set = static_cast<fi_wait_pollfd*>(argument);
@@ -103,7 +91,7 @@ int WaitObject::get_wait(const WaitObject* object, void* argument) noexcept {
   set->change_index = 1;  // the one descriptor never changes
   set->nfds = 1;
   if (room < 1) return -FI_ETOOSMALL;
-  set->fd[0] = {object->epoll_, POLLIN, 0};
+  set->fd[0] = {object->epoll_.get(), POLLIN, 0};
   return 0;
 }
 

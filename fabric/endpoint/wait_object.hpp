@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/epoll.hpp"
+
 namespace haul::fabric {
 
 // Thread-safe.
@@ -22,7 +24,7 @@ class WaitObject {
 
   fi_wait_obj kind() const noexcept { return kind_; }
   // FI_WAIT_YIELD has no descriptor: sleeping is yielding.
-  bool yields() const noexcept { return epoll_ < 0; }
+  bool yields() const noexcept { return !epoll_.valid(); }
 
   // Also wakes when this descriptor can be read. A doorbell < 0 (there is none to be had) makes
   // every sleep a short one.
@@ -33,7 +35,7 @@ class WaitObject {
   // Forgets what ring() said.
   void quiet() noexcept;
   // Returns when a doorbell or ring() rings, or after timeout_ms (negative: never), or now and
-  // then.
+  // then: within a second where the program has closed what rings.
   void sleep(int timeout_ms) noexcept;
 
   // fi_control()'s FI_GETWAIT and FI_GETWAITOBJ; nullptr is an object without a wait object.
@@ -44,8 +46,7 @@ class WaitObject {
   explicit WaitObject(fi_wait_obj kind) noexcept : kind_(kind) {}
 
   const fi_wait_obj kind_;
-  int epoll_ = -1;
-  int event_ = -1;
+  os::Epoll epoll_;
   std::atomic<int> blind_{0};  // endpoints without a doorbell
 };
 

@@ -143,6 +143,8 @@ class Network {
   virtual void turn() noexcept = 0;
   bool eager_turns = false;
   virtual Mover& mover() noexcept = 0;
+  // Under which peers reach this endpoint, and it reaches itself; nullptr: it never does.
+  virtual const Address* self() const noexcept { return nullptr; }
   virtual ~Network() = default;
 };
 

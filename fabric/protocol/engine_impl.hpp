@@ -38,6 +38,7 @@ struct Engine::Impl {
     Peer* peer = nullptr;  // nullptr: of many (packets name theirs)
   };
   std::vector<Source> sources;
+  Peer* own_peer = nullptr;  // this endpoint as its own peer, once it is; its source is the first
   std::uint32_t turns = 0;
   bool occupied = false;  // in the middle of lists and packets that news might take away
   std::vector<Peer*> busy;
@@ -151,6 +152,8 @@ struct Engine::Impl {
 
   // ---- progress.cpp ----
   bool progress() noexcept;
+  // A peer that broke the rules, or nullptr.
+  Peer* serve_own(bool* active) noexcept;
   bool push_out_all() noexcept;
   // A peer that broke the rules, or nullptr.
   Peer* drain(Source& source) noexcept;

@@ -1,8 +1,16 @@
 // Peers that come, go and break the rules.
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "fabric/protocol/engine_impl.hpp"
 
 namespace haul::fabric {
+
+namespace {
+
+// How long the end of a peer waits for copies to it, all together.
+constexpr std::uint64_t settle_ns = 2'000'000'000;
+
+}  // namespace
 
 Peer* Engine::Impl::peer_of(const Address& address) noexcept {
   std::unique_ptr<Peer>& slot = peers[address];
@@ -37,6 +45,10 @@ void Engine::Impl::take_news() noexcept {
       case NetworkEvent::What::opened:
         if (peer != nullptr && peer->state == Peer::State::lost) {
           network.drop(peer->address);
+        } else if (peer != nullptr && network.self() != nullptr &&
+                   peer->address == *network.self()) {
+          own_peer = peer;
+          sources.insert(sources.begin(), {event.inbox, peer});
         } else {
           sources.push_back({event.inbox, peer});
         }
@@ -84,10 +96,14 @@ void Engine::Impl::lose(Peer& peer, int error) noexcept {
   peer.error = error;
   const int told = error != 0 ? error : FI_ESHUTDOWN;
   std::erase_if(sources, [&](const Source& source) { return source.peer == &peer; });
+  if (own_peer == &peer) own_peer = nullptr;
   Statistics::add(statistics.peers, ~std::uint64_t{0});
 
-  const auto settle = [this](Transfer& transfer) noexcept {
-    while (transfer.ticket != 0 && network.mover().test(transfer.ticket) == 0) {
+  // Chunks that leave this memory: what is not over in time only reads it.
+  const std::uint64_t begin_ns = now_ns();
+  const auto settle = [&](Transfer& transfer) noexcept {
+    while (transfer.ticket != 0 && network.mover().test(transfer.ticket) == 0 &&
+           now_ns() - begin_ns < settle_ns) {
     }
     transfer.ticket = 0;
   };

@@ -75,9 +75,17 @@ ssize_t Engine::Impl::receive(Peer* source, const ReceiveRequest& request) noexc
   return 0;
 }
 
+// What is known comes first: progress would put what arrives now, and may end other receives,
+// before the answer, and the program's next receive is to meet the message that it was told of.
 ssize_t Engine::Impl::peek(Peer* source, const ReceiveRequest& request) noexcept {
-  progress();
-  Unexpected* message = match_unexpected(source, request.tagged, request.tag, request.ignore);
+  const auto look = [&]() noexcept {
+    return match_unexpected(source, request.tagged, request.tag, request.ignore);
+  };
+  Unexpected* message = look();
+  if (message == nullptr) {
+    progress();
+    message = look();
+  }
   if (message == nullptr) {
     Completion missed;
     missed.event = Event::receive;

@@ -17,8 +17,8 @@ namespace {
 // All ranks of a node may connect at once.
 constexpr int backlog = 1024;
 
-bool send_word(int socket, Word word) noexcept {
-  return os::send_packet(socket, &word, sizeof word) == static_cast<ssize_t>(sizeof word);
+bool send_word(const os::Descriptor& socket, Word word) noexcept {
+  return os::send_packet(socket.get(), &word, sizeof word) == static_cast<ssize_t>(sizeof word);
 }
 
 // What connect() says to the program, and the log once.
@@ -48,11 +48,17 @@ Expected<bool> Connections::listen(const Address& address) noexcept {
   opened_ns_ = now_ns();
   char name[name_bytes];
   socket_name(address, name);
-  listener_ = os::listen_abstract(name, backlog);
-  spare_ = os::event_fd();
-  if (listener_ >= 0 && spare_ >= 0) listener_watch_ = control::watch(*this, listener_);
+  const int listener = os::listen_abstract(name, backlog), spare = os::event_fd();
+  listener_ = os::Descriptor::of(listener);
+  spare_ = os::Descriptor::of(spare);
+  if (listener >= 0 && spare >= 0) listener_watch_ = control::watch(*this, listener_);
   if (listener_watch_ != 0) return true;
-  const int error = listener_ < 0 ? -listener_ : spare_ < 0 ? -spare_ : ENOMEM;
+  const int error = listener < 0 ? -listener : spare < 0 ? -spare : ENOMEM;
+  if (error == EADDRINUSE) {
+    return make_error(Code::io, error,
+                      "Another endpoint of this host has this address already; close it, or choose "
+                      "another port.");
+  }
   return make_error(Code::io, error,
                     "No socket for peers to connect to (%s); raise ulimit -n, and let the seccomp "
                     "filter allow Unix sockets and epoll.",
@@ -67,10 +73,10 @@ void Connections::arrive(Arrival&& arrival) noexcept {
 }
 
 void Connections::ring() const noexcept {
-  if (bell_ >= 0) os::event_signal(bell_);
+  if (const int bell = bell_.get(); bell >= 0) os::event_signal(bell);
 }
 
-void Connections::arm(int bell, bool by_time) noexcept {
+void Connections::arm(const os::Descriptor& bell, bool by_time) noexcept {
   bell_ = bell;
   by_time_ = by_time;
   if (!arrivals_.empty()) ring();
@@ -87,27 +93,28 @@ bool Connections::next(Arrival& arrival) noexcept {
   return true;
 }
 
-Connections::Connection* Connections::adopt(int socket, std::uint64_t* name) noexcept {
+Connections::Connection* Connections::adopt(const os::Descriptor& socket,
+                                            std::uint64_t* name) noexcept {
   *name = control::watch(*this, socket);
   if (*name == 0) return nullptr;
   Connection& connection = connections_[*name];
   connection.socket = socket;
   connection.socket_watch = *name;
   os::Peer peer;
-  if (os::peer_of(socket, &peer)) connection.pid = peer.pid;
+  if (os::peer_of(socket.get(), &peer)) connection.pid = peer.pid;
   return &connection;
 }
 
 void Connections::watch_process(std::uint64_t name, Connection& connection) noexcept {
   // Once a peer: whichever connection ends, the others are looked at.
   const auto watches = [&](const auto& entry) {
-    return entry.second.process >= 0 && entry.second.known && !entry.second.over &&
+    return entry.second.process.intact() && entry.second.known && !entry.second.over &&
            entry.second.address == connection.address;
   };
   if (std::any_of(connections_.begin(), connections_.end(), watches)) return;
   // Without one (no descriptor is left, an old kernel) the sockets alone tell.
-  connection.process = os::peer_pidfd(connection.socket);
-  if (connection.process < 0) return;
+  connection.process = os::Descriptor::of(os::peer_pidfd(connection.socket.get()));
+  if (!connection.process.valid()) return;
   connection.process_watch = control::watch(*this, connection.process);
   if (connection.process_watch != 0) processes_[connection.process_watch] = name;
 }
@@ -131,7 +138,7 @@ int Connections::open_socket(const Address& peer, Connection** made) noexcept {
   if (!os::peer_of(socket, &process) || process.uid != os::user_id()) {
     error = -EACCES;
   } else {
-    *made = adopt(socket, &name);
+    *made = adopt(os::Descriptor::of(socket), &name);
     if (*made == nullptr) error = -ENOMEM;
   }
   if (error != 0) {
@@ -160,9 +167,10 @@ bool Connections::try_connect(Waiting& waiting) noexcept {
     hello.probe_address = probe_word_address();
     hello.probe_value = probe_word_value();
     hello.arena = waiting.arena.note;
-    const int fds[] = {waiting.segment->descriptor(), waiting.arena.fd};
+    const int fds[] = {waiting.segment->descriptor(), waiting.arena.descriptor.get()};
     const unsigned count = hello.arena.bytes != 0 ? 2 : 1;
-    const ssize_t sent = os::send_packet(connection->socket, &hello, sizeof hello, fds, count);
+    const ssize_t sent =
+        os::send_packet(connection->socket.get(), &hello, sizeof hello, fds, count);
     if (sent < 0) error = static_cast<int>(sent);
   }
   if (error == -EAGAIN) return false;
@@ -202,22 +210,23 @@ void Connections::tell_arena(const Address& peer, const OwnArena& arena) noexcep
   ArenaNews news;
   news.arena = arena.note;
   // Should it not go through, the peer takes another way.
-  os::send_packet(connection->socket, &news, sizeof news, &arena.fd, 1);
+  const int fd = arena.descriptor.get();
+  os::send_packet(connection->socket.get(), &news, sizeof news, &fd, 1);
 }
 
 void Connections::release(Connection& connection, bool say_end) noexcept {
-  if (connection.socket_watch != 0) control::unwatch(connection.socket_watch, connection.socket);
+  if (connection.socket_watch != 0) control::unwatch(connection.socket_watch);
   if (connection.process_watch != 0) {
-    control::unwatch(connection.process_watch, connection.process);
+    control::unwatch(connection.process_watch);
     processes_.erase(connection.process_watch);
   }
   if (say_end) {
     send_word(connection.socket, Word::end);
     // Also where a child of this process still has it.
-    os::shut_socket(connection.socket);
+    os::shut_socket(connection.socket.get());
   }
-  os::close_fd(connection.socket);
-  os::close_fd(connection.process);
+  connection.socket.close();
+  connection.process.close();
 }
 
 std::unordered_map<std::uint64_t, Connections::Connection>::iterator Connections::erase(
@@ -244,15 +253,15 @@ void Connections::forget(const Address& peer, std::vector<std::uint64_t> names) 
 
 void Connections::close() noexcept {
   if (listener_watch_ != 0) {
-    control::unwatch(listener_watch_, listener_);
+    control::unwatch(listener_watch_);
     // Who waits to be accepted is told like the others.
-    for (int socket; (socket = os::accept_from(listener_)) >= 0; os::close_fd(socket))
-      send_word(socket, Word::end);
+    for (int socket; (socket = os::accept_from(listener_.get())) >= 0; os::close_fd(socket))
+      send_word(os::Descriptor::of(socket), Word::end);
   }
   listener_watch_ = 0;
-  os::close_fd(listener_);
-  os::close_fd(spare_);
-  listener_ = spare_ = bell_ = -1;
+  listener_.close();
+  spare_.close();
+  bell_ = os::Descriptor();
   for (auto at = connections_.begin(); at != connections_.end();) at = erase(at, true);
   waiting_.clear();
   arrivals_.clear();

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "fabric/protocol/channel.hpp"
 #include "fabric/transport/control.hpp"
 #include "fabric/transport/hello.hpp"
@@ -33,7 +34,7 @@ struct Arrival {
   NetworkEvent::What what = NetworkEvent::What::opened;
   Address address;
   std::uint64_t connection = 0;            // its name; 0: of a connect() that made none
-  int socket = -1;                         // connected: where to ring
+  os::Descriptor socket;                   // connected: where to ring
   std::unique_ptr<SharedSegment> segment;  // opened, connected
   std::shared_ptr<Reach> reach;            // opened
   int error = 0;                           // refused
@@ -66,10 +67,10 @@ class Connections : public control::Client {
   // The same with all, and with listening.
   void close() noexcept;
 
-  // Rings `bell` (an eventfd; -1: none) at news and when a peer rings, from now on. by_time: every
+  // Rings `bell` (an event; or none) at news and when a peer rings, from now on. by_time: every
   // millisecond, too.
-  void arm(int bell, bool by_time) noexcept;
-  void disarm() noexcept { bell_ = -1; }
+  void arm(const os::Descriptor& bell, bool by_time) noexcept;
+  void disarm() noexcept { bell_ = os::Descriptor(); }
   void ring() const noexcept;
 
   void publish(const Statistics* statistics) noexcept { statistics_ = statistics; }
@@ -85,8 +86,8 @@ class Connections : public control::Client {
 
  private:
   struct Connection {
-    int socket = -1;
-    int process = -1;  // pidfd
+    os::Descriptor socket;
+    os::Descriptor process;  // pidfd
     std::uint64_t socket_watch = 0, process_watch = 0;
     bool ours = false;      // we connected
     bool known = false;     // `address` is set
@@ -116,7 +117,7 @@ class Connections : public control::Client {
   bool try_connect(Waiting& waiting) noexcept;
   int open_socket(const Address& peer, Connection** made) noexcept;
   Connection* connected_to(const Address& peer) noexcept;
-  Connection* adopt(int socket, std::uint64_t* name) noexcept;
+  Connection* adopt(const os::Descriptor& socket, std::uint64_t* name) noexcept;
   void watch_process(std::uint64_t name, Connection& connection) noexcept;
   void accept_all() noexcept;
   void accept_without_descriptors() noexcept;
@@ -135,10 +136,10 @@ class Connections : public control::Client {
 
   std::atomic<std::uint32_t>& news_;
   Address own_;
-  int listener_ = -1;
+  os::Descriptor listener_;
   std::uint64_t listener_watch_ = 0;
-  int spare_ = -1;  // a descriptor to give up when none is left
-  int bell_ = -1;
+  os::Descriptor spare_;  // to be given up when none is left
+  os::Descriptor bell_;
   bool by_time_ = false;
   bool orphaned_ = false;
   unsigned strangers_ = 0;  // accepted, and no Hello yet

@@ -37,11 +37,25 @@ bool Connections::Received::read_as(T* out) const noexcept {
 
 void Connections::ready(std::uint64_t watch) noexcept {
   if (watch == listener_watch_) {
-    accept_all();
+    if (listener_.intact()) {
+      accept_all();
+    } else {
+      listener_watch_ = 0;
+      log(LogLevel::error,
+          "messages: the program has closed the socket at which other processes reach it (%d); let "
+          "it close its own descriptors alone",
+          listener_.number());
+    }
     return;
   }
   if (const auto process = processes_.find(watch); process != processes_.end()) {
     const auto found = connections_.find(process->second);
+    // Closed by the program, it tells of nobody's death.
+    if (found != connections_.end() && !found->second.process.intact()) {
+      found->second.process_watch = 0;
+      processes_.erase(process);
+      return;
+    }
     // What it said before it died is read first: the good-bye, if any.
     if (found != connections_.end()) {
       read_packets(found->first, found->second, packets_at_the_end);
@@ -56,7 +70,7 @@ void Connections::ready(std::uint64_t watch) noexcept {
 
 void Connections::accept_all() noexcept {
   for (;;) {
-    const int socket = os::accept_from(listener_);
+    const int socket = os::accept_from(listener_.get());
     if (socket == -EMFILE || socket == -ENFILE) {
       accept_without_descriptors();
       return;
@@ -65,7 +79,7 @@ void Connections::accept_all() noexcept {
     os::Peer peer;
     std::uint64_t name = 0;
     if (strangers_ >= max_strangers || !os::peer_of(socket, &peer) || peer.uid != os::user_id() ||
-        adopt(socket, &name) == nullptr) {
+        adopt(os::Descriptor::of(socket), &name) == nullptr) {
       os::close_fd(socket);
       continue;
     }
@@ -81,9 +95,9 @@ void Connections::accept_without_descriptors() noexcept {
         "messages: no descriptor is left to let another process connect; raise ulimit -n (three "
         "are needed for each process of the node)");
   }
-  os::close_fd(spare_);
-  for (int socket; (socket = os::accept_from(listener_)) >= 0;) os::close_fd(socket);
-  spare_ = os::event_fd();
+  spare_.close();
+  for (int socket; (socket = os::accept_from(listener_.get())) >= 0;) os::close_fd(socket);
+  spare_ = os::Descriptor::of(os::event_fd());
 }
 
 void Connections::read_packets(std::uint64_t name, Connection& connection, unsigned most) noexcept {
@@ -91,8 +105,8 @@ void Connections::read_packets(std::uint64_t name, Connection& connection, unsig
   bool failed_once = false;
   for (unsigned count = 0; count < most; ++count) {
     Received packet;
-    const ssize_t got = os::receive_packet(connection.socket, packet.bytes, sizeof packet.bytes,
-                                           packet.fds, &packet.fd_count);
+    const ssize_t got = os::receive_packet(connection.socket.get(), packet.bytes,
+                                           sizeof packet.bytes, packet.fds, &packet.fd_count);
     if (got == -EAGAIN) return;
     // The kernel reports a reset before what still lies there.
     if (got == -ECONNRESET && !std::exchange(failed_once, true)) continue;
@@ -173,7 +187,7 @@ bool Connections::on_arena(Connection& connection, const Received& packet) noexc
 void Connections::answer_monitor(const Connection& connection) noexcept {
   MonitorReply reply;
   report(&reply);
-  os::send_packet(connection.socket, &reply, sizeof reply);
+  os::send_packet(connection.socket.get(), &reply, sizeof reply);
 }
 
 void Connections::report(MonitorReply* reply) const noexcept {
@@ -211,10 +225,10 @@ void Connections::end(std::uint64_t name, Connection& connection) noexcept {
     return;
   }
   if (std::exchange(connection.over, true)) return;
-  control::unwatch(connection.socket_watch, connection.socket);
+  control::unwatch(connection.socket_watch);
   connection.socket_watch = 0;
   if (connection.process_watch != 0) {
-    control::unwatch(connection.process_watch, connection.process);
+    control::unwatch(connection.process_watch);
     processes_.erase(connection.process_watch);
     connection.process_watch = 0;
   }
@@ -234,23 +248,23 @@ int Connections::tick() noexcept {
       ++i;
     }
   }
-  const bool by_time = bell_ >= 0 && by_time_;
+  const bool by_time = bell_.valid() && by_time_;
   if (by_time) ring();
   return by_time || !waiting_.empty() ? retry_ms : -1;
 }
 
 void Connections::forked() noexcept {
   orphaned_ = true;
-  os::close_fd(listener_);
-  os::close_fd(spare_);
-  listener_ = spare_ = bell_ = -1;
+  listener_.close();
+  spare_.close();
+  bell_ = os::Descriptor();
   listener_watch_ = 0;
   processes_.clear();
   arrivals_.clear();
   waiting_.clear();
   for (auto& [name, connection] : connections_) {
-    os::close_fd(connection.socket);
-    os::close_fd(connection.process);
+    connection.socket.close();
+    connection.process.close();
     if (!connection.told) continue;
     Arrival arrival;
     arrival.what = NetworkEvent::What::died;

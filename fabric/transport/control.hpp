@@ -1,32 +1,36 @@
 // The process's control thread: it sleeps in epoll, and accepts peers, notices their death and
 // hears their bells while the program computes. It starts with the first endpoint and ends with the
-// last. All asynchronous signals are blocked in it.
+// last. All asynchronous signals are blocked in it. Where the program closes its descriptors it
+// makes others, within a second, and tells the clients what they have lost.
 //
 // One lock covers whatever it shares with the endpoints. The thread holds it while it works, never
 // while it sleeps. What is done under it takes microseconds, and calls no libhaul function that
-// takes a lock: a fork holds it.
+// takes a lock: a fork waits for it (fork_window.hpp).
 #pragma once
 
 #include <pthread.h>
 
 #include <cstdint>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/quiet_lock.hpp"
+#include "fabric/transport/fork_window.hpp"
 
 namespace haul::fabric::control {
 
 extern constinit pthread_mutex_t mutex;
 
-class Lock : public QuietLock {
+class Lock : private fork_window::Newcomer, public QuietLock {
  public:
-  Lock() noexcept : QuietLock(mutex) {}
+  Lock() noexcept : QuietLock(mutex) { fork_window::note_change(); }
 };
 
 // Whom the thread works for. Every call is made under the lock.
 class Client {
  public:
-  // A descriptor that it watches can be read, or was closed by the other side.
+  // A descriptor that it watches can be read, or was closed: by the other side, or by the program,
+  // when the descriptor is no longer intact. It is told so once, and then watched no more.
   virtual void ready(std::uint64_t watch) noexcept = 0;
   // What must be done by time. In how many ms again; -1: not before nudge().
   virtual int tick() noexcept = 0;
@@ -46,9 +50,9 @@ Expected<bool> join(Client& client) noexcept;
 void leave(Client& client) noexcept;
 
 // ---- under the lock ----
-// Watches fd until unwatch(); returns a name that is never used again, 0 without memory.
-std::uint64_t watch(Client& client, int fd) noexcept;
-void unwatch(std::uint64_t watch, int fd) noexcept;
+// Watches a descriptor until unwatch(); returns a name that is never used again, 0 without memory.
+std::uint64_t watch(Client& client, const os::Descriptor& descriptor) noexcept;
+void unwatch(std::uint64_t watch) noexcept;
 // Have tick() called soon.
 void nudge() noexcept;
 

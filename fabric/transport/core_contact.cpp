@@ -59,7 +59,7 @@ void TheCoreNetwork::turn_links() noexcept {
 
 void TheCoreNetwork::accept_strangers() noexcept {
   for (unsigned i = 0; i < accepted_at_once; ++i) {
-    const int fd = os::accept_inet(listener_);
+    const int fd = os::accept_inet(listener_.get());
     if (fd < 0) {
       if (fd != -EAGAIN && fd != -EINTR && fd != -ECONNABORTED) {
         log(LogLevel::debug, "a peer on another node could not be let in (%s)",
@@ -178,7 +178,7 @@ void TheCoreNetwork::begin_attempts(CorePeer& peer) noexcept {
   for (unsigned i = 0; i < peer.places.count; ++i) {
     const int fd = os::connect_inet(peer.places.addresses[i], peer.places.port);
     if (fd >= 0) {
-      peer.attempts.push_back({fd, i});
+      peer.attempts.push_back({os::Descriptor::of(fd), i});
     } else {
       peer.error = -fd;
     }
@@ -186,7 +186,7 @@ void TheCoreNetwork::begin_attempts(CorePeer& peer) noexcept {
 }
 
 void TheCoreNetwork::give_up(CorePeer& peer, int error) noexcept {
-  for (const CorePeer::Attempt& attempt : peer.attempts) os::close_fd(attempt.fd);
+  for (CorePeer::Attempt& attempt : peer.attempts) attempt.fd.close();
   peer.attempts.clear();
   peer.outgoing.reset();
   set_state(peer, CorePeer::State::gone);
@@ -195,19 +195,19 @@ void TheCoreNetwork::give_up(CorePeer& peer, int error) noexcept {
 
 void TheCoreNetwork::advance(CorePeer& peer) noexcept {
   for (std::size_t i = 0; i < peer.attempts.size();) {
-    const CorePeer::Attempt attempt = peer.attempts[i];
-    const int result = os::connect_result(attempt.fd);
+    CorePeer::Attempt attempt = peer.attempts[i];
+    const int result = os::connect_result(attempt.fd.get());
     if (result == -EINPROGRESS) {
       ++i;
       continue;
     }
     peer.attempts.erase(peer.attempts.begin() + static_cast<std::ptrdiff_t>(i));
     if (result != 0) {
-      os::close_fd(attempt.fd);
+      attempt.fd.close();
       peer.error = -result;
       continue;
     }
-    for (const CorePeer::Attempt& other : peer.attempts) os::close_fd(other.fd);
+    for (CorePeer::Attempt& other : peer.attempts) other.fd.close();
     peer.attempts.clear();
     if (!make_offer(peer, attempt)) give_up(peer, FI_ENOSYS);
     return;
@@ -219,7 +219,7 @@ void TheCoreNetwork::advance(CorePeer& peer) noexcept {
 }
 
 bool TheCoreNetwork::make_offer(CorePeer& peer, const CorePeer::Attempt& attempt) noexcept {
-  peer.outgoing = std::make_unique<CoreLink>(attempt.fd);
+  peer.outgoing = std::make_unique<CoreLink>(attempt.fd.number());
   peer.places.addresses[attempt.place] = peer.places.addresses[--peer.places.count];
   LinkMessage offer = message(LinkMessage::Kind::offer, &peer);
   std::size_t used = 0;

@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "base/os.hpp"
+#include "base/uncancelled.hpp"
 #include "fabric/transport/libfabric.hpp"
 
 namespace haul::fabric {
@@ -28,6 +29,7 @@ void close(Object*& object) noexcept {
 }  // namespace
 
 int LibfabricCarrier::set_up(const fi_info& info) noexcept {
+  const Uncancelled guard;
   provider_ = info.fabric_attr->prov_name;
   const auto mode = static_cast<std::uint64_t>(info.domain_attr->mr_mode);
   registers_ = (mode & FI_MR_LOCAL) != 0;
@@ -74,6 +76,7 @@ Expected<std::unique_ptr<CoreCarrier>> LibfabricCarrier::open(const fi_info& inf
 }
 
 LibfabricCarrier::~LibfabricCarrier() {
+  const Uncancelled guard;
   close(endpoint_);
   close(addresses_);
   close(queue_);
@@ -84,6 +87,7 @@ LibfabricCarrier::~LibfabricCarrier() {
 }
 
 int LibfabricCarrier::insert(const std::uint8_t* name, std::size_t, fi_addr_t* address) noexcept {
+  const Uncancelled guard;
   const int count = fi_av_insert(addresses_, name, 1, address, 0, nullptr);
   if (count == 1) return 0;
   return count < 0 ? count : -FI_EINVAL;
@@ -107,11 +111,13 @@ bool LibfabricCarrier::make_landings() noexcept {
 // ---- packets ----
 
 int LibfabricCarrier::send(Departure& departure, fi_addr_t address) noexcept {
+  const Uncancelled guard;
   return static_cast<int>(fi_send(endpoint_, departure.data, departure.bytes, departure.descriptor,
                                   address, &departure.words));
 }
 
 void LibfabricCarrier::post(Landing& landing) noexcept {
+  const Uncancelled guard;
   landing.full = false;
   iovec piece{landing.data, landing_bytes};
   fi_msg message{};
@@ -128,6 +134,7 @@ void LibfabricCarrier::let_go(Landing& landing) noexcept {
 }
 
 bool LibfabricCarrier::poll(User& user) noexcept {
+  const Uncancelled guard;
   constexpr std::size_t at_once = 32;
   fi_cq_data_entry entries[at_once];
   if (!unposted_.empty()) {

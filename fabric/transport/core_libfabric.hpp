@@ -1,5 +1,6 @@
 // Packets as untagged messages of a libfabric provider, received into large buffers that many of
 // them share (FI_MULTI_RECV). The provider is opened for one thread at a time (FI_THREAD_DOMAIN).
+// Its calls may be cancellation points, so none is made where a thread may be cancelled.
 #pragma once
 
 #include <rdma/fi_endpoint.h>

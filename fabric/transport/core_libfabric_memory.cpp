@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "base/sealed.hpp"
+#include "base/uncancelled.hpp"
 #include "fabric/transport/core_libfabric.hpp"
 #include "fabric/transport/libfabric.hpp"
 
@@ -42,6 +43,7 @@ void LibfabricCarrier::close_registrations() noexcept {
 
 int LibfabricCarrier::lend(void* at, std::size_t bytes, std::uint64_t* address,
                            std::uint32_t* key) noexcept {
+  const Uncancelled guard;
   fid_mr* registration = nullptr;
   const int error = enlist(at, bytes, FI_REMOTE_READ, &registration);
   if (error != 0) return error;
@@ -54,6 +56,7 @@ int LibfabricCarrier::lend(void* at, std::size_t bytes, std::uint64_t* address,
 }
 
 void LibfabricCarrier::take_back(std::uint32_t key) noexcept {
+  const Uncancelled guard;
   const auto found = lent_.find(key);
   if (found == lent_.end()) return;
   fi_close(&found->second->fid);
@@ -62,6 +65,7 @@ void LibfabricCarrier::take_back(std::uint32_t key) noexcept {
 
 int LibfabricCarrier::read(Reading& reading, const iovec* to, std::size_t count, fi_addr_t from,
                            std::uint64_t address, std::uint32_t key) noexcept {
+  const Uncancelled guard;
   if (count > most_pieces_ || (registers_ && count != 1)) return -FI_EOPNOTSUPP;
   void* descriptor = nullptr;
   // Paper 001, III-B: memory is pinned a part at a time, while the part before it comes in.

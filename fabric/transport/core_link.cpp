@@ -15,27 +15,27 @@ constexpr int idle_s = 10, interval_s = 5, probes = 4;
 
 }  // namespace
 
-CoreLink::CoreLink(int fd) noexcept : fd_(fd) {
+CoreLink::CoreLink(int fd) noexcept : fd_(os::Descriptor::of(fd)) {
   os::watch_connection(fd, idle_s, interval_s, probes);
 }
 
 CoreLink::~CoreLink() {
-  if (fd_ >= 0) os::close_fd(fd_);
+  fd_.close();
 }
 
 void CoreLink::say(const LinkMessage& message) noexcept {
-  if (fd_ < 0) return;
-  if (os::send_stream(fd_, &message, sizeof message) == static_cast<ssize_t>(sizeof message)) {
+  if (!fd_.valid()) return;
+  if (os::send_stream(fd_.get(), &message, sizeof message) ==
+      static_cast<ssize_t>(sizeof message)) {
     return;
   }
-  os::close_fd(fd_);
-  fd_ = -1;
+  fd_.close();
 }
 
 CoreLink::Heard CoreLink::hear(LinkMessage* message) noexcept {
-  if (fd_ < 0) return Heard::closed;
+  if (!fd_.valid()) return Heard::closed;
   auto* const bytes = reinterpret_cast<std::uint8_t*>(&incoming_);
-  const ssize_t received = os::receive_stream(fd_, bytes + got_, sizeof incoming_ - got_);
+  const ssize_t received = os::receive_stream(fd_.get(), bytes + got_, sizeof incoming_ - got_);
   if (received == -EAGAIN) return Heard::nothing;
   if (received <= 0) return Heard::closed;
   got_ += static_cast<std::size_t>(received);
@@ -47,7 +47,7 @@ CoreLink::Heard CoreLink::hear(LinkMessage* message) noexcept {
 }
 
 bool CoreLink::own_address(os::InetAddress* address) const noexcept {
-  return fd_ >= 0 && os::own_address(fd_, address);
+  return os::own_address(fd_.get(), address);
 }
 
 }  // namespace haul::fabric

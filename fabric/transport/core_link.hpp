@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "base/descriptor.hpp"
 #include "fabric/transport/core_wire.hpp"
 
 namespace haul::fabric {
@@ -27,7 +28,7 @@ class CoreLink {
   bool own_address(os::InetAddress* address) const noexcept;
 
  private:
-  int fd_;
+  os::Descriptor fd_;
   std::size_t got_ = 0;  // bytes of incoming_
   LinkMessage incoming_;
 };

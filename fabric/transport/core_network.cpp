@@ -31,7 +31,7 @@ constexpr std::uint64_t flush_ns = 1'000'000'000;
 }  // namespace
 
 TheCoreNetwork::TheCoreNetwork(const char* provider, const Address& self, int listener) noexcept
-    : provider_(provider), self_(self), listener_(listener), inbox_(*this) {
+    : provider_(provider), self_(self), listener_(os::Descriptor::of(listener)), inbox_(*this) {
   NetworkEvent opened;
   opened.what = NetworkEvent::What::opened;
   opened.inbox = &inbox_;
@@ -43,9 +43,9 @@ TheCoreNetwork::~TheCoreNetwork() {
   flush();
   for (const auto& [id, peer] : peers_) {
     say_bye(*peer, 0);
-    for (const CorePeer::Attempt& attempt : peer->attempts) os::close_fd(attempt.fd);
+    for (CorePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
   }
-  os::close_fd(listener_);
+  listener_.close();
 }
 
 // ---- peers ----
@@ -101,7 +101,7 @@ void TheCoreNetwork::drop(const Address& address) noexcept {
   say_bye(*peer, FI_ESHUTDOWN);
   peer->outgoing.reset();
   peer->incoming.reset();
-  for (const CorePeer::Attempt& attempt : peer->attempts) os::close_fd(attempt.fd);
+  for (CorePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
   peer->attempts.clear();
   peer->outbox.shut();
   set_state(*peer, CorePeer::State::dropped);
@@ -198,12 +198,12 @@ void TheCoreNetwork::flush() noexcept {
 
 void TheCoreNetwork::forked() noexcept {
   forked_ = true;
-  os::close_fd(listener_);
+  listener_.close();
   strangers_.clear();
   for (const auto& [id, peer] : peers_) {
     peer->outgoing.reset();
     peer->incoming.reset();
-    for (const CorePeer::Attempt& attempt : peer->attempts) os::close_fd(attempt.fd);
+    for (CorePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
   }
   // Its sockets are the parent's: closing them properly would end the parent's connections.
   for (auto& carrier : carriers_) static_cast<void>(carrier.release());

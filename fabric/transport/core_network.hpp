@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "fabric/transport/core.hpp"
 #include "fabric/transport/core_inbox.hpp"
 #include "fabric/transport/core_mover.hpp"
@@ -89,7 +90,7 @@ class TheCoreNetwork final : public CoreNetwork, CoreDirectory, CoreCarrier::Use
   const std::string provider_;          // the knob's text
   std::vector<std::string> available_;  // what it allows here; found out at the first contact
   const Address self_;
-  int listener_;
+  os::Descriptor listener_;
   bool forked_ = false;
   std::atomic<bool> has_peers_{false};
   CoreMover mover_{*this};

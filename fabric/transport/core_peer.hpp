@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "fabric/protocol/channel.hpp"
 #include "fabric/transport/core_carrier.hpp"
 #include "fabric/transport/core_link.hpp"
@@ -72,7 +73,7 @@ struct CorePeer {
   CoreCarrier* heard_by = nullptr;  // which it sends to, and whose memory it reads
 
   struct Attempt {
-    int fd = -1;
+    os::Descriptor fd;
     unsigned place = 0;
   };
   CorePlaces places;  // those not tried in vain

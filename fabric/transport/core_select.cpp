@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "base/uncancelled.hpp"
 #include "fabric/transport/core_libfabric.hpp"
 #include "fabric/transport/core_socket.hpp"
 #include "fabric/transport/libfabric.hpp"
@@ -29,6 +30,7 @@ using Infos = std::unique_ptr<fi_info, FreeInfo>;
 Infos look_for(const char* provider, std::uint64_t more_caps) noexcept {
   const Libfabric* core = libfabric();
   if (core == nullptr) return nullptr;
+  const Uncancelled guard;
   const Infos hints(core->dupinfo(nullptr));
   if (!hints) return nullptr;
   hints->caps = FI_MSG | FI_MULTI_RECV | more_caps;

@@ -39,12 +39,10 @@ int SocketCarrier::set_up(const os::InetAddress& local) noexcept {
   provider_ = socket_name;
   Name name;
   name.address = local;
-  listener_ = os::listen_inet(&name.port);
-  if (listener_ < 0) return listener_;
-  epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (epoll_ < 0 || epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_, &event) != 0) return -errno;
+  const int listener = os::listen_inet(&name.port);
+  if (listener < 0) return listener;
+  listener_ = os::Descriptor::of(listener);
+  if (!watch()) return -EMFILE;
   static_assert(sizeof name <= name_capacity);
   std::memcpy(name_, &name, sizeof name);
   name_bytes_ = sizeof name;
@@ -52,12 +50,20 @@ int SocketCarrier::set_up(const os::InetAddress& local) noexcept {
 }
 
 SocketCarrier::~SocketCarrier() {
-  for (const auto& incoming : incoming_) os::close_fd(incoming->fd);
-  for (const auto& outgoing : outgoing_) {
-    if (outgoing->fd >= 0) os::close_fd(outgoing->fd);
-  }
-  if (epoll_ >= 0) os::close_fd(epoll_);
-  if (listener_ >= 0) os::close_fd(listener_);
+  for (const auto& incoming : incoming_) incoming->fd.close();
+  for (const auto& outgoing : outgoing_) outgoing->fd.close();
+  epoll_.close();
+  listener_.close();
+}
+
+// Makes the epoll, also anew where the program has closed it.
+bool SocketCarrier::watch() noexcept {
+  if (epoll_.intact()) return true;
+  epoll_.close();
+  if (os::Epoll::open(&epoll_) != 0) return false;
+  epoll_.add(listener_.get(), listener_name);
+  for (const auto& incoming : incoming_) epoll_.add(incoming->fd.get(), incoming->name);
+  return true;
 }
 
 // ---- out ----
@@ -68,9 +74,10 @@ int SocketCarrier::insert(const std::uint8_t* name, std::size_t bytes,
   Name place;
   std::memcpy(&place, name, sizeof place);
   auto outgoing = std::make_unique<Outgoing>();
-  outgoing->fd = os::connect_inet(place.address, place.port);
-  if (outgoing->fd < 0) return outgoing->fd;
-  os::watch_connection(outgoing->fd, idle_s, interval_s, probes);
+  const int fd = os::connect_inet(place.address, place.port);
+  if (fd < 0) return fd;
+  outgoing->fd = os::Descriptor::of(fd);
+  os::watch_connection(fd, idle_s, interval_s, probes);
   *address = outgoing_.size();
   outgoing_.push_back(std::move(outgoing));
   return 0;
@@ -88,8 +95,8 @@ void SocketCarrier::finish(Departure& departure, int error) noexcept {
 bool SocketCarrier::push(Outgoing& outgoing) noexcept {
   Departure& departure = *outgoing.current;
   const std::size_t bytes = sizeof(Length) + departure.bytes;
-  const ssize_t sent = os::send_stream(outgoing.fd, departure.data - sizeof(Length) + outgoing.sent,
-                                       bytes - outgoing.sent);
+  const ssize_t sent = os::send_stream(
+      outgoing.fd.get(), departure.data - sizeof(Length) + outgoing.sent, bytes - outgoing.sent);
   if (sent == -EAGAIN) return false;
   if (sent < 0) {
     outgoing.error = -FI_ECONNRESET;
@@ -107,7 +114,7 @@ int SocketCarrier::send(Departure& departure, fi_addr_t address) noexcept {
   if (outgoing.error != 0) return outgoing.error;
   if (outgoing.current != nullptr) return -FI_EAGAIN;
   if (!outgoing.connected) {
-    const int result = os::connect_result(outgoing.fd);
+    const int result = os::connect_result(outgoing.fd.get());
     if (result == -EINPROGRESS) return -FI_EAGAIN;
     if (result != 0) return outgoing.error = result;
     outgoing.connected = true;
@@ -124,20 +131,19 @@ int SocketCarrier::send(Departure& departure, fi_addr_t address) noexcept {
 
 bool SocketCarrier::accept() noexcept {
   for (bool any = false;; any = true) {
-    const int fd = os::accept_inet(listener_);
+    const int fd = os::accept_inet(listener_.get());
     if (fd < 0) return any;
     os::watch_connection(fd, idle_s, interval_s, probes);
     incoming_.push_back(std::make_unique<Incoming>());
-    incoming_.back()->fd = fd;
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.ptr = incoming_.back().get();
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) end(*incoming_.back());
+    Incoming& incoming = *incoming_.back();
+    incoming.fd = os::Descriptor::of(fd);
+    incoming.name = next_name_++;
+    if (epoll_.add(fd, incoming.name) != 0) end(incoming);
   }
 }
 
 void SocketCarrier::end(Incoming& incoming) noexcept {
-  os::close_fd(incoming.fd);
+  incoming.fd.close();
   if (incoming.landing != nullptr) {
     incoming.landing->full = true;
     if (incoming.landing->packets == 0) free_landings_.push_back(incoming.landing);
@@ -205,8 +211,8 @@ bool SocketCarrier::parse(Incoming& incoming, User& user) noexcept {
 
 bool SocketCarrier::receive(Incoming& incoming, User& user) noexcept {
   if (!make_room(incoming)) return false;
-  const ssize_t received = os::receive_stream(incoming.fd, incoming.landing->data + incoming.filled,
-                                              landing_bytes - incoming.filled);
+  const ssize_t received = os::receive_stream(
+      incoming.fd.get(), incoming.landing->data + incoming.filled, landing_bytes - incoming.filled);
   if (received == -EAGAIN) return false;
   if (received > 0) incoming.filled += static_cast<std::size_t>(received);
   if (received <= 0 || !parse(incoming, user)) end(incoming);
@@ -224,13 +230,14 @@ bool SocketCarrier::poll(User& user) noexcept {
     user.departed(*departure, error);
   }
   epoll_event events[events_at_once];
-  const int count = epoll_wait(epoll_, events, events_at_once, 0);
+  const int count = epoll_.wait(events, events_at_once, 0);
+  if (count == -EBADF) watch();
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.ptr == nullptr) {
-      active |= accept();
-    } else {
-      active |= receive(*static_cast<Incoming*>(events[i].data.ptr), user);
-    }
+    const std::uint64_t name = events[i].data.u64;
+    if (name == listener_name) active |= accept();
+    const auto found = std::find_if(incoming_.begin(), incoming_.end(),
+                                    [&](const auto& one) { return one->name == name; });
+    if (found != incoming_.end()) active |= receive(**found, user);
   }
   return active;
 }

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/descriptor.hpp"
+#include "base/epoll.hpp"
 #include "fabric/transport/core_carrier.hpp"
 
 namespace haul::fabric {
@@ -28,20 +30,25 @@ class SocketCarrier final : public CoreCarrier {
     std::uint16_t port = 0;
   };
   struct Outgoing {
-    int fd = -1;
+    os::Descriptor fd;
     bool connected = false;
     int error = 0;                 // -FI_E*, once it has failed
     Departure* current = nullptr;  // partly sent
     std::size_t sent = 0;          // of it, with its length
   };
   struct Incoming {
-    int fd = -1;
+    os::Descriptor fd;
+    std::uint64_t name = 0;      // in epoll_
     Landing* landing = nullptr;  // being filled
     std::size_t filled = 0, parsed = 0;
   };
+  // What epoll_ calls the listener, and the first that comes in.
+  static constexpr std::uint64_t listener_name = os::Epoll::own_event + 1;
+  static constexpr std::uint64_t first_name = listener_name + 1;
   SocketCarrier() noexcept = default;
   int set_up(const os::InetAddress& local) noexcept;
   bool push(Outgoing& outgoing) noexcept;
+  bool watch() noexcept;
   bool accept() noexcept;
   bool receive(Incoming& incoming, User& user) noexcept;
   bool make_room(Incoming& incoming) noexcept;
@@ -49,8 +56,9 @@ class SocketCarrier final : public CoreCarrier {
   void end(Incoming& incoming) noexcept;
   Landing* take_landing() noexcept;
 
-  int listener_ = -1;
-  int epoll_ = -1;  // the listener and what comes in
+  os::Descriptor listener_;
+  os::Epoll epoll_;  // the listener and what comes in
+  std::uint64_t next_name_ = first_name;
   std::vector<std::unique_ptr<Outgoing>> outgoing_;
   std::vector<Outgoing*> stuck_;  // with a current packet
   std::vector<std::unique_ptr<Incoming>> incoming_;

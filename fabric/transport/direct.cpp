@@ -3,6 +3,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
 #include "base/private.hpp"
@@ -19,6 +20,8 @@ constexpr std::size_t huge_from_bytes = HugePages::smallest_bytes;
 
 constexpr std::size_t inline_grain_bytes = std::size_t{256} << 10;
 constexpr std::size_t max_pieces_here = 64;
+// How long a peer that is about to be forgotten waits for copies, all together.
+constexpr std::uint64_t finish_ns = 2'000'000'000;
 
 int fabric_error(int result) noexcept {
   switch (result) {
@@ -169,15 +172,19 @@ int DirectMover::test(std::int64_t ticket) noexcept {
   return copy.result;
 }
 
-void DirectMover::finish(LocalPeer& peer) noexcept {
+bool DirectMover::finish(LocalPeer& peer) noexcept {
+  const std::uint64_t begin_ns = now_ns();
   for (Copy& copy : copies_) {
-    if (peer.copies == 0) return;
+    if (peer.copies == 0) break;
     if (!copy.taken || copy.over || copy.peer != &peer) continue;
-    const int state = haul_wait(copy.ticket);
+    const std::uint64_t waited_ns = now_ns() - begin_ns;
+    const int state = haul_wait_for(copy.ticket, waited_ns < finish_ns ? finish_ns - waited_ns : 0);
+    if (state == HAUL_ETIMEDOUT) continue;
     copy.over = true;
     copy.result = state == HAUL_OK ? 1 : ended(peer, state);
     --peer.copies;
   }
+  return peer.copies == 0;
 }
 
 std::atomic<std::uint64_t>* DirectMover::claim(Peer& peer, bool sender, unsigned index) noexcept {

@@ -29,8 +29,9 @@ class DirectMover final : public Mover {
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
 
   // Waits for what is under way with a peer that is about to be forgotten; test() tells how it
-  // ended.
-  void finish(LocalPeer& peer) noexcept;
+  // ended. False after two seconds: memory that is neither read nor written comes into it, and the
+  // peer must stay.
+  bool finish(LocalPeer& peer) noexcept;
 
  private:
   // A request that a mover of haul's has; its place in the list is its name.

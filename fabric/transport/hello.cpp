@@ -71,6 +71,21 @@ bool make_address(Address* address) noexcept {
   return os::random_bytes(address->id, sizeof address->id);
 }
 
+Address address_of_port(std::uint16_t port) noexcept {
+  constexpr std::uint64_t of_a_port = 0x54524f50;  // "PORT"
+  Address address;
+  address.host = host_identity();
+  if (port != 0) {
+    address.id[0] = of_a_port;
+    address.id[1] = port;
+  }
+  return address;
+}
+
+bool names_an_endpoint(const Address& address) noexcept {
+  return address.id[0] != 0 || address.id[1] != 0;
+}
+
 void socket_name(const Address& address, char (&name)[name_bytes]) noexcept {
   std::snprintf(name, sizeof name, "%s%016llx%016llx", socket_prefix,
                 static_cast<unsigned long long>(address.id[0]),
@@ -99,7 +114,7 @@ OwnArena own_arena() noexcept {
     arena_word.base.store(view.base, std::memory_order_release);
   }
   const std::uint64_t* word = arena_word.word.load(std::memory_order_relaxed);
-  own.fd = view.fd;
+  own.descriptor = os::Descriptor::of(view.fd);
   own.note.bytes = view.bytes;
   own.note.probe_offset = reinterpret_cast<std::uintptr_t>(word) - view.base;
   own.note.probe_value = *word;

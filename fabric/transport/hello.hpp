@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/descriptor.hpp"
 #include "fabric/protocol/address.hpp"
 #include "fabric/transport/monitor.hpp"
 
@@ -52,6 +53,12 @@ std::uint64_t host_identity() noexcept;
 // A new endpoint's: random id, this host. False if the kernel has no random numbers.
 bool make_address(Address* address) noexcept;
 
+// The endpoint of this host that a port names, which programs may agree on beforehand. It is
+// reached within its node only: whoever looks it up by its port knows none of its places. Port 0:
+// an address of this host that names no endpoint, for who opens one to choose.
+Address address_of_port(std::uint16_t port) noexcept;
+bool names_an_endpoint(const Address& address) noexcept;
+
 // The name of an endpoint's socket.
 inline constexpr std::size_t name_bytes = 80;
 void socket_name(const Address& address, char (&name)[name_bytes]) noexcept;
@@ -63,7 +70,7 @@ std::uint64_t probe_word_value() noexcept;
 // The arena's note and descriptor, if there is one. Puts the probe's word there the first time, and
 // so may take the arena's lock: not to be called under the control thread's.
 struct OwnArena {
-  int fd = -1;
+  os::Descriptor descriptor;
   ArenaNote note;
 };
 OwnArena own_arena() noexcept;

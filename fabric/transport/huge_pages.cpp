@@ -22,7 +22,7 @@ bool nearly_all(std::size_t huge, std::size_t bytes) noexcept {
 }  // namespace
 
 HugePages::~HugePages() {
-  os::close_fd(page_map_);
+  page_map_.close();
 }
 
 bool HugePages::use(const void* address, std::size_t bytes) noexcept {
@@ -56,11 +56,12 @@ bool HugePages::use(const void* address, std::size_t bytes) noexcept {
 bool HugePages::lies_on_huge(const Buffer& buffer) noexcept {
   if (!page_map_tried_) {
     page_map_tried_ = true;
-    page_map_ = os::open_page_map();
+    page_map_ = os::Descriptor::of(os::open_page_map());
   }
   // A kernel that cannot tell: what was moved is taken to be there still.
-  if (page_map_ < 0) return buffer.huge;
-  const std::int64_t found = os::huge_bytes(page_map_, buffer.address, buffer.bytes);
+  const int page_map = page_map_.get();
+  if (page_map < 0) return buffer.huge;
+  const std::int64_t found = os::huge_bytes(page_map, buffer.address, buffer.bytes);
   return found < 0 ? buffer.huge : nearly_all(static_cast<std::size_t>(found), buffer.bytes);
 }
 

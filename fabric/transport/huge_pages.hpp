@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/descriptor.hpp"
+
 namespace haul::fabric {
 
 class HugePages {
@@ -41,7 +43,7 @@ class HugePages {
 
   static constexpr std::size_t buffer_count = 256;
   Buffer buffers_[buffer_count];
-  int page_map_ = -1;
+  os::Descriptor page_map_;
   bool page_map_tried_ = false;
 };
 

@@ -21,6 +21,7 @@ class JointNetwork final : public EndpointNetwork, private control::Client, priv
   void arm() noexcept override;
   void disarm() noexcept override;
   void publish(const Statistics* statistics) noexcept override { local_->publish(statistics); }
+  bool lost() const noexcept override { return local_->lost(); }
   void connect(const Address& address) noexcept override;
   bool next(NetworkEvent& event) noexcept override;
   void drop(const Address& address) noexcept override;

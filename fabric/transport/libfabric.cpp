@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "base/log.hpp"
+#include "base/uncancelled.hpp"
 
 namespace haul::fabric {
 
@@ -20,6 +21,7 @@ struct Lookup {
   bool complete = false;
 
   Lookup() noexcept {
+    const Uncancelled guard;
     // Its usual name; else it may have been linked into the program or a library of its.
     void* library = dlopen("libfabric.so.1", RTLD_NOLOAD | RTLD_LAZY);
     complete = look_up_all(library != nullptr ? library : RTLD_DEFAULT);

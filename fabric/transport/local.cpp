@@ -34,7 +34,7 @@ void ring_peer(void* argument) noexcept {
   if (bell.segment->armed.exchange(0, std::memory_order_relaxed) == 0) return;
   constexpr Word word = Word::bell;
   // If its queue is full, it is awake already.
-  os::send_packet(bell.socket, &word, sizeof word);
+  os::send_packet(bell.socket.get(), &word, sizeof word);
 }
 
 }  // namespace
@@ -65,8 +65,7 @@ Expected<std::unique_ptr<LocalNetwork>> LocalNetwork::open(
 }
 
 LocalNetwork::~LocalNetwork() {
-  // A child by a bare clone, which no handler told: the peers are its parent's.
-  const bool ours = getpid() == opener_ && !sockets_.orphaned();
+  const bool ours = !lost() && !sockets_.orphaned();
   if (ours) {
     publish(nullptr);
     while (!peers_.empty()) drop(Address(peers_.begin()->first));
@@ -74,8 +73,12 @@ LocalNetwork::~LocalNetwork() {
     sockets_.close();
   }
   control::leave(sockets_);
-  os::close_fd(collector_);
-  os::close_fd(doorbell_.load(std::memory_order_relaxed));
+  collector_.close();
+  doorbell_.close();
+}
+
+bool LocalNetwork::lost() const noexcept {
+  return getpid() != opener_ && !sockets_.orphaned();
 }
 
 LocalPeer* LocalNetwork::find(const Address& address) noexcept {
@@ -102,14 +105,14 @@ void LocalNetwork::connect(const Address& address) noexcept {
     return refuse(address, segment.error().sys_errno);
   }
   const control::Lock locked;
-  peers_[address].arena_told = arena.fd >= 0;
+  peers_[address].arena_told = arena.descriptor.valid();
   sockets_.connect(address, std::move(*segment), arena);
 }
 
 void LocalNetwork::share_arena(const Address& address, LocalPeer& peer) noexcept {
   if (std::exchange(peer.arena_told, true)) return;
   const OwnArena arena = own_arena();
-  if (arena.fd < 0) return;
+  if (!arena.descriptor.valid()) return;
   const control::Lock locked;
   sockets_.tell_arena(address, arena);
 }
@@ -178,10 +181,15 @@ void LocalNetwork::drop(const Address& address) noexcept {
   const auto found = peers_.find(address);
   if (found == peers_.end()) return;
   // Copies of a mover's that are under way use what is unmapped here.
-  mover_->finish(found->second);
+  const bool over = mover_->finish(found->second);
   const control::Lock locked;
   sockets_.forget(address, {found->second.out_connection, found->second.in_connection});
-  peers_.erase(found);
+  if (over) {
+    peers_.erase(found);
+  } else {
+    found->second.lost = true;
+    lingering_.push_back(new Peers::node_type(peers_.extract(found)));
+  }
 }
 
 Mover& LocalNetwork::mover() noexcept {
@@ -189,22 +197,25 @@ Mover& LocalNetwork::mover() noexcept {
 }
 
 int LocalNetwork::doorbell() noexcept {
-  int known = doorbell_.load(std::memory_order_acquire);
-  if (known >= 0) return known;
+  const control::Lock locked;
+  return make_doorbell();
+}
+
+// Under the lock.
+int LocalNetwork::make_doorbell() noexcept {
+  if (const int known = doorbell_.get(); known >= 0) return known;
   const int made = os::event_fd();
-  if (made < 0) return made;
-  known = -1;
-  if (doorbell_.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return made;
-  os::close_fd(made);
-  return known;
+  doorbell_ = os::Descriptor::of(made);
+  return made;
 }
 
 void LocalNetwork::arm() noexcept {
-  const int bell = doorbell();
+  const bool by_time = !fences_work();
   {
     const control::Lock locked;
+    make_doorbell();
     armed_ = true;
-    sockets_.arm(bell, !fences_work());
+    sockets_.arm(doorbell_, by_time);
     for (auto& [address, peer] : peers_) {
       if (peer.in) peer.in->segment().armed.store(1, std::memory_order_relaxed);
     }
@@ -220,8 +231,7 @@ void LocalNetwork::disarm() noexcept {
   for (auto& [address, peer] : peers_) {
     if (peer.in) peer.in->segment().armed.store(0, std::memory_order_relaxed);
   }
-  const int bell = doorbell_.load(std::memory_order_relaxed);
-  if (bell >= 0) os::event_clear(bell);
+  if (const int bell = doorbell_.get(); bell >= 0) os::event_clear(bell);
 }
 
 void LocalNetwork::publish(const Statistics* statistics) noexcept {
@@ -230,24 +240,24 @@ void LocalNetwork::publish(const Statistics* statistics) noexcept {
       const control::Lock locked;
       sockets_.publish(statistics);
     }
-    collector_ = connect_to_collector();
+    collector_ = os::Descriptor::of(connect_to_collector());
     report_to_collector();
     return;
   }
   report_to_collector();
   const control::Lock locked;
   sockets_.publish(nullptr);
-  os::close_fd(std::exchange(collector_, -1));
+  collector_.close();
 }
 
 void LocalNetwork::report_to_collector() noexcept {
-  if (collector_ < 0) return;
+  if (!collector_.valid()) return;
   MonitorReply reply;
   {
     const control::Lock locked;
     sockets_.report(&reply);
   }
-  tell_collector(collector_, reply);
+  tell_collector(collector_.get(), reply);
 }
 
 // In the child: what the parent shares with its peers must not be written by two.
@@ -256,12 +266,10 @@ void LocalNetwork::Sockets::forked() noexcept {
   for (auto& [address, peer] : network_.peers_) {
     if (peer.out) peer.out->make_private();
     if (peer.in) peer.in->make_private();
-    peer.bell.socket = -1;
+    peer.bell.socket = os::Descriptor();
   }
-  const int bell = network_.doorbell_.exchange(-1, std::memory_order_relaxed);
-  os::close_fd(bell);
-  os::close_fd(network_.collector_);
-  network_.collector_ = -1;
+  network_.doorbell_.close();
+  network_.collector_.close();
 }
 
 }  // namespace haul::fabric

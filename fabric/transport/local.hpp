@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "fabric/transport/connections.hpp"
 #include "fabric/transport/huge_pages.hpp"
@@ -21,7 +22,7 @@ struct LocalPeer {
   // What RingOutbox's doorbell needs.
   struct Bell {
     Segment* segment = nullptr;
-    int socket = -1;
+    os::Descriptor socket;
   };
   std::unique_ptr<SharedSegment> out, in;
   std::optional<RingOutbox> outbox;
@@ -60,6 +61,7 @@ class LocalNetwork final : public EndpointNetwork {
   void arm() noexcept override;
   void disarm() noexcept override;
   void publish(const Statistics* statistics) noexcept override;
+  bool lost() const noexcept override;
   void connect(const Address& address) noexcept override;
   bool next(NetworkEvent& event) noexcept override;
   void drop(const Address& address) noexcept override;
@@ -81,18 +83,24 @@ class LocalNetwork final : public EndpointNetwork {
   bool take(Arrival& arrival, NetworkEvent& event) noexcept;
   bool opened(Arrival& arrival, NetworkEvent& event) noexcept;
   bool over(const Arrival& arrival) noexcept;
+  int make_doorbell() noexcept;
   void report_to_collector() noexcept;
 
   const HaulPrivateMessageLimits limits_;
   Address address_;
   Sockets sockets_;
   // Changed under the control thread's lock; read by the endpoint's thread without.
-  std::unordered_map<Address, LocalPeer, Hash> peers_;
+  using Peers = std::unordered_map<Address, LocalPeer, Hash>;
+  Peers peers_;
+  // Dropped, but a copy of theirs does not end: they are never freed.
+  std::vector<Peers::node_type*> lingering_;
   std::unique_ptr<DirectMover> mover_;
   HugePages huge_pages_;
-  std::atomic<int> doorbell_{-1};
-  bool armed_ = false;  // under the lock
-  int collector_ = -1;
+  // Under the lock:
+  os::Descriptor doorbell_;
+  bool armed_ = false;
+
+  os::Descriptor collector_;
   int opener_ = 0;  // the process
 };
 

@@ -14,6 +14,7 @@ namespace haul::fabric {
 class EndpointNetwork : public Network {
  public:
   virtual const Address& address() const noexcept = 0;
+  const Address* self() const noexcept final { return &address(); }
 
   // ---- sleeping (wait objects) ----
   // A descriptor of this process's that becomes readable when the doorbell rings; -errno if there
@@ -28,6 +29,10 @@ class EndpointNetwork : public Network {
   // What `haul top` shows of this endpoint, and `haul run --report` is told at first. nullptr,
   // before the counters end (with the engine): the report's last word.
   virtual void publish(const Statistics* statistics) noexcept = 0;
+  // This process is a child of the one that opened it, and no handler could put it in order: a bare
+  // clone, or a fork that somebody changed something beside. Nothing may be called; it is left
+  // alone.
+  virtual bool lost() const noexcept = 0;
   // The destructor tells peers that this endpoint has ended, in good order.
 };
 
@@ -36,7 +41,8 @@ const HaulPrivateMessageLimits& message_limits() noexcept;
 
 // Opens it: a socket for peers to connect to, and (with knob HAUL_FABRIC_CORE) a core provider's
 // endpoint. Starts the process's control thread if it does not run yet. Every failure is an error
-// with cause and remedy.
-Expected<std::unique_ptr<EndpointNetwork>> open_network() noexcept;
+// with cause and remedy. `wanted`: the address that it shall have, of this host and without places
+// for other nodes, which it then cannot reach; one that names no endpoint (hello.hpp): a new one.
+Expected<std::unique_ptr<EndpointNetwork>> open_network(const Address& wanted) noexcept;
 
 }  // namespace haul::fabric

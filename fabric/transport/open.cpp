@@ -15,7 +15,12 @@ const HaulPrivateMessageLimits& message_limits() noexcept {
   return limits;
 }
 
-Expected<std::unique_ptr<EndpointNetwork>> open_network() noexcept {
+Expected<std::unique_ptr<EndpointNetwork>> open_network(const Address& wanted) noexcept {
+  if (names_an_endpoint(wanted)) {
+    Expected<std::unique_ptr<LocalNetwork>> named = LocalNetwork::open(wanted, nullptr);
+    if (!named) return named.error();
+    return std::unique_ptr<EndpointNetwork>(std::move(*named));
+  }
   Address address;
   if (!make_address(&address)) {
     return make_error(Code::io, 0,

@@ -52,12 +52,11 @@ Expected<std::unique_ptr<SharedSegment>> SharedSegment::open(int fd) noexcept {
 
 SharedSegment::~SharedSegment() {
   os::unmap(segment_, segment_bytes);
-  os::close_fd(fd_);
+  fd_.close();
 }
 
 void SharedSegment::close_descriptor() noexcept {
-  os::close_fd(fd_);
-  fd_ = -1;
+  fd_.close();
 }
 
 bool SharedSegment::make_private() noexcept {

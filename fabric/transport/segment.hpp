@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "fabric/transport/ring.hpp"
 
@@ -20,16 +21,17 @@ class SharedSegment {
   SharedSegment& operator=(const SharedSegment&) = delete;
 
   Segment& segment() noexcept { return *segment_; }
-  int descriptor() const noexcept { return fd_; }
+  int descriptor() const noexcept { return fd_.get(); }
   void close_descriptor() noexcept;
   // In a child of fork: private zeroes take its place. False if the kernel lacks memory for it.
   bool make_private() noexcept;
 
  private:
-  SharedSegment(Segment* segment, int fd) noexcept : segment_(segment), fd_(fd) {}
+  SharedSegment(Segment* segment, int fd) noexcept
+      : segment_(segment), fd_(os::Descriptor::of(fd)) {}
 
   Segment* segment_;
-  int fd_;
+  os::Descriptor fd_;
 };
 
 }  // namespace haul::fabric

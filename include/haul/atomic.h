@@ -23,12 +23,29 @@
  *    hosts, which all hosts of haul are.
  *  - Threads: any thread may call at any time; calls on the connections of one node take turns.
  *    Closing or destroying something that another thread is using is an error of the program.
- *  - Signals: no function may be called from a signal handler. haul's threads block all
- *    asynchronous signals.
- *  - Fork: a child has none of its parent's nodes: calls on them return HAUL_ESTALE. The memory of
- *    windows stays mapped in it. It has their descriptors until it ends or executes a program: so
+ *  - Signals: no function may be called from a signal handler. None blocks signals while it waits:
+ *    handlers run at once, and the wait goes on; what ends a process ends it. haul's threads block
+ *    all asynchronous signals. They have ordinary scheduling, whatever their maker's is.
+ *  - Cancellation: no function is a cancellation point. A request of pthread_cancel() stays pending
+ *    until the program's own next point. (Waits that are to be given up need a time-out, or are
+ *    haul_atomic_test() and haul_lock_test().) Asynchronous cancelability is not supported.
+ *  - Fork: a child has none of its parent's nodes: calls on them return HAUL_ESTALE; it may open
+ *    its own. No lock is held over a fork: it waits for nothing of these functions, and they for
+ *    nothing of it, whatever handlers the program has (pthread_atfork()). The memory of windows
+ *    stays mapped in the child. It has their descriptors until it ends or executes a program: so
  *    long a port that was asked for stays taken, and, if the parent was killed, an XDP program
  *    attached.
+ *  - Ends: exit() waits for nothing of these. A node that serves is a server: its threads keep a
+ *    process whose main thread has called pthread_exit() and whose others have ended, until a
+ *    signal ends it (within a quarter of a second; a handler runs on a thread of haul's then). A
+ *    node "none" has no threads, and keeps nothing.
+ *  - Descriptors: none of haul's is 0, 1 or 2. A program may close them (closefrom()), or put files
+ *    of its own in their place, while none of its threads is in a call on that node: those files
+ *    stay as they are, and the node goes on: its sockets are opened anew at their ports. What
+ *    cannot be had again is said: HAUL_EIO of operations (another process has the port by now), of
+ *    haul_window_attach() (that window's descriptor is gone), of haul_window_create() (XDP's are,
+ *    and with them its service); haul_atomic_describe() then says "not serving". What a libfabric
+ *    provider has open must stay open.
  *  - Exactly once: an operation whose call succeeded was executed once, whatever the network lost,
  *    repeated or reordered. One that failed with HAUL_ETIMEDOUT, HAUL_EPEER, or HAUL_ESTALE because
  *    its window was destroyed, was executed once or not at all; every other failure means not at
@@ -107,12 +124,17 @@ HAUL_API int haul_atomic_open(const char* responder, const haul_atomic_options* 
                               haul_atomic** node);
 
 /* 0 if the XDP program can be loaded here and now, else as haul_atomic_open() fails ("xdp" may then
- * still fail at an interface). Loads it, attaches it to nothing. */
+ * still fail at an interface). Loads it, attaches it to nothing. The kernel gives its verification
+ * up when a signal comes: signals thousands of times a second make this HAUL_ENOTSUP, and "xdp"
+ * `block`.
+ */
 HAUL_API int haul_atomic_probe_xdp(void);
 
-/* Closes it: its windows are no longer served (their memory stays until haul_window_destroy()); its
- * connections end and are freed, as by haul_atomic_disconnect(). node NULL: nothing. What a killed
- * process has open goes with it: no XDP program, socket or file stays. */
+/* Closes it, which takes a moment (up to half a second where the program has closed haul's
+ * descriptors), whatever its peers do: its windows are no longer served (their memory stays until
+ * haul_window_destroy()); its connections end and are freed, as by haul_atomic_disconnect(). node
+ * NULL: nothing. What a killed process has open goes with it: no XDP program, socket or file stays.
+ */
 HAUL_API int haul_atomic_close(haul_atomic* node);
 
 /* Who serves, how, and why not as asked: one line, such as "xdp, native, on eth0, 10.0.0.2 port
@@ -139,13 +161,15 @@ typedef struct haul_window_name {
 } haul_window_name;
 
 /* Makes a zeroed window of `bytes` bytes (1 to 1 TiB, rounded up to whole pages in memory), page
- * aligned. At most 256 a node. HAUL_EINVAL, HAUL_ENOTSUP (a node without a responder), HAUL_ENOMEM.
+ * aligned. At most 256 a node. HAUL_EINVAL, HAUL_ENOTSUP (a node without a responder), HAUL_ENOMEM,
+ * HAUL_EIO (its service is lost, see Descriptors).
  */
 HAUL_API int haul_window_create(haul_atomic* node, size_t bytes, haul_window** window);
 
 /* Maps the window of another process of this host and network namespace, which has told its name.
  * The owner's node must be open, and of the same user (or one of both root's). HAUL_EPEER: nobody
- * there; HAUL_EPERM: a wrong key, or another user's; HAUL_EAGAIN: many ask at once; HAUL_ENOMEM.
+ * there; HAUL_EPERM: a wrong key, or another user's; HAUL_EAGAIN: many ask at once; HAUL_EIO: its
+ * owner has closed the window's descriptor; HAUL_ENOMEM.
  * Blocks for up to a second. */
 HAUL_API int haul_window_attach(const haul_window_name* name, haul_window** window);
 

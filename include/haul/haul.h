@@ -9,23 +9,68 @@
  *  - Return: 0 (or a count) on success, a negative HAUL_E* on failure. errno is neither read nor
  *    set. haul_last_error() then gives the calling thread one sentence with cause and remedy.
  *  - Units: lengths and offsets in bytes, times in nanoseconds.
- *  - Threads: any thread may call at any time, with tickets of any thread of the process. Each
- *    thread has a ring (256 requests) and a completion queue (1024 entries) of its own, made when
- *    it first needs them. 1024 threads at once can have them (fewer where the address space is
- *    limited); the requests of further ones run inline.
  *  - Memory: source and destination must stay mapped and valid until the ticket is done or has
  *    failed. A range that is not mapped raises SIGSEGV as memcpy would, perhaps later and on one
  *    of haul's threads, unless HAUL_CHECKED is set. Bytes that the program changes while they
  *    are copied arrive in an unspecified mix of old and new.
- *  - Signals: haul sets no handler, and its threads block all signals but those a fault raises.
- *    haul_copy, haul_fill, haul_submit and haul_test may be called from a signal handler, once its
- *    thread has submitted before and haul_wake() has returned in this process. In a handler that
- *    interrupts a haul call of its own thread requests may run inline; HAUL_COMPLETE, and
- *    HAUL_FENCE behind unfinished requests, are then refused with HAUL_EAGAIN. haul_strerror and
- * haul_version are always safe; no other function is.
- *  - Fork: the handlers that haul registers finish all that is in flight before the process
- *    forks. In the child tickets of before have ended, no mover runs until one is needed, and the
- *    descriptors of completion queues are closed. vfork and posix_spawn need no care.
+ *
+ * What a host program may rely on. haul's own threads are the movers, and helpers that calibrate
+ * and that talk to the node's service; tests/edges tries what is said here, function by function.
+ *  - Threads: any thread may call at any time, with tickets of any thread of the process, also from
+ *    thread-specific destructors, in any of their rounds. Each thread has a ring (256 requests) and
+ *    a completion queue (1024 entries) of its own, made when it first needs them, and free for
+ *    others when it has ended. 16384 threads at once can have them (fewer where memory or addresses
+ *    are limited); the requests of further ones run inline. main() may end by pthread_exit(): the
+ *    process ends after its own last thread, not after haul's.
+ *  - Cancellation: no function is a cancellation point. A pthread_cancel() that is pending, or
+ *    arrives during a call, waits for the program's own next cancellation point. (A thread whose
+ *    cancellation type is asynchronous may not call.)
+ *  - Signals: haul sets no handler, and its threads block all signals but those a fault raises. No
+ *    call fails because a signal came, and none waits for others with signals blocked: handlers
+ *    run, and SIGTERM ends the process, also during waits. Handlers may call a function whose
+ *    comment says "async-signal-safe", and no other. haul_copy, haul_fill, haul_submit and
+ *    haul_test are so once their thread has submitted before and haul_wake() has returned in this
+ *    process. In a handler that interrupts a haul call of its own thread requests may run inline;
+ *    HAUL_COMPLETE, and HAUL_FENCE behind unfinished requests, may then be refused with
+ *    HAUL_EAGAIN. A handler of a fault that haul_copy, haul_fill or haul_submit meets in the
+ *    program's memory may leave by siglongjmp(); out of other functions, or on another signal, it
+ *    may not.
+ *  - Fork: what is in flight is finished before the process forks; it is waited for as long as it
+ *    comes forward, and for HAUL_MOVER_PATIENCE_MS (5 s) when it does not. haul holds no lock while
+ *    the program's own fork handlers run. In the child tickets of before have ended, no mover runs
+ *    until one is needed, completion queues are empty, their descriptors are closed, and nothing is
+ *    granted: what was not reaped is the parent's. What could not be waited for (a signal handler
+ *    forks amid a haul call of its thread, memory that cannot arrive, a stopped service) the parent
+ *    goes on with; in the child the first test or wait copies it in the child's own memory, or says
+ *    HAUL_EIO where that cannot be: shared or another process's memory, sides that overlap. vfork,
+ *    posix_spawn and exec need no care; a bare clone() begins anew.
+ *  - Exit: exit() and haul_shutdown() finish what is in flight and stop haul's threads, with the
+ *    same patience; what does not come forward (memory that cannot arrive, a stopped service, a
+ *    handler that holds a mover) they leave, and say so on standard error. Functions registered
+ *    with atexit() may call, before and after that. A kill at any instant leaves nothing behind.
+ *  - Descriptors: haul's are close-on-exec and never 0 to 2. The program may close them (closefrom)
+ *    or put files of its own at their numbers: haul looks, before each use, whether a descriptor is
+ *    still its own, and neither reads, writes, polls, closes nor changes the program's. What it has
+ *    lost so it makes anew, or says in a sentence what is not to be had; copies within the process
+ *    go on. (Look and use are two steps: against a dup2() of another thread between them, and
+ *    against one over a file that haul has open for an instant, nothing helps.)
+ *  - Credentials: a copy from or to another process is made with the rights of the thread that
+ *    submits it (user, group, capabilities), and one of memory behind protection keys with the keys
+ *    that it has opened: a thread that differs from the movers in these copies itself. The service
+ *    serves the user that the process acts for: one that acts for two (set-user-id) does without,
+ *    one that changes its user leaves.
+ *  - Scheduling: haul's threads have the ordinary policy, whatever the thread has that makes them,
+ *    and stay on the CPUs that the process may use. Every wait sleeps in the end, a real-time
+ *    thread's soon. A waiter copies what nobody has begun; for a chunk that a mover has begun it
+ *    waits, so it may be delayed by what keeps an ordinary thread from its CPU: threads of higher
+ *    priority, or the CPU quota of a control group, by up to its period.
+ *  - Resources: haul takes memory, addresses and descriptors by the threads that use it at once: a
+ *    ring is 244 KiB of addresses, filled as it is used. When a thread ends, its descriptor and its
+ *    ring's memory are given back at once, but for a page (four rings keep theirs, for threads to
+ *    come); where its requests are under way, after their end, when another thread comes or goes
+ *    or haul's falls asleep. The addresses serve later threads. Where a limit (setrlimit, mlockall,
+ *    seccomp, a control group) leaves no room for a ring, a thread or a descriptor, copies are made
+ *    inline.
  *
  * "Paper 000" to "004" are named in docs/design/design.md.
  */
@@ -121,7 +166,10 @@ enum {
   HAUL_FENCE = 1u << 0,    /* starts only after every earlier request of this thread has ended,
                               successfully or not; later requests do not wait for it */
   HAUL_CHECKED = 1u << 1,  /* an inaccessible range makes the ticket report HAUL_EFAULT instead of
-                              raising SIGSEGV. The kernel copies, so a call costs system calls */
+                              raising SIGSEGV. The kernel copies, so a call costs system calls;
+                              memory that it lends to nobody (memfd_secret, vvar, a device's) is
+                              read as the program does, at half the speed, unless source and
+                              destination overlap upwards, or it is a peer's: then HAUL_EFAULT */
   HAUL_NONBLOCK = 1u << 2, /* ring full (256 requests unfinished), or no room for the vector:
                               HAUL_EAGAIN, whatever its size, instead of running inline */
   HAUL_COMPLETE = 1u << 3, /* post an entry to this thread's completion queue, also on failure */
@@ -210,12 +258,12 @@ static inline haul_request haul_request_fill(void* dst, uint64_t pattern, uint8_
  * wait orders them. len 0 is done at once, whatever the pointers are. A wrong argument (NULL, a
  * range past 2^56) or a call after haul_shutdown() gives a failed ticket: nothing is copied, and
  * haul_test() and haul_wait() on it return HAUL_EINVAL or HAUL_ECLOSED. Never waits for another
- * request. (Paper 000, III-C; paper 003, III: BLKCPY.) */
+ * request. Async-signal-safe as above. (Paper 000, III-C; paper 003, III: BLKCPY.) */
 HAUL_API haul_ticket haul_copy(void* dst, const void* src, size_t len);
 
 /* Fills len bytes with a pattern of pattern_bytes (1, 2, 4 or 8; else a ticket with HAUL_EINVAL),
  * beginning with its low byte at dst; dst and len need no alignment. Planned as a copy of half its
- * length. Otherwise as haul_copy. (Paper 003, III: BLKINIT.) */
+ * length. Otherwise as haul_copy, also async-signal-safe. (Paper 003, III: BLKINIT.) */
 HAUL_API haul_ticket haul_fill(void* dst, uint64_t pattern, size_t pattern_bytes, size_t len);
 
 /* Submits count requests in order; tickets[i] is request i's. tickets may be NULL: then
@@ -228,7 +276,7 @@ HAUL_API haul_ticket haul_fill(void* dst, uint64_t pattern, size_t pattern_bytes
  * and no ring to be had).
  * A request that was taken, ran inline and failed is not a refusal: its ticket tells.
  * Blocks to run what the plan leaves to the caller; a fenced request that runs inline first waits
- * for the thread's earlier ones. */
+ * for the thread's earlier ones. Async-signal-safe as above. */
 HAUL_API int haul_submit(const haul_request* requests, size_t count, haul_ticket* tickets);
 
 /* ---- tickets ------------------------------------------------------------------------------ */
@@ -237,9 +285,9 @@ HAUL_API int haul_submit(const haul_request* requests, size_t count, haul_ticket
  * how it failed. That counts as observing: once 65536 failures are remembered, haul may forget it
  * for a newer one, and a later test of the same ticket may then say 1. HAUL_EINVAL: also a ticket
  * that is none of haul's. HAUL_ESTALE: of another process; or more than 65536 failures went
- * unobserved, and this ticket's may be among those forgotten. Never blocks, never helps. In a
- * signal handler that interrupts a call of its own thread which deals with a failure, a failed
- * ticket may read as pending. */
+ * unobserved, and this ticket's may be among those forgotten. Never blocks, never helps.
+ * Async-signal-safe as above: in a handler that interrupts a call of its own thread which deals
+ * with a failure, a failed ticket may read as pending. */
 HAUL_API int haul_test(haul_ticket ticket);
 
 /* Blocks until the request has ended. 0: every byte is visible. Negative: as haul_test. Helps: it
@@ -287,12 +335,15 @@ HAUL_API int haul_reap(haul_completion* entries, size_t max);
 
 /* A descriptor for poll or epoll; made at the thread's first call, the same from then on. It
  * becomes readable once after haul_reap_arm() when an entry arrives. Do not read, write or close
- * it: it is haul's, and is closed when, after this thread has exited, another takes over its ring.
- * In a child of fork it is closed; ask anew. Returns the descriptor, or HAUL_ENOMEM. */
+ * it: it is haul's, and is closed when this thread has exited and its requests have ended.
+ * In a child of fork it is closed; ask anew. Where the program has closed it all the same (or put a
+ * file of its own at its number, which haul leaves alone), this makes a new one, readable at once:
+ * the old number is to be taken out of poll sets. Returns the descriptor, or HAUL_ENOMEM. */
 HAUL_API int haul_reap_eventfd(void);
 
 /* Clears the descriptor and arms it for one signal. Returns 1 if entries wait already (reap; it is
- * not armed then), else 0; HAUL_ENOMEM if the thread gets no queue. An event loop arms, and reaps
+ * not armed then), else 0; HAUL_ENOMEM if the thread gets no queue; HAUL_ECLOSED if the program has
+ * closed the descriptor (not armed; ask haul_reap_eventfd() anew). An event loop arms, and reaps
  * and arms again while the answer is 1, before it polls. The descriptor may fire while the
  * oldest entry is still being written: a reap that then finds nothing must be followed by another
  * arming. */
@@ -324,11 +375,14 @@ HAUL_API int haul_free(void* memory);
 /* ---- spaces ------------------------------------------------------------------------------- */
 
 /* Opens another process's memory for extents; pid is getpid() there. It grants no right: each
- * transfer needs those of ptrace, and the kernel checks them every time. Probes with a read:
+ * transfer needs those of ptrace, and the kernel checks them every time, against the thread that
+ * submits: one whose user, group or capabilities are not the mover's copies itself, before the
+ * submit returns. (Should they become others in between, HAUL_EPERM.) Probes with a read:
  * HAUL_EPERM if refused, HAUL_EPEER if there is no such process, HAUL_EINVAL if pid is none or
  * space is NULL, HAUL_ENOMEM if no descriptor is left or 255 spaces are open, HAUL_ENOTSUP if the
  * kernel lacks pidfd_open or process_vm_readv, else HAUL_EIO. A reused pid is not mistaken for the
- * peer. Blocks for a few system calls. */
+ * peer, also where the program has closed haul's descriptor of it. Blocks for a few system calls.
+ */
 HAUL_API int haul_space_open(int pid, haul_space* space);
 
 /* Closes it. What is being transferred is finished, what has not begun fails with HAUL_ECLOSED.
@@ -363,8 +417,9 @@ HAUL_API int haul_share(void* address, size_t len, uint32_t rights, haul_grant* 
 
 /* Takes a grant back. When it returns 0 nobody reads or writes there any more; what others had in
  * flight there fails with HAUL_EPERM, good as far as haul_progress() says. HAUL_EINVAL: NULL, or no
- * grant of this process. HAUL_ETIMEDOUT: the service does not answer for 5 s; it may still be using
- * the memory. Blocks for the answer, microseconds as a rule. */
+ * grant of this process. HAUL_ETIMEDOUT: the service does not answer for 5 s, in which calls of
+ * other threads before this one have their part; it may still be using the memory. Blocks for the
+ * answer, microseconds as a rule, with signals open. */
 HAUL_API int haul_unshare(const haul_grant* grant);
 
 /* Opens granted memory as a space for extents: addresses there are 0 to *len - 1. HAUL_EPERM: there
@@ -455,16 +510,20 @@ HAUL_API int haul_wake(void);
 
 /* Calibrates in the foreground (a fraction of a second; needs the mover), takes the figures into
  * use and stores them for later processes. progress (optional) is called with 0 to 100 on the
- * calling thread. HAUL_EAGAIN, HAUL_ENOTSUP, HAUL_ECLOSED: there is no mover now, here, or any
- * more. HAUL_ENOMEM: no memory for the buffers. Another error: measured and in use, but not stored;
- * haul_last_error() says why. */
+ * calling thread. HAUL_EAGAIN: there is no mover now, or the machine was too busy to be measured
+ * (haul_last_error() says which; nothing changes). HAUL_ENOTSUP, HAUL_ECLOSED: no mover here, or
+ * any more. HAUL_ENOMEM: no memory for the buffers. Another error: measured and in use, but not
+ * stored; haul_last_error() says why. */
 HAUL_API int haul_tune(void (*progress)(int percent, void* context), void* context);
 
 /* Finishes everything in flight, stops the movers, gives the core back. Later submits are refused
  * with HAUL_ECLOSED and move nothing; tickets and queues stay readable. Blocks for the rest of the
- * copies. Always 0; idempotent. exit() finishes and stops in the same way; what is submitted after
- * that, by functions registered with atexit() before the first submit or by destructors of static
- * objects made before it, is made inline instead of refused. */
+ * copies, with signals open; where nothing of them comes forward for HAUL_MOVER_PATIENCE_MS (5 s:
+ * memory that does not arrive, a stopped service, a crash handler that holds the mover) it says on
+ * standard error what it leaves, and returns. Always 0; idempotent. exit() finishes and stops in
+ * the same way; what is submitted after that, by functions registered with atexit() before the
+ * first submit or by destructors of static objects made before it, is made inline instead of
+ * refused. */
 HAUL_API int haul_shutdown(void);
 
 #ifdef __cplusplus

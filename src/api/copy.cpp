@@ -63,6 +63,11 @@ bool leaves_service_asleep(std::size_t length) noexcept {
          length < gate.mapped_asleep_from.load(std::memory_order_relaxed);
 }
 
+// Does every request take the long road?
+bool is_planned() noexcept {
+  return (gate.special.load(std::memory_order_relaxed) & Gate::by_plan) != 0;
+}
+
 // Is a plain copy the caller's own to make? Between the thresholds that depends on where the source
 // lies. (After haul_shutdown() the long road refuses.)
 bool is_inline(const void* src, std::size_t length, bool mapped) noexcept {
@@ -72,14 +77,14 @@ bool is_inline(const void* src, std::size_t length, bool mapped) noexcept {
   if (burst_pays(length, mapped)) return false;
   const std::atomic<std::uint64_t>& below = mapped ? gate.mapped_below : gate.inline_below;
   if (length < below.load(std::memory_order_relaxed)) return true;
-  return !gate.planned.load(std::memory_order_relaxed) && !copy::in_memory(src, length);
+  return !is_planned() && !copy::in_memory(src, length);
 }
 
 // A fill has no source that could be far away, and costs its caller about half of what a copy does.
 bool is_inline_fill(std::size_t length, bool mapped) noexcept {
   if (mapped && leaves_service_asleep(length / 2)) return true;
   return !burst_pays(length / 2, mapped) && !gate.closed.load(std::memory_order_relaxed) &&
-         !gate.planned.load(std::memory_order_relaxed);
+         !is_planned();
 }
 
 }  // namespace

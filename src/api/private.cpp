@@ -2,10 +2,10 @@
 #include "base/private.hpp"
 
 #include "base/knobs.hpp"
-#include "base/topology.hpp"
 #include "memory/arena.hpp"
+#include "mover/survey.hpp"
 #include "plan/messages.hpp"
-#include "tune/calibration_file.hpp"
+#include "tune/background.hpp"
 
 extern "C" void haul_private_arena(HaulPrivateArena* arena) {
   const haul::ArenaView view = haul::arena_view();
@@ -21,14 +21,14 @@ extern "C" bool haul_private_in_arena(const void* address, std::size_t bytes,
 }
 
 extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
-  haul::plan::Calibration figures;
-  char path[haul::tune::path_bytes];
-  if (haul::tune::default_calibration_path(path, sizeof path).code == haul::Code::ok) {
-    if (const auto stored = haul::tune::load_calibration(path); stored) figures = *stored;
-  }
-  const auto topology = haul::read_topology("");
+  // A home directory or an lxcfs that does not answer costs the defaults.
+  constexpr std::uint64_t patience_ns = 1'000'000'000;
+  const haul::plan::Calibration figures = haul::tune::stored_or_default();
+  haul::start_survey();
+  haul::await_survey(patience_ns);
+  const haul::Topology* topology = haul::surveyed();
   const haul::plan::KernelBytes kernel =
-      haul::plan::kernel_bytes(figures, topology ? topology->l2_bytes : 0);
+      haul::plan::kernel_bytes(figures, topology != nullptr ? topology->l2_bytes : 0);
   *limits = HaulPrivateMessageLimits{haul::plan::eager_bytes(figures), kernel.try_from, kernel.from,
                                      false};
   const std::uint64_t eager = haul::knob_number(haul::Knob::fabric_eager_bytes);

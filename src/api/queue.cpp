@@ -4,8 +4,7 @@
 #include <cstddef>
 
 #include "api/convert.hpp"
-#include "base/cpu.hpp"
-#include "base/os.hpp"
+#include "base/backoff.hpp"
 #include "completion/ledger.hpp"
 #include "mover/submit.hpp"
 
@@ -17,15 +16,11 @@ namespace {
 void await_state(const Ticket& ticket) noexcept {
   if (ticket.cookie() == 0) return;
   const Ring& ring = ring_table.ring(ticket.ring());
-  for (unsigned turn = 0;
-       State::seq(ring.state_word(ticket.tenancy).load(std::memory_order_acquire)) < ticket.tenancy;
-       ++turn) {
-    if (turn < 1000) {
-      cpu_relax();
-    } else {
-      os::yield();  // whoever writes it was preempted in between
-    }
-  }
+  for (Backoff backoff;
+       State::seq(ring.state_word(ticket.tenancy).load(std::memory_order_acquire)) <
+           ticket.tenancy &&
+       ticket.tenancy >= ring.inherited_below.load(std::memory_order_relaxed);)
+    backoff.pause();
 }
 
 Ring* ring_or_fail(int* result) noexcept {
@@ -48,15 +43,19 @@ extern "C" HAUL_API int haul_reap(haul_completion* entries, std::size_t max) {
   if (ring == nullptr || thread_slot.busy)
     return 0;  // busy: we are a handler amid a submit or reap
   std::size_t count = 0;
+  // A signal handler that forks amid this leaves what is not given out to the parent.
+  const std::uint32_t survived = forks_survived.load(std::memory_order_relaxed);
   while (count < max && count < CompletionQueue::capacity) {
+    const std::uint64_t position = ring->completions.position();
     const Completion* front = ring->completions.front();
     if (front == nullptr) break;
     const Completion completion = *front;
     await_state(completion.ticket);
     {
       const BusyThread busy;
-      ring->completions.pop();
+      if (!ring->completions.pop(position)) break;
     }
+    if (forks_survived.load(std::memory_order_relaxed) != survived) break;
     if (completion.code != Code::ok && completion.ticket.cookie() != 0) {
       ledger_observe(completion.ticket.ring(), completion.ticket.tenancy);
     }
@@ -85,7 +84,14 @@ extern "C" HAUL_API int haul_reap_arm(void) {
   int result = 0;
   Ring* ring = ring_or_fail(&result);
   if (ring == nullptr) return result;
-  return ring->completions.arm() ? 1 : 0;
+  switch (ring->completions.arm()) {
+    case CompletionQueue::Armed::armed: return 0;
+    case CompletionQueue::Armed::entry_waits: return 1;
+    case CompletionQueue::Armed::event_lost: break;
+  }
+  return fail(make_error(Code::closed, 0,
+                         "The program has closed the descriptor of this thread's completion queue, "
+                         "which is haul's; ask haul_reap_eventfd() for a new one, and poll that."));
 }
 
 }  // namespace haul::api

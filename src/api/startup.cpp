@@ -8,7 +8,7 @@
 namespace haul::api {
 
 void start_up() noexcept {
-  on_mover_started(tune::start_background);
+  on_mover_started(tune::consider);
   on_service_attached(tune::load_stored);
 }
 

@@ -14,6 +14,7 @@
 #include "mover/service_link.hpp"
 #include "mover/submit.hpp"
 #include "tune/background.hpp"
+#include "tune/files.hpp"
 
 namespace haul::api {
 namespace {
@@ -54,6 +55,15 @@ template <class T>
 void deliver(T* out, T figures) noexcept {
   figures.size = out->size;
   std::memcpy(out, &figures, std::min<std::size_t>(out->size, sizeof figures));
+}
+
+// What haul's own threads wait for is a reason too: it is why the figures are the defaults.
+void add_stalls(haul_plan* plan) noexcept {
+  constexpr std::uint32_t room = sizeof plan->reasons / sizeof plan->reasons[0];
+  char sentence[sizeof plan->reasons[0]];
+  tune::describe_stall(sentence, sizeof sentence);
+  if (sentence[0] != '\0' && plan->reason_count < room)
+    put(plan->reasons[plan->reason_count++], sentence);
 }
 
 void describe_mover(plan::MoverState state, int cpu, haul_state* out) noexcept {
@@ -148,6 +158,7 @@ extern "C" HAUL_API int haul_explain(const haul_request* request, haul_plan* pla
   told.reason_count = explanation.reasons.count;
   for (unsigned i = 0; i < explanation.reasons.count; ++i)
     put(told.reasons[i], explanation.reasons.text[i]);
+  add_stalls(&told);
   deliver(plan, told);
   return 0;
 }

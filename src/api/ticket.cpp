@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 #include "completion/ledger.hpp"
 #include "mover/help.hpp"
+#include "mover/inherit.hpp"
 #include "request/rings.hpp"
 
 namespace haul::api {
@@ -91,8 +92,24 @@ Named resolve(Ticket ticket) noexcept {
   return code;
 }
 
-bool ended(const Ring& ring, std::uint64_t seq) noexcept {
-  return State::seq(ring.state_word(seq).load(std::memory_order_acquire)) >= seq;
+// For a look that does not wait: has it ended? What a child of fork inherited unfinished nobody
+// there moves but who looks.
+bool ended_or_tended(Ring& ring, std::uint64_t seq) noexcept {
+  if (ring.ended(seq)) return true;
+  if (!ring.nobody_moves(seq)) return false;
+  tend_inherited(ring, seq, no_deadline);
+  return ring.ended(seq);
+}
+
+// How it ended, said to the caller.
+int report(const Ring& ring, std::uint64_t seq, Code code) noexcept {
+  if (code != Code::io || seq >= ring.inherited_below.load(std::memory_order_relaxed))
+    return report(code);
+  return fail_with(
+      code,
+      "The parent forked while this was under way, and the child cannot finish it (the "
+      "memory is shared or another process's, or its sides overlap); wait for it "
+      "before fork().");
 }
 
 // Two words, not a struct: a struct goes through memory, and its reload waits for the stores.
@@ -100,20 +117,20 @@ bool ended(const Ring& ring, std::uint64_t seq) noexcept {
   const Ticket ticket{where, tenancy};
   const Named named = resolve(ticket);
   if (named.ring == nullptr) return named.code == Code::ok ? 1 : report(named.code);
-  if (!ended(*named.ring, ticket.tenancy)) return 0;
+  if (!ended_or_tended(*named.ring, ticket.tenancy)) return 0;
   const Code code = outcome(*named.ring, ticket.tenancy, true);
   if (code == Code::again) return 0;
-  return code == Code::ok ? 1 : report(code);
+  return code == Code::ok ? 1 : report(*named.ring, ticket.tenancy, code);
 }
 
 int wait_until(Ticket ticket, std::uint64_t deadline_ns) noexcept {
   const Named named = resolve(ticket);
   if (named.ring == nullptr) return report(named.code);
   if (wait_for(*named.ring, ticket.tenancy, deadline_ns) == Code::timed_out &&
-      !ended(*named.ring, ticket.tenancy)) {
+      !named.ring->ended(ticket.tenancy)) {
     return report(Code::timed_out);
   }
-  return report(outcome(*named.ring, ticket.tenancy, true));
+  return report(*named.ring, ticket.tenancy, outcome(*named.ring, ticket.tenancy, true));
 }
 
 // Good bytes of a request that is over.
@@ -178,8 +195,8 @@ extern "C" HAUL_API int haul_wait_range(haul_ticket ticket, std::size_t offset, 
   std::size_t end = 0;
   if (!range_end(offset, len, &end)) return 0;
   wait_for_range(*named.ring, ticket.tenancy, offset, end);
-  return ended(*named.ring, ticket.tenancy) ? report(outcome(*named.ring, ticket.tenancy, true))
-                                            : 0;
+  if (!named.ring->ended(ticket.tenancy)) return 0;
+  return report(*named.ring, ticket.tenancy, outcome(*named.ring, ticket.tenancy, true));
 }
 
 extern "C" HAUL_API int haul_test_range(haul_ticket ticket, std::size_t offset, std::size_t len) {
@@ -195,9 +212,9 @@ extern "C" HAUL_API int haul_test_range(haul_ticket ticket, std::size_t offset, 
                   .range_visible(job.chunks, offset, std::min(end, job.chunks.length), &missing);
   }
   // What was read above holds only if the tenancy was not over; its state decides then.
-  if (!ended(*named.ring, ticket.tenancy)) return visible ? 1 : 0;
+  if (!ended_or_tended(*named.ring, ticket.tenancy)) return visible ? 1 : 0;
   const Code code = outcome(*named.ring, ticket.tenancy, true);
-  return code == Code::ok ? 1 : report(code);
+  return code == Code::ok ? 1 : report(*named.ring, ticket.tenancy, code);
 }
 
 extern "C" HAUL_API int haul_progress(haul_ticket ticket, std::size_t* good_bytes) {
@@ -213,10 +230,10 @@ extern "C" HAUL_API int haul_progress(haul_ticket ticket, std::size_t* good_byte
   if (named.ring->read(ticket.tenancy, &job)) {
     *good_bytes = named.ring->tenancy(ticket.tenancy).visible_prefix(job.chunks);
   }
-  if (!ended(*named.ring, ticket.tenancy)) return 0;
+  if (!ended_or_tended(*named.ring, ticket.tenancy)) return 0;
   const Code code = outcome(*named.ring, ticket.tenancy, false);
   *good_bytes = good_of_ended(*named.ring, ticket.tenancy, code);
-  return code == Code::ok ? 1 : report(code);
+  return code == Code::ok ? 1 : report(*named.ring, ticket.tenancy, code);
 }
 
 extern "C" HAUL_API int haul_drain(void) {

@@ -94,6 +94,7 @@ void read_features(CpuFeatures& out) noexcept {
     out.clflushopt = bit(seven.ebx, 23);
     out.clwb = bit(seven.ebx, 24);
     out.movdir64b = bit(seven.ecx, 28);
+    out.protection_keys = bit(seven.ecx, 4);  // OSPKE
   }
   const bool amd = zero.ebx == 0x68747541u;  // "Auth"
   out.fast_rep_movsb = out.erms && (!amd || out.family >= 0x1au);

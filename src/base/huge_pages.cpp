@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/descriptor.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/uncancelled.hpp"
 
 namespace haul::os {
 namespace {
@@ -38,8 +40,9 @@ int collapse_to_huge(std::uintptr_t address, std::size_t bytes) noexcept {
 
 int open_page_map() noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  return fd < 0 ? -errno : fd;
+  return fd < 0 ? -errno : above_streams(fd);
 }
 
 std::int64_t huge_bytes(int page_map, std::uintptr_t address, std::size_t bytes) noexcept {

@@ -14,38 +14,23 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "base/descriptor.hpp"
 #include "base/keep_errno.hpp"
+#include "base/uncancelled.hpp"
 
 namespace haul::os {
 namespace {
 
 constexpr int stream_socket = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
+int new_socket(int family) noexcept {
+  const int fd = socket(family, stream_socket, 0);
+  return fd < 0 ? -errno : above_streams(fd);
+}
+
 int close_with(int fd, int error) noexcept {
   close(fd);
   return -error;
-}
-
-// False for what is no address of a program's, or of its link alone.
-bool take_address(const sockaddr* generic, InetAddress* address) noexcept {
-  *address = {};
-  if (generic == nullptr) return false;
-  if (generic->sa_family == AF_INET) {
-    sockaddr_in four;
-    memcpy(&four, generic, sizeof four);
-    memcpy(address->bytes, &four.sin_addr, 4);
-    return true;
-  }
-  if (generic->sa_family != AF_INET6) return false;
-  sockaddr_in6 six;
-  memcpy(&six, generic, sizeof six);
-  if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
-    memcpy(address->bytes, six.sin6_addr.s6_addr + 12, 4);
-    return true;
-  }
-  memcpy(address->bytes, &six.sin6_addr, 16);
-  address->six = true;
-  return !IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr);
 }
 
 socklen_t make_address(const InetAddress& address, std::uint16_t port,
@@ -69,8 +54,30 @@ socklen_t make_address(const InetAddress& address, std::uint16_t port,
 
 }  // namespace
 
+bool inet_address_of(const sockaddr* generic, InetAddress* address) noexcept {
+  *address = {};
+  if (generic == nullptr) return false;
+  if (generic->sa_family == AF_INET) {
+    sockaddr_in four;
+    memcpy(&four, generic, sizeof four);
+    memcpy(address->bytes, &four.sin_addr, 4);
+    return true;
+  }
+  if (generic->sa_family != AF_INET6) return false;
+  sockaddr_in6 six;
+  memcpy(&six, generic, sizeof six);
+  if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
+    memcpy(address->bytes, six.sin6_addr.s6_addr + 12, 4);
+    return true;
+  }
+  memcpy(address->bytes, &six.sin6_addr, 16);
+  address->six = true;
+  return !IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr);
+}
+
 int local_addresses(InetAddress* addresses, unsigned capacity, bool loopback) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return -errno;
   unsigned count = 0;
@@ -79,7 +86,7 @@ int local_addresses(InetAddress* addresses, unsigned capacity, bool loopback) no
       if ((entry->ifa_flags & IFF_UP) == 0) continue;
       if (((entry->ifa_flags & IFF_LOOPBACK) != 0) != loopback) continue;
       InetAddress address;
-      if (count == capacity || !take_address(entry->ifa_addr, &address) || address.six != six)
+      if (count == capacity || !inet_address_of(entry->ifa_addr, &address) || address.six != six)
         continue;
       addresses[count++] = address;
     }
@@ -90,7 +97,8 @@ int local_addresses(InetAddress* addresses, unsigned capacity, bool loopback) no
 
 int listen_inet(std::uint16_t* port) noexcept {
   const KeepErrno keep;
-  int fd = socket(AF_INET6, stream_socket, 0);
+  const Uncancelled guard;
+  int fd = new_socket(AF_INET6);
   sockaddr_storage storage{};
   socklen_t bytes = sizeof(sockaddr_in6);
   storage.ss_family = AF_INET6;
@@ -98,8 +106,8 @@ int listen_inet(std::uint16_t* port) noexcept {
   if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0 ||
       bind(fd, reinterpret_cast<const sockaddr*>(&storage), bytes) != 0) {
     if (fd >= 0) close(fd);  // a node without IPv6
-    fd = socket(AF_INET, stream_socket, 0);
-    if (fd < 0) return -errno;
+    fd = new_socket(AF_INET);
+    if (fd < 0) return fd;
     storage.ss_family = AF_INET;
     bytes = sizeof(sockaddr_in);
     if (bind(fd, reinterpret_cast<const sockaddr*>(&storage), bytes) != 0)
@@ -118,14 +126,16 @@ int listen_inet(std::uint16_t* port) noexcept {
 
 int accept_inet(int listener) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  return fd < 0 ? -errno : fd;
+  return fd < 0 ? -errno : above_streams(fd);
 }
 
 int connect_inet(const InetAddress& address, std::uint16_t port) noexcept {
   const KeepErrno keep;
-  const int fd = socket(address.six ? AF_INET6 : AF_INET, stream_socket, 0);
-  if (fd < 0) return -errno;
+  const Uncancelled guard;
+  const int fd = new_socket(address.six ? AF_INET6 : AF_INET);
+  if (fd < 0) return fd;
   sockaddr_storage storage;
   const socklen_t bytes = make_address(address, port, &storage);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&storage), bytes) != 0 && errno != EINPROGRESS)
@@ -135,6 +145,7 @@ int connect_inet(const InetAddress& address, std::uint16_t port) noexcept {
 
 int connect_result(int fd) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   pollfd waiting{fd, POLLOUT, 0};
   const int ready = poll(&waiting, 1, 0);
   if (ready < 0) return errno == EINTR ? -EINPROGRESS : -errno;
@@ -147,14 +158,16 @@ int connect_result(int fd) noexcept {
 
 bool own_address(int fd, InetAddress* address) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   sockaddr_storage storage{};
   socklen_t bytes = sizeof storage;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &bytes) != 0) return false;
-  return take_address(reinterpret_cast<const sockaddr*>(&storage), address);
+  return inet_address_of(reinterpret_cast<const sockaddr*>(&storage), address);
 }
 
 void watch_connection(int fd, int idle_s, int interval_s, int probes) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   const int on = 1;
   const int silence_ms = (idle_s + interval_s * probes) * 1000;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -168,6 +181,7 @@ void watch_connection(int fd, int idle_s, int interval_s, int probes) noexcept {
 
 ssize_t send_stream(int fd, const void* data, std::size_t bytes) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   ssize_t sent;
   do {
     sent = send(fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -177,6 +191,7 @@ ssize_t send_stream(int fd, const void* data, std::size_t bytes) noexcept {
 
 ssize_t receive_stream(int fd, void* data, std::size_t bytes) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   ssize_t received;
   do {
     received = recv(fd, data, bytes, MSG_DONTWAIT);

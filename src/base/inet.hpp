@@ -2,6 +2,7 @@
 // raises SIGPIPE or waits. Descriptors are closed by os::close_fd().
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -14,6 +15,9 @@ struct InetAddress {
   bool six = false;
   bool operator==(const InetAddress&) const = default;
 };
+
+// What a socket address holds. False for what is no IP address, or one of its link alone.
+bool inet_address_of(const sockaddr* generic, InetAddress* address) noexcept;
 
 // Addresses of interfaces that are up, IPv4 before IPv6, link-local ones left out; those of the
 // loopback interface if `loopback`, else all others. How many (at most `capacity`), or -errno.

@@ -38,6 +38,10 @@ constexpr KnobRow rows[] = {
     {Knob::mover_lease, KnobKind::choice, "HAUL_MOVER_LEASE", "on", "on|off", 0, 0, false,
      "Whether processes take turns at the mover's core (on or off, default on); off lets each "
      "process spin a core of its own."},
+    {Knob::mover_patience_ms, KnobKind::number, "HAUL_MOVER_PATIENCE_MS", "5000", "", 0, 3600000,
+     false,
+     "Milliseconds for which fork(), exit() and haul_shutdown() wait while nothing that is in "
+     "flight comes forward (0 to 3600000, default 5000); then they leave it, and say so."},
     {Knob::plan_mover, KnobKind::choice, "HAUL_PLAN_MOVER", "auto", "auto|caller|thread|service", 0,
      0, false,
      "Who moves the bytes: auto (the default) plans each request, caller is always the calling "
@@ -59,7 +63,7 @@ constexpr KnobRow rows[] = {
      "directory)."},
     {Knob::tune_background, KnobKind::choice, "HAUL_TUNE_BACKGROUND", "on", "on|off", 0, 0, false,
      "Whether a process without a calibration file measures one in the background, at most 0.5 s "
-     "of CPU time once a machine (on or off, default on)."},
+     "of CPU time, and again where it is disturbed or outdated (on or off, default on)."},
     {Knob::memory_arena_bytes, KnobKind::bytes, "HAUL_MEMORY_ARENA_BYTES", "256G", "", 64 * mib,
      1024 * kib* mib, false,
      "Address space reserved for haul_alloc(), and so the most that it can give out (64M to 1024G, "

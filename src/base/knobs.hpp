@@ -19,6 +19,7 @@ enum class Knob : std::uint8_t {
   mover_spin_us,      // HAUL_MOVER_SPIN_US: number 0..100000, default 10000
   mover_cpu,          // HAUL_MOVER_CPU: text, "auto" or a CPU number
   mover_lease,        // HAUL_MOVER_LEASE: choice on|off
+  mover_patience_ms,  // HAUL_MOVER_PATIENCE_MS: number 0..3600000, default 5000
   plan_mover,         // HAUL_PLAN_MOVER: choice auto|caller|thread|service
   plan_engine,        // HAUL_PLAN_ENGINE: choice auto|cpu|cma|fault
   plan_inline_bytes,  // HAUL_PLAN_INLINE_BYTES: text, "auto" or bytes: copies below are inline

@@ -10,6 +10,7 @@
 
 #include "base/keep_errno.hpp"
 #include "base/knobs.hpp"
+#include "base/uncancelled.hpp"
 
 namespace haul {
 
@@ -35,6 +36,7 @@ bool log_enabled(LogLevel level) noexcept {
 
 void log(LogLevel level, const char* format, ...) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   if (!log_enabled(level)) return;
   char line[line_bytes];
   // One byte stays free for the newline.

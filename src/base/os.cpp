@@ -83,6 +83,12 @@ void unmap(void* address, std::size_t bytes) noexcept {
   if (address != nullptr) munmap(address, bytes);
 }
 
+bool drop_pages(void* at, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  constexpr int dontneed_locked = 24;  // MADV_DONTNEED_LOCKED, since Linux 5.18
+  return madvise(at, bytes, MADV_DONTNEED) == 0 || madvise(at, bytes, dontneed_locked) == 0;
+}
+
 bool keep_pages_small(void* at, std::size_t bytes) noexcept {
   const KeepErrno keep;
   return madvise(at, bytes, MADV_NOHUGEPAGE) == 0;

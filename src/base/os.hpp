@@ -1,5 +1,6 @@
 // The only home of system calls. Thin: each returns what the kernel says (negative errno on
-// failure); errno stays as it was.
+// failure); errno stays as it was; none is a cancellation point (uncancelled.hpp), and none makes a
+// descriptor at 0 to 2 (descriptor.hpp).
 #pragma once
 
 #include <pthread.h>
@@ -36,6 +37,8 @@ bool membarrier_global() noexcept;
 // ---- memory ----
 void* map_anonymous(std::size_t bytes) noexcept;  // private, no reserve; NULL on failure
 void unmap(void* address, std::size_t bytes) noexcept;
+// Gives the pages of private memory back; they read as zero. Locked memory (mlock) stays locked.
+bool drop_pages(void* at, std::size_t bytes) noexcept;
 bool keep_pages_small(void* at, std::size_t bytes) noexcept;    // MADV_NOHUGEPAGE
 bool wipe_on_fork(void* page, std::size_t bytes) noexcept;      // MADV_WIPEONFORK
 bool hide_from_children(void* at, std::size_t bytes) noexcept;  // MADV_DONTFORK: not mapped there
@@ -48,25 +51,39 @@ struct SignalMask {
 // Blocks every signal that can be blocked in the calling thread, but for those a fault raises.
 void block_signals(SignalMask* saved) noexcept;
 void restore_signals(const SignalMask& saved) noexcept;
+// Does the calling thread run on its alternate signal stack, in a handler?
+bool on_alternate_stack() noexcept;
 
 // ---- threads and processes ----
 int current_cpu() noexcept;  // sched_getcpu(): about 2 ns with rseq; -1 if unknown
 pid_t thread_id() noexcept;
 pid_t process_id() noexcept;
+// Has this thread of this process not ended? True also where that cannot be told.
+bool thread_lives(pid_t process, pid_t thread) noexcept;
 // How many CPUs the calling thread's mask has, or the process's main thread's if that is more: a
 // thread may be pinned where others are not. 1 if unknown.
 unsigned allowed_cpus() noexcept;
 // Gives the calling thread the main thread's mask if that is wider than its own.
 void widen_mask() noexcept;
 bool pin_thread(unsigned cpu) noexcept;  // the calling thread
-bool unpin_thread() noexcept;            // back to the mask this thread had before it was pinned
-void lowest_priority() noexcept;         // the calling thread runs when others leave time (nice 19)
+// Off this CPU, wherever else the calling thread may run; it stays where it may run nowhere else.
+void avoid_cpu(unsigned cpu) noexcept;
+bool unpin_thread() noexcept;  // back to the mask this thread had before it was pinned
+// Does the calling thread run before all ordinary ones (SCHED_FIFO, SCHED_RR, SCHED_DEADLINE)? Then
+// no yield of its lets one of them run. A system call.
+bool real_time_thread() noexcept;
+void lowest_priority() noexcept;  // the calling thread runs when others leave time (nice 19)
 void name_thread(const char* name) noexcept;  // 15 bytes
 unsigned user_id() noexcept;                  // the effective one
 // Starts a joinable thread on a small stack (256 KiB and what thread-local storage takes) with all
-// asynchronous signals blocked. 0 or -errno.
+// asynchronous signals blocked and ordinary scheduling (SCHED_OTHER), whatever the caller's is. 0
+// or -errno.
 int start_thread(pthread_t* thread, void* (*body)(void*), void* argument) noexcept;
+void join_thread(pthread_t thread) noexcept;  // no cancellation point, as pthread_join() is
+// The calling thread needs no join any more.
+void detach_self() noexcept;
 void sleep_ns(std::uint64_t ns) noexcept;
+std::uint64_t unix_time_s() noexcept;  // the clock on the wall
 void yield() noexcept;
 // Runs a program of PATH to its end, with /dev/null for its input and outputs and no descriptor of
 // ours. Its exit status, or -errno. Blocks. The program's SIGCHLD handler, if any, sees it end.
@@ -75,6 +92,9 @@ int pidfd_open(pid_t pid) noexcept;  // fd (close-on-exec) or -errno
 // A duplicate of descriptor `fd` of a process (pidfd_getfd, ptrace rights); fd or -errno.
 int take_descriptor(pid_t pid, int fd) noexcept;
 bool pidfd_alive(int pidfd) noexcept;  // poll with timeout 0
+// When a process that has not ended began, in clock ticks since boot (of /proc/PID/stat): with its
+// pid it names that process and no later one. 0: there is none, or it cannot be told.
+std::uint64_t process_start(pid_t pid) noexcept;
 void close_fd(int fd) noexcept;
 
 // ---- another process's memory ----
@@ -85,8 +105,11 @@ ssize_t write_process(pid_t pid, const iovec* local, std::size_t local_count, co
                       std::size_t remote_count) noexcept;
 
 // ---- descriptors ----
-int event_fd() noexcept;  // non-blocking, close-on-exec; fd or -errno
-void event_signal(int fd) noexcept;
+// An event that poll() and epoll see as readable from event_signal() to event_clear(). It is a
+// datagram socket that is connected to itself: unlike an eventfd's, its identity (descriptor.hpp)
+// is its own. Non-blocking, close-on-exec; fd or -errno.
+int event_fd() noexcept;
+void event_signal(int fd) noexcept;  // never blocks
 void event_clear(int fd) noexcept;
 // Binds an abstract Unix socket of this name (without the leading NUL): a lock without a file, gone
 // with the process. fd, -EADDRINUSE if another holds it, or -errno.

@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/descriptor.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/uncancelled.hpp"
 
 namespace haul::os {
 
@@ -28,6 +30,11 @@ void directory_of(const char* path, char* directory) noexcept {
   const std::size_t length = slash == path ? 1 : static_cast<std::size_t>(slash - path);
   memcpy(directory, path, length);
   directory[length] = '\0';
+}
+
+// What open() gave, above the standard streams, or -errno.
+int opened(int fd) noexcept {
+  return fd < 0 ? -errno : above_streams(fd);
 }
 
 int make_directory(const char* path) noexcept {
@@ -59,12 +66,13 @@ int write_and_sync(int fd, const char* data, std::size_t size) noexcept {
 // Gives the file its temporary name only once it is whole, so that a kill leaves next to nothing.
 int write_unnamed(const char* directory, const char* temporary, const char* data,
                   std::size_t size) noexcept {
-  const int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, file_mode);
-  if (fd < 0) return -errno;
+  const int fd = opened(open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, file_mode));
+  if (fd < 0) return fd;
   int result = write_and_sync(fd, data, size);
   if (result == 0) {
-    char link[32];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    char link[40];
+    // Not /proc/self: this thread may have a descriptor table of its own (apart.hpp).
+    snprintf(link, sizeof link, "/proc/thread-self/fd/%d", fd);
     if (linkat(AT_FDCWD, link, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW) != 0) result = -errno;
   }
   close(fd);
@@ -73,8 +81,9 @@ int write_unnamed(const char* directory, const char* temporary, const char* data
 
 // For file systems without O_TMPFILE, and where /proc is not mounted.
 int write_named(const char* temporary, const char* data, std::size_t size) noexcept {
-  const int fd = open(temporary, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, file_mode);
-  if (fd < 0) return -errno;
+  const int fd =
+      opened(open(temporary, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, file_mode));
+  if (fd < 0) return fd;
   const int result = write_and_sync(fd, data, size);
   close(fd);
   if (result != 0) unlink(temporary);
@@ -85,11 +94,12 @@ int write_named(const char* temporary, const char* data, std::size_t size) noexc
 
 ssize_t read_file(const char* path, char* buffer, std::size_t size) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   if (size == 0) return -EINVAL;
   buffer[0] = '\0';
   // O_NONBLOCK: a FIFO in the file's place must not hang the reader.
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return -errno;
+  const int fd = opened(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (fd < 0) return fd;
   std::size_t length = 0;
   ssize_t result = 0;
   while (length < size - 1) {
@@ -107,6 +117,7 @@ ssize_t read_file(const char* path, char* buffer, std::size_t size) noexcept {
 
 int write_file(const char* path, const char* data, std::size_t size) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   // Renaming over it would make a plain file of a device or a pipe. (A link is only a name.)
   struct stat seen;
   if (lstat(path, &seen) == 0 && !S_ISREG(seen.st_mode) && !S_ISLNK(seen.st_mode)) {

@@ -1,9 +1,8 @@
-// System calls about other processes, and descriptors that wake and lock.
+// System calls about other processes, and the descriptor that locks.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -12,15 +11,20 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
+#include "base/descriptor.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/uncancelled.hpp"
 
 namespace haul::os {
 
 int run_program(const char* const* arguments) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   if (posix_spawn_file_actions_init(&files) != 0) return -ENOMEM;
@@ -51,22 +55,25 @@ int run_program(const char* const* arguments) noexcept {
 
 int pidfd_open(pid_t pid) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   const long fd = syscall(SYS_pidfd_open, pid, 0);
-  return fd < 0 ? -errno : static_cast<int>(fd);
+  return fd < 0 ? -errno : above_streams(static_cast<int>(fd));
 }
 
 int take_descriptor(pid_t pid, int fd) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   const int pidfd = pidfd_open(pid);
   if (pidfd < 0) return pidfd;
   const long taken = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
   const int error = errno;
   close(pidfd);
-  return taken < 0 ? -error : static_cast<int>(taken);
+  return taken < 0 ? -error : above_streams(static_cast<int>(taken));
 }
 
 bool pidfd_alive(int pidfd) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   pollfd entry = {pidfd, POLLIN, 0};
   int ready;
   do {
@@ -76,14 +83,31 @@ bool pidfd_alive(int pidfd) noexcept {
   return pidfd >= 0 && ready == 0;
 }
 
+std::uint64_t process_start(pid_t pid) noexcept {
+  const KeepErrno keep;
+  char path[32], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+  if (read_file(path, text, sizeof text) <= 0) return 0;
+  // "pid (name) state ...": the name may hold anything. The start is field 22, the state field 3.
+  const char* at = strrchr(text, ')');
+  if (at == nullptr || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') return 0;
+  for (int field = 2; field < 22; ++field) {
+    at = strchr(at + 1, ' ');
+    if (at == nullptr) return 0;
+  }
+  return strtoull(at + 1, nullptr, 10);
+}
+
 void close_fd(int fd) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   if (fd >= 0) close(fd);
 }
 
 ssize_t read_process(pid_t pid, const iovec* local, std::size_t local_count, const iovec* remote,
                      std::size_t remote_count) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   const ssize_t bytes = process_vm_readv(pid, local, local_count, remote, remote_count, 0);
   return bytes < 0 ? -errno : bytes;
 }
@@ -91,33 +115,14 @@ ssize_t read_process(pid_t pid, const iovec* local, std::size_t local_count, con
 ssize_t write_process(pid_t pid, const iovec* local, std::size_t local_count, const iovec* remote,
                       std::size_t remote_count) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   const ssize_t bytes = process_vm_writev(pid, local, local_count, remote, remote_count, 0);
   return bytes < 0 ? -errno : bytes;
 }
 
-int event_fd() noexcept {
-  const KeepErrno keep;
-  const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  return fd < 0 ? -errno : fd;
-}
-
-void event_signal(int fd) noexcept {
-  const KeepErrno keep;
-  const std::uint64_t one = 1;
-  // EAGAIN: the counter is full, hence readable already.
-  while (write(fd, &one, sizeof one) < 0 && errno == EINTR) {
-  }
-}
-
-void event_clear(int fd) noexcept {
-  const KeepErrno keep;
-  std::uint64_t count;
-  while (read(fd, &count, sizeof count) < 0 && errno == EINTR) {
-  }
-}
-
 int bind_abstract(const char* name) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   const std::size_t length = strlen(name);
@@ -125,8 +130,9 @@ int bind_abstract(const char* name) noexcept {
   if (length == 0) return -EINVAL;
   if (length > sizeof address.sun_path - 1) return -ENAMETOOLONG;
   memcpy(address.sun_path + 1, name, length);
-  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -errno;
+  const int made = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const int fd = made < 0 ? -errno : above_streams(made);
+  if (fd < 0) return fd;
   const auto address_bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), address_bytes) != 0) {
     const int error = errno;

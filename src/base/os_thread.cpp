@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
 #include "base/topology.hpp"
+#include "base/uncancelled.hpp"
 
 namespace haul::os {
 
@@ -63,6 +65,15 @@ std::size_t stack_bytes() noexcept {
   return total;
 }
 
+// Whatever the maker has: a mover that inherited SCHED_FIFO would spin a core away from everybody.
+int schedule_ordinarily(pthread_attr_t* attributes) noexcept {
+  const sched_param none{};
+  int error = pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
+  if (error == 0) error = pthread_attr_setschedpolicy(attributes, SCHED_OTHER);
+  if (error == 0) error = pthread_attr_setschedparam(attributes, &none);
+  return error;
+}
+
 sigset_t asynchronous_signals() noexcept {
   sigset_t set;
   sigfillset(&set);
@@ -84,6 +95,12 @@ void restore_signals(const SignalMask& saved) noexcept {
   pthread_sigmask(SIG_SETMASK, reinterpret_cast<const sigset_t*>(saved.bytes), nullptr);
 }
 
+bool on_alternate_stack() noexcept {
+  const KeepErrno keep;
+  stack_t now{};
+  return sigaltstack(nullptr, &now) == 0 && (now.ss_flags & SS_ONSTACK) != 0;
+}
+
 int current_cpu() noexcept {
   const KeepErrno keep;
   return sched_getcpu();
@@ -95,6 +112,12 @@ pid_t process_id() noexcept {
 
 pid_t thread_id() noexcept {
   return gettid();
+}
+
+bool thread_lives(pid_t process, pid_t thread) noexcept {
+  const KeepErrno keep;
+  constexpr int no_signal = 0;
+  return syscall(SYS_tgkill, process, thread, no_signal) == 0 || errno != ESRCH;
 }
 
 namespace {
@@ -144,6 +167,14 @@ bool pin_thread(unsigned cpu) noexcept {
   return true;
 }
 
+void avoid_cpu(unsigned cpu) noexcept {
+  const KeepErrno keep;
+  KernelMask mask;
+  if (cpu >= max_cpus || count_cpus(0, &mask) < 2) return;
+  mask.words[cpu / word_bits] &= ~(1ul << (cpu % word_bits));
+  sched_setaffinity(0, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.words));
+}
+
 bool unpin_thread() noexcept {
   const KeepErrno keep;
   if (!saved_mask.saved) return true;
@@ -153,6 +184,12 @@ bool unpin_thread() noexcept {
   }
   saved_mask.saved = false;
   return true;
+}
+
+bool real_time_thread() noexcept {
+  const KeepErrno keep;
+  const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
 }
 
 void lowest_priority() noexcept {
@@ -177,6 +214,7 @@ int start_thread(pthread_t* thread, void* (*body)(void*), void* argument) noexce
   int error = pthread_attr_init(&attributes);
   if (error != 0) return -error;
   error = pthread_attr_setstacksize(&attributes, stack_bytes());
+  if (error == 0) error = schedule_ordinarily(&attributes);
   if (error == 0) {
     // The new thread inherits the mask: no instant passes in which it could take a signal.
     const sigset_t blocked = asynchronous_signals();
@@ -191,7 +229,17 @@ int start_thread(pthread_t* thread, void* (*body)(void*), void* argument) noexce
   return -error;
 }
 
+void join_thread(pthread_t thread) noexcept {
+  const Uncancelled guard;
+  pthread_join(thread, nullptr);
+}
+
+void detach_self() noexcept {
+  pthread_detach(pthread_self());
+}
+
 void sleep_ns(std::uint64_t ns) noexcept {
+  const Uncancelled guard;
   // An absolute deadline: signals neither shorten nor lengthen the sleep.
   const std::uint64_t end_ns = now_ns() + ns;
   timespec end = {};
@@ -199,6 +247,12 @@ void sleep_ns(std::uint64_t ns) noexcept {
   end.tv_nsec = static_cast<long>(end_ns % 1'000'000'000u);
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr) == EINTR) {
   }
+}
+
+std::uint64_t unix_time_s() noexcept {
+  const KeepErrno keep;
+  const time_t now = time(nullptr);
+  return now > 0 ? static_cast<std::uint64_t>(now) : 0;
 }
 
 void yield() noexcept {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/backoff.hpp"
 #include "base/os.hpp"
 
 namespace haul {
@@ -19,19 +20,18 @@ class ProcessLock {
 
   // Not recursive: a signal handler that interrupts its holder must not ask for it.
   void lock() noexcept {
-    constexpr unsigned yields = 100;
-    constexpr std::uint64_t nap_ns = 50'000;
     const auto self = static_cast<std::uint32_t>(os::process_id());
-    for (unsigned tries = 0;; ++tries) {
+    for (Backoff backoff(0, 100);; backoff.pause()) {
       std::uint32_t holder = 0;
       if (holder_.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;
       if (holder != self &&
           holder_.compare_exchange_strong(holder, self, std::memory_order_acquire)) {
         return;
       }
-      tries < yields ? os::yield() : os::sleep_ns(nap_ns);
     }
   }
+  // In a child of fork, by its only thread, which does not hold it.
+  void forget() noexcept { unlock(); }
   void unlock() noexcept { holder_.store(0, std::memory_order_release); }
 
  private:

@@ -10,14 +10,19 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "base/descriptor.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/uncancelled.hpp"
 
 namespace haul::os {
 
 namespace {
+
+constexpr std::size_t page_bytes = 4096;
 
 std::uint64_t soft_limit(__rlimit_resource resource) noexcept {
   const KeepErrno keep;
@@ -26,23 +31,15 @@ std::uint64_t soft_limit(__rlimit_resource resource) noexcept {
   return limit.rlim_cur;
 }
 
-// Out of the numbers of the standard streams. Closes fd where it gives back another, or -errno.
-int above_streams(int fd) noexcept {
-  if (fd > STDERR_FILENO) return fd;
-  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  const int error = errno;
-  close(fd);
-  return moved < 0 ? -error : moved;
-}
-
 }  // namespace
 
 int make_sealed(const char* name, std::size_t bytes) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   if (bytes > file_size_limit()) return -EFBIG;
-  int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return -errno;
-  fd = above_streams(fd);
+  const int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (made < 0) return -errno;
+  const int fd = above_streams(made);
   if (fd < 0) return fd;
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
@@ -53,13 +50,6 @@ int make_sealed(const char* name, std::size_t bytes) noexcept {
   return fd;
 }
 
-FileId file_id(int fd) noexcept {
-  const KeepErrno keep;
-  struct stat status {};
-  if (fd < 0 || fstat(fd, &status) != 0) return FileId{};
-  return FileId{status.st_dev, status.st_ino};
-}
-
 std::uint64_t file_size_limit() noexcept {
   return soft_limit(RLIMIT_FSIZE);
 }
@@ -68,10 +58,38 @@ std::uint64_t address_space_limit() noexcept {
   return soft_limit(RLIMIT_AS);
 }
 
+std::uint64_t address_space_left() noexcept {
+  const std::uint64_t limit = address_space_limit();
+  if (limit == UINT64_MAX) return limit;
+  char text[128] = {};
+  // Where that cannot be read half of it may be in use.
+  const bool known = read_file("/proc/self/statm", text, sizeof text - 1) > 0;
+  std::uint64_t pages = 0;
+  for (const char* at = text; *at >= '0' && *at <= '9'; ++at)
+    pages = pages * 10 + static_cast<std::uint64_t>(*at - '0');
+  const std::uint64_t in_use = known ? pages * page_bytes : limit / 2;
+  return limit - std::min(limit, in_use);
+}
+
+bool locks_new_memory() noexcept {
+  const KeepErrno keep;
+  void* page =
+      mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return false;
+  // Nobody has touched it.
+  unsigned char there = 0;
+  const bool locked = mincore(page, page_bytes, &there) == 0 && (there & 1) != 0;
+  munmap(page, page_bytes);
+  return locked;
+}
+
 int make_sealed_text(const char* name, const void* data, std::size_t bytes) noexcept {
   const KeepErrno keep;
-  const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return -errno;
+  const Uncancelled guard;
+  const int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (made < 0) return -errno;
+  const int fd = above_streams(made);
+  if (fd < 0) return fd;
   if (!write_at(fd, data, bytes, 0) ||
       fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     const int error = errno;
@@ -83,6 +101,7 @@ int make_sealed_text(const char* name, const void* data, std::size_t bytes) noex
 
 bool read_front(int fd, void* data, std::size_t bytes) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   return pread(fd, data, bytes, 0) == static_cast<ssize_t>(bytes);
 }
 
@@ -106,7 +125,9 @@ off_t sealed_bytes(int fd) noexcept {
 void* reserve(std::size_t bytes) noexcept {
   const KeepErrno keep;
   void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? nullptr : at;
+  if (at == MAP_FAILED) return nullptr;
+  munlock(at, bytes);
+  return at;
 }
 
 void* map_shared(void* at, std::size_t bytes, int fd, std::uint64_t offset) noexcept {
@@ -119,8 +140,12 @@ void* map_shared(void* at, std::size_t bytes, int fd, std::uint64_t offset) noex
 
 bool unmap_to_reserve(void* at, std::size_t bytes) noexcept {
   const KeepErrno keep;
-  return mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-              0) != MAP_FAILED;
+  if (mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+      MAP_FAILED) {
+    return false;
+  }
+  munlock(at, bytes);
+  return true;
 }
 
 bool map_private_at(void* at, std::size_t bytes) noexcept {
@@ -131,6 +156,7 @@ bool map_private_at(void* at, std::size_t bytes) noexcept {
 
 bool punch_hole(int fd, std::uint64_t offset, std::size_t bytes) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   int result;
   do {
     result = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
@@ -146,6 +172,7 @@ bool remove_pages(void* at, std::size_t bytes) noexcept {
 
 bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t part = pwrite(fd, static_cast<const char*>(data) + done, bytes - done,
                                 static_cast<off_t>(offset + done));
@@ -160,6 +187,7 @@ bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset)
 
 bool random_bytes(void* buffer, std::size_t bytes) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   return getrandom(buffer, bytes, GRND_NONBLOCK) == static_cast<ssize_t>(bytes);
 }
 

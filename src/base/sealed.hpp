@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/descriptor.hpp"
+
 namespace haul::os {
 
 // A close-on-exec memfd of `bytes` bytes (sparse: pages come when they are touched) that nobody can
@@ -15,17 +17,13 @@ namespace haul::os {
 // /proc/PID/maps.
 int make_sealed(const char* name, std::size_t bytes) noexcept;
 
-// Which file a descriptor is, for those whose descriptor others may have closed, and its number
-// reused. {0, 0}: none is open there.
-struct FileId {
-  std::uint64_t device = 0, inode = 0;
-  bool operator==(const FileId&) const = default;
-};
-FileId file_id(int fd) noexcept;
-
 // The soft limits of this process; UINT64_MAX without.
 std::uint64_t file_size_limit() noexcept;
 std::uint64_t address_space_limit() noexcept;
+// How much of the latter is left; UINT64_MAX without a limit.
+std::uint64_t address_space_left() noexcept;
+// Does the kernel lock new memory, and so fill it in at once (mlockall(MCL_FUTURE))?
+bool locks_new_memory() noexcept;
 
 // One that holds `bytes` bytes of data, for good: it cannot be written any more. fd or -errno.
 int make_sealed_text(const char* name, const void* data, std::size_t bytes) noexcept;
@@ -36,7 +34,8 @@ bool read_front(int fd, void* data, std::size_t bytes) noexcept;
 // against shrinking, without huge pages and writable: anything else could stall or kill its reader.
 off_t sealed_bytes(int fd) noexcept;
 
-// Address space alone: inaccessible, costs nothing, skipped by core dumps. nullptr on failure.
+// Address space alone: inaccessible, costs nothing, is not locked whatever mlockall() said, skipped
+// by core dumps. nullptr on failure.
 void* reserve(std::size_t bytes) noexcept;
 // Maps [offset, offset + bytes) of fd shared and writable at `at` (page-aligned; whatever is mapped
 // there is replaced, in one step), or anywhere where `at` is nullptr. nullptr on failure: what was

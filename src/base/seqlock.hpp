@@ -7,6 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/backoff.hpp"
+
 namespace haul {
 
 // Readers retry while a write is under way. Writers exclude each other by other means.
@@ -19,7 +21,7 @@ class Seqlock {
   // False, with nothing read, before the first write.
   bool read(T* value) const noexcept {
     std::uint64_t copy[words];
-    for (;;) {
+    for (Backoff backoff;; backoff.pause()) {
       const std::uint32_t before = version_.load(std::memory_order_acquire);
       if (before == 0) return false;
       // Acquire on each word keeps the second look at the version behind them (a fence would, but

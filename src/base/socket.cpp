@@ -11,8 +11,10 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/descriptor.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/uncancelled.hpp"
 
 namespace haul::os {
 namespace {
@@ -45,6 +47,11 @@ int abstract_address_of(const char* name, sockaddr_un* address, socklen_t* bytes
   return 0;
 }
 
+int new_socket() noexcept {
+  const int fd = socket(AF_UNIX, packet_socket, 0);
+  return fd < 0 ? -errno : above_streams(fd);
+}
+
 int close_with(int fd, int error) noexcept {
   close(fd);
   return -error;
@@ -54,10 +61,11 @@ int close_with(int fd, int error) noexcept {
 
 int connect_to(const char* path) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   sockaddr_un address;
   if (const int wrong = address_of(path, &address); wrong != 0) return wrong;
-  const int fd = socket(AF_UNIX, packet_socket, 0);
-  if (fd < 0) return -errno;
+  const int fd = new_socket();
+  if (fd < 0) return fd;
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return close_with(fd, errno);
   return fd;
@@ -65,10 +73,11 @@ int connect_to(const char* path) noexcept {
 
 int listen_at(const char* path) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   sockaddr_un address;
   if (const int wrong = address_of(path, &address); wrong != 0) return wrong;
-  const int fd = socket(AF_UNIX, packet_socket, 0);
-  if (fd < 0) return -errno;
+  const int fd = new_socket();
+  if (fd < 0) return fd;
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   if (bind(fd, generic, sizeof address) != 0) {
     if (errno != EADDRINUSE) return close_with(fd, errno);
@@ -87,11 +96,12 @@ int listen_at(const char* path) noexcept {
 
 int listen_abstract(const char* name, int backlog) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   sockaddr_un address;
   socklen_t bytes = 0;
   if (const int wrong = abstract_address_of(name, &address, &bytes); wrong != 0) return wrong;
-  const int fd = socket(AF_UNIX, packet_socket, 0);
-  if (fd < 0) return -errno;
+  const int fd = new_socket();
+  if (fd < 0) return fd;
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), bytes) != 0 || listen(fd, backlog) != 0)
     return close_with(fd, errno);
   return fd;
@@ -99,11 +109,12 @@ int listen_abstract(const char* name, int backlog) noexcept {
 
 int connect_abstract(const char* name) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   sockaddr_un address;
   socklen_t bytes = 0;
   if (const int wrong = abstract_address_of(name, &address, &bytes); wrong != 0) return wrong;
-  const int fd = socket(AF_UNIX, packet_socket, 0);
-  if (fd < 0) return -errno;
+  const int fd = new_socket();
+  if (fd < 0) return fd;
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), bytes) != 0)
     return close_with(fd, errno);
   return fd;
@@ -111,12 +122,14 @@ int connect_abstract(const char* name) noexcept {
 
 int accept_from(int listener) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  return fd < 0 ? -errno : fd;
+  return fd < 0 ? -errno : above_streams(fd);
 }
 
 bool peer_of(int fd, Peer* peer) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   ucred credentials{};
   socklen_t length = sizeof credentials;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return false;
@@ -127,9 +140,10 @@ bool peer_of(int fd, Peer* peer) noexcept {
 
 int peer_pidfd(int fd) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   int pidfd = -1;
   socklen_t length = sizeof pidfd;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0) return pidfd;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0) return above_streams(pidfd);
   Peer peer;
   return peer_of(fd, &peer) && peer.pid > 0 ? pidfd_open(peer.pid) : -ESRCH;
 }
@@ -137,6 +151,7 @@ int peer_pidfd(int fd) noexcept {
 ssize_t send_packet(int fd, const void* data, std::size_t bytes, const int* fds,
                     unsigned fd_count) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   iovec part{const_cast<void*>(data), bytes};
   alignas(cmsghdr) char control[CMSG_SPACE(max_packet_fds * sizeof(int))] = {};
   msghdr message{};
@@ -162,6 +177,7 @@ ssize_t send_packet(int fd, const void* data, std::size_t bytes, const int* fds,
 ssize_t receive_packet(int fd, void* data, std::size_t bytes, int* fds,
                        unsigned* fd_count) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   iovec part{data, bytes};
   alignas(cmsghdr) char control[CMSG_SPACE(max_packet_fds * sizeof(int))] = {};
   msghdr message{};
@@ -182,10 +198,10 @@ ssize_t receive_packet(int fd, void* data, std::size_t bytes, int* fds,
     for (std::size_t i = 0; i < count; ++i) {
       int passed = -1;
       memcpy(&passed, CMSG_DATA(header) + i * sizeof(int), sizeof passed);
-      if (*fd_count < max_packet_fds) {
-        fds[(*fd_count)++] = passed;
-      } else {
+      if (*fd_count == max_packet_fds) {
         close(passed);
+      } else if ((passed = above_streams(passed)) >= 0) {
+        fds[(*fd_count)++] = passed;
       }
     }
   }
@@ -198,6 +214,7 @@ ssize_t receive_packet(int fd, void* data, std::size_t bytes, int* fds,
 
 int wait_readable(int fd, int timeout_ms) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   pollfd entry{fd, POLLIN, 0};
   const int ready = poll(&entry, 1, timeout_ms);
   return ready < 0 ? -errno : ready;
@@ -205,11 +222,13 @@ int wait_readable(int fd, int timeout_ms) noexcept {
 
 void shut_socket(int fd) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   shutdown(fd, SHUT_RDWR);
 }
 
 void shut_sending(int fd) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   shutdown(fd, SHUT_WR);
 }
 

@@ -192,6 +192,26 @@ Expected<Topology> read_topology(const char* root) noexcept {
   return topology;
 }
 
+Expected<Topology> guess_topology() noexcept {
+  const KeepErrno keep;
+  CpuSet allowed;
+  const int result = read_affinity(allowed);
+  if (result != 0 || allowed.count() == 0) {
+    return make_error(Code::not_supported, -result,
+                      "no CPU is known to be allowed to this thread; allow the system call "
+                      "sched_getaffinity");
+  }
+  Topology topology;
+  for (unsigned cpu = 0; cpu < max_cpus; ++cpu) {
+    if (!allowed.has(cpu)) continue;
+    CpuInfo& info = topology.allowed[topology.allowed_count++];
+    info.cpu = info.core = static_cast<std::uint16_t>(cpu);
+    info.l3_group = static_cast<std::uint16_t>(allowed.first());
+  }
+  topology.online_count = topology.allowed_count;
+  return topology;
+}
+
 unsigned distance(const CpuInfo& a, const CpuInfo& b) noexcept {
   if (a.cpu == b.cpu) return 0;
   if (a.core == b.core && a.package == b.package) return 1;

@@ -34,6 +34,10 @@ struct Topology {
 // cache). CPUs numbered max_cpus and up are left out.
 Expected<Topology> read_topology(const char* root) noexcept;
 
+// By the affinity mask of the calling thread alone, without a file: one CPU a core, all of one
+// package and one cache, no quota.
+Expected<Topology> guess_topology() noexcept;
+
 // How near two CPUs are: 0 the same, 1 SMT siblings, 2 share the last-level cache, 3 same package,
 // 4 further.
 unsigned distance(const CpuInfo& a, const CpuInfo& b) noexcept;

@@ -25,10 +25,20 @@ constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit Entry* table = nullptr;
 constinit std::atomic<std::uint32_t> recorded{0};
 constinit std::atomic<std::uint32_t> unobserved{0};
-constexpr std::uint32_t ring_limit = 1024;
+constexpr std::uint32_t ring_limit = 1024;  // further rings share the doubt of these
 constinit std::atomic<std::uint64_t> forgotten[ring_limit];  // by ring: the highest seq forgotten
 constinit thread_local bool inside = false;                  // this thread holds the lock
 constinit std::size_t hand = 0;
+constinit std::atomic<bool> changing{false};  // the table is between two states
+
+// Marks a change. An exchange, so that no store of the change comes before it.
+class Change {
+ public:
+  Change() noexcept { changing.exchange(true, std::memory_order_acq_rel); }
+  ~Change() { changing.store(false, std::memory_order_release); }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+};
 
 std::size_t home(std::uint32_t ring, std::uint64_t seq) noexcept {
   return ((seq * 0x9E3779B97F4A7C15u) ^ (std::uint64_t{ring} * 0xC2B2AE3D27D4EB4Fu)) >> 40 &
@@ -58,10 +68,14 @@ void remove(std::size_t hole) noexcept {
   table[hole] = Entry{};
 }
 
-void forget(std::uint32_t ring, std::uint64_t seq) noexcept {
+}  // namespace
+
+void ledger_forget(std::uint32_t ring, std::uint64_t seq) noexcept {
   std::atomic<std::uint64_t>& highest = forgotten[ring % ring_limit];
   if (highest.load(std::memory_order_relaxed) < seq) highest.store(seq, std::memory_order_relaxed);
 }
+
+namespace {
 
 // Drops one entry: an observed one if the hand meets one within a short walk, else the first it
 // meets.
@@ -75,7 +89,7 @@ void make_room() noexcept {
     if (table[hand].observed) break;
   }
   if (victim == table_size) return;
-  if (!table[victim].observed) forget(table[victim].ring, table[victim].seq);
+  if (!table[victim].observed) ledger_forget(table[victim].ring, table[victim].seq);
   remove(victim);
 }
 
@@ -109,9 +123,10 @@ void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
     table = static_cast<Entry*>(os::map_anonymous(table_size * sizeof(Entry)));
   }
   if (!hold || table == nullptr) {
-    forget(ring, seq);
+    ledger_forget(ring, seq);
     return;
   }
+  const Change change;
   if (Entry* known = find(ring, seq); known != nullptr) {
     if (good_bytes < known->good_bytes) {
       known->good_bytes = good_bytes;
@@ -156,16 +171,17 @@ std::uint64_t ledger_unobserved() noexcept {
   return unobserved.load(std::memory_order_relaxed);
 }
 
-void ledger_lock() noexcept {
-  inside = true;
-  pthread_mutex_lock(&mutex);
-}
-void ledger_unlock() noexcept {
-  pthread_mutex_unlock(&mutex);
-  inside = false;
+bool ledger_after_fork_child() noexcept {
+  // A signal handler amid a call of this very thread has forked: that call goes on here.
+  if (inside) return true;
+  mutex = PTHREAD_MUTEX_INITIALIZER;
+  if (!changing.load(std::memory_order_relaxed)) return true;
+  remake_ledger();
+  return false;
 }
 
 void remake_ledger() noexcept {
+  changing.store(false, std::memory_order_relaxed);
   mutex = PTHREAD_MUTEX_INITIALIZER;
   inside = false;
   table = nullptr;  // the parent's pages, left to lie

@@ -38,9 +38,11 @@ bool ledger_empty() noexcept;
 bool ledger_forgot(std::uint32_t ring, std::uint64_t seq) noexcept;
 std::uint64_t ledger_unobserved() noexcept;
 
-// Around fork, so that the child inherits it whole.
-void ledger_lock() noexcept;
-void ledger_unlock() noexcept;
+// In a child of fork, which inherits it: whoever held the lock is not here. False if a thread was
+// changing the table just then: it begins anew, and ledger_forget() is to be called for each ring.
+bool ledger_after_fork_child() noexcept;
+// Failures of this ring up to this seq may have been forgotten.
+void ledger_forget(std::uint32_t ring, std::uint64_t seq) noexcept;
 // In a child by a bare clone: the parent's failures are none of ours.
 void remake_ledger() noexcept;
 

@@ -33,7 +33,7 @@ bool CompletionQueue::disarm() noexcept {
 }
 
 void CompletionQueue::signal() noexcept {
-  const int fd = event_fd_.load(std::memory_order_relaxed);
+  const int fd = event_.now().get();
   if (fd >= 0) os::event_signal(fd);
 }
 
@@ -63,28 +63,35 @@ const Completion* CompletionQueue::front() const noexcept {
   return &entry.completion;
 }
 
-void CompletionQueue::pop() noexcept {
-  ++head_;
-  --outstanding_;
+bool CompletionQueue::pop(std::uint64_t position) noexcept {
+  // One instruction to this thread's signal handlers.
+  if (!__atomic_compare_exchange_n(&head_, &position, position + 1, false, __ATOMIC_RELAXED,
+                                   __ATOMIC_RELAXED))
+    return false;
+  if (outstanding_ != 0) --outstanding_;
+  return true;
 }
 
 int CompletionQueue::descriptor() noexcept {
-  int fd = event_fd_.load(std::memory_order_relaxed);
-  if (fd < 0) {
-    fd = os::event_fd();
-    if (fd >= 0) event_fd_.store(fd, std::memory_order_relaxed);
-  }
+  const os::Descriptor before = event_.now();
+  if (const int fd = before.get(); fd >= 0) return fd;
+  const int fd = os::event_fd();
+  if (fd < 0) return fd;
+  event_.set(os::Descriptor::of(fd));
+  if (before.valid()) os::event_signal(fd);
   return fd;
 }
 
-bool CompletionQueue::arm() noexcept {
-  const int fd = event_fd_.load(std::memory_order_relaxed);
+CompletionQueue::Armed CompletionQueue::arm() noexcept {
+  const os::Descriptor event = event_.now();
+  const int fd = event.get();
+  if (event.valid() && fd < 0) return Armed::event_lost;
   if (fd >= 0) os::event_clear(fd);
   armed_.store(1, std::memory_order_seq_cst);
   const Entry& entry = entries_[head_ % capacity];
-  if (entry.turn.load(std::memory_order_seq_cst) != head_ + 1) return false;
+  if (entry.turn.load(std::memory_order_seq_cst) != head_ + 1) return Armed::armed;
   armed_.store(0, std::memory_order_relaxed);
-  return true;
+  return Armed::entry_waits;
 }
 
 void CompletionQueue::abandon() noexcept {
@@ -94,8 +101,9 @@ void CompletionQueue::abandon() noexcept {
 }
 
 void CompletionQueue::forget_descriptor() noexcept {
-  const int fd = event_fd_.exchange(-1, std::memory_order_relaxed);
-  if (fd >= 0) os::close_fd(fd);
+  os::Descriptor event = event_.now();
+  event_.set(os::Descriptor());
+  event.close();
   armed_.store(0, std::memory_order_relaxed);
 }
 

@@ -1,10 +1,12 @@
-// A completion queue: any thread posts, its owner reaps in batches, one eventfd can be armed for
+// A completion queue: any thread posts, its owner reaps in batches, one event can be armed for
 // event loops (paper 000 III-B.2).
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "completion/ticket.hpp"
 
@@ -26,17 +28,19 @@ class CompletionQueue {
   static constexpr unsigned capacity = 1024;
 
   // Brings a queue to life in zeroed memory.
-  void begin() noexcept { event_fd_.store(-1, std::memory_order_relaxed); }
+  void begin() noexcept { event_.set(os::Descriptor()); }
 
   // Owner: takes room for one entry before its request is submitted; false if the queue is full
   // until reaped.
   bool reserve() noexcept;
   // Owner: gives back room that no request used.
-  void cancel() noexcept { --outstanding_; }
+  void cancel() noexcept {
+    if (outstanding_ != 0) --outstanding_;
+  }
 
-  // Any thread, once for each reserve(). Never blocks. True if the eventfd was armed: signal() it.
+  // Any thread, once for each reserve(). Never blocks. True if the event was armed: signal() it.
   bool post(const Completion& completion) noexcept;
-  // Writes the eventfd, if there is one. Any thread of this process.
+  // Raises the event, if there is one. Any thread of this process.
   void signal() noexcept;
 
   // As post(), after a poster of another process has died: it may have posted the entry, or have
@@ -47,12 +51,22 @@ class CompletionQueue {
 
   // Owner: the oldest entry that has arrived, or nullptr. Valid until pop().
   const Completion* front() const noexcept;
-  void pop() noexcept;
+  void pop() noexcept { pop(head_); }
+  // The same if front() is still what it was at this position(); false if a signal handler's fork
+  // has left the entry to the parent.
+  std::uint64_t position() const noexcept { return head_; }
+  bool pop(std::uint64_t position) noexcept;
 
-  // Owner: makes the eventfd on first use. Descriptor or -errno.
+  // Owner: makes the event on first use, and anew (readable, for a signal may have been lost) where
+  // the program has closed it. Descriptor or -errno.
   int descriptor() noexcept;
-  // Owner: clears and arms the eventfd; true if an entry waits already (then it stays disarmed).
-  bool arm() noexcept;
+  // Owner: clears and arms the event.
+  enum class Armed : std::uint8_t {
+    armed,
+    entry_waits,  // already, so it stays disarmed
+    event_lost,   // likewise: the program has closed the descriptor, or put a file in its place
+  };
+  Armed arm() noexcept;
 
   // Owner: entries reserved and not yet reaped.
   unsigned outstanding() const noexcept { return outstanding_; }
@@ -61,7 +75,18 @@ class CompletionQueue {
   // its event loop.
   void abandon() noexcept;
 
-  // After fork, in the child: the eventfd is shared with the parent, so let go of it.
+  // What of a queue in which nothing waits may read as zero, without harm: its first bytes.
+  static constexpr std::size_t body_bytes = capacity * 64;
+
+  // After fork, in the child: what was posted is the parent's to reap, and the event is shared with
+  // it: let go of both. `amid_submit`: a signal handler has forked, and this thread's submit, which
+  // may have taken room, goes on in the child.
+  void leave_to_parent(bool amid_submit) noexcept {
+    abandon();
+    outstanding_ = amid_submit ? 1 : 0;
+  }
+
+  // The event is another process's: let go of it.
   void forget_descriptor() noexcept;
 
  private:
@@ -74,16 +99,18 @@ class CompletionQueue {
     // Acquire: pairs with fill().
     return entry.turn.load(std::memory_order_acquire) >= index + 1;
   }
-  // True if the eventfd was armed.
+  // True if the event was armed.
   bool fill(std::uint64_t index, const Completion& completion) noexcept;
   bool disarm() noexcept;
 
+  static_assert(sizeof(Entry) * capacity == body_bytes);
+  Entry entries_[capacity];
+  // What follows is the head, which a ring at rest keeps (request/rest.hpp).
   alignas(64) std::atomic<std::uint64_t> tail_{0};
   std::atomic<std::uint32_t> armed_{0};
-  std::atomic<int> event_fd_{-1};
+  os::SharedDescriptor event_;
   alignas(64) std::uint64_t head_ = 0;
   unsigned outstanding_ = 0;
-  Entry entries_[capacity];
 };
 
 }  // namespace haul

@@ -76,6 +76,10 @@ std::uint32_t Tenancy::unreported(const Chunks& chunks) const noexcept {
          chunks.mask();
 }
 
+std::uint32_t Tenancy::reported(const Chunks& chunks) const noexcept {
+  return bits_for(claims->done.load(std::memory_order_acquire), generation) & chunks.mask();
+}
+
 bool Tenancy::all_reported(const Chunks& chunks, bool* failed) const noexcept {
   const std::uint32_t bits = bits_for(claims->done.load(std::memory_order_acquire), generation);
   *failed = (bits & failed_bit) != 0;

@@ -72,6 +72,9 @@ struct Tenancy {
   // The chunks that somebody has claimed and not reported.
   std::uint32_t unreported(const Chunks& chunks) const noexcept;
 
+  // The chunks that have been reported. (Acquire.)
+  std::uint32_t reported(const Chunks& chunks) const noexcept;
+
   // Has every chunk been reported? (Acquire.) *failed: one of them has failed.
   bool all_reported(const Chunks& chunks, bool* failed) const noexcept;
 

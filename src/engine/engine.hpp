@@ -2,6 +2,7 @@
 // engine's name everywhere.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,12 +21,14 @@ struct Watermark {
   std::uint64_t first_bytes = 0;      // bytes of the chunk already done before this piece
   std::uint32_t block_log2 = 12;
 
-  // The first `bytes` bytes of the piece are visible (NT stores fenced). Wait-free.
+  // The first `bytes` bytes of the piece are visible (NT stores fenced). Wait-free. What the count
+  // has no room for (beyond 256 GiB of a chunk in blocks of 64 bytes) shows when the chunk is done.
   void publish(std::size_t bytes) const noexcept {
     if (word != nullptr) {
+      constexpr std::uint64_t most_blocks = 0xffff'ffff;
+      const std::uint64_t blocks = std::min((first_bytes + bytes) >> block_log2, most_blocks);
       // Pairs with the acquire load in completion's range test.
-      word->store(generation_bits | ((first_bytes + bytes) >> block_log2),
-                  std::memory_order_release);
+      word->store(generation_bits | blocks, std::memory_order_release);
     }
   }
 };

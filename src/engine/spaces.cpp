@@ -40,7 +40,8 @@ struct Entry {
   std::atomic<std::uint64_t> word{0};
   // Written in `changing`, before the release that opens the entry.
   pid_t pid = 0;
-  int pidfd = -1;
+  os::Descriptor pidfd;
+  std::uint64_t started = 0;
   bool own_memory = false;
   bool grant = false;
 };
@@ -57,7 +58,7 @@ constexpr std::uint32_t generation_of(Space space) noexcept {
 
 // Closes the descriptor and vacates an entry that this thread has brought to `changing`.
 void vacate(Entry& entry, std::uint32_t generation) noexcept {
-  os::close_fd(entry.pidfd);
+  entry.pidfd.close();
   entry.grant = false;
   const Word vacant{State::vacant, generation + 1, 0};
   // Release: pairs with the acquire of the next opener's compare-and-swap.
@@ -172,7 +173,8 @@ Expected<Space> adopt_space(pid_t pid, int pidfd) noexcept {
   }
   Entry& entry = entries[index];
   entry.pid = pid;
-  entry.pidfd = pidfd;
+  entry.pidfd = os::Descriptor::of(pidfd);
+  entry.started = os::process_start(pid);
   entry.own_memory = own_memory;
   // Release: pairs with the acquire in acquire_space().
   entry.word.store(Word{State::open, generation, 0}.pack(), std::memory_order_release);
@@ -212,7 +214,7 @@ Expected<Space> open_grant_space() noexcept {
   }
   Entry& entry = entries[index];
   entry.pid = 0;
-  entry.pidfd = -1;
+  entry.pidfd = os::Descriptor();
   entry.own_memory = false;
   entry.grant = true;
   // Release: pairs with the acquire in is_grant().
@@ -228,19 +230,28 @@ bool is_grant(Space space) noexcept {
 }
 
 SpaceUse acquire_space(Space space) noexcept {
-  if (space == self_space) return SpaceUse{.code = Code::ok, .own_memory = true};
-  if (index_of(space) == 0) return SpaceUse{};
+  SpaceUse use;
+  if (space == self_space) {
+    use.code = Code::ok;
+    use.own_memory = true;
+    return use;
+  }
+  if (index_of(space) == 0) return use;
   Entry& entry = entries[index_of(space)];
   std::uint64_t bits = entry.word.load(std::memory_order_relaxed);
   while (true) {
     Word word = Word::unpack(bits);
-    if (word.state != State::open || word.generation != generation_of(space)) return SpaceUse{};
+    if (word.state != State::open || word.generation != generation_of(space)) return use;
     ++word.users;
     // Acquire: pairs with the release that opened the entry.
     if (entry.word.compare_exchange_weak(bits, word.pack(), std::memory_order_acquire,
                                          std::memory_order_relaxed)) {
-      return SpaceUse{
-          .code = Code::ok, .pid = entry.pid, .pidfd = entry.pidfd, .own_memory = entry.own_memory};
+      use.code = Code::ok;
+      use.pid = entry.pid;
+      use.pidfd = entry.pidfd;
+      use.started = entry.started;
+      use.own_memory = entry.own_memory;
+      return use;
     }
   }
 }

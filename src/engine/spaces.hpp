@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/extent.hpp"
 
@@ -36,7 +37,8 @@ bool space_open(Space space) noexcept;
 struct SpaceUse {
   Code code = Code::closed;
   pid_t pid = 0;
-  int pidfd = -1;  // -1 for this process
+  os::Descriptor pidfd;       // none for this process; may be lost: the program has closed it
+  std::uint64_t started = 0;  // when the process began (os::process_start()); 0: not known
   // The peer's memory is (or was, before a fork) the memory of this process.
   bool own_memory = false;
 };

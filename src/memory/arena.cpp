@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <new>
 
+#include "base/backoff.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
 #include "base/sealed.hpp"
@@ -20,22 +21,30 @@ namespace {
 
 constexpr unsigned page_log2 = 12;
 constexpr std::size_t page_bytes = std::size_t{1} << page_log2;
-constexpr std::size_t smallest_bytes = 64u << 20;  // of an arena that had to shrink
-constexpr std::size_t step_bytes = 64u << 20;      // what is mapped at a time
+constexpr std::size_t smallest_bytes = 4u << 20;  // of an arena that had to shrink
+// Of one in a program that locks its memory: reserving counts against its limit for a moment.
+constexpr std::size_t locked_bytes = std::size_t{1} << 30;
+// What is mapped at a time; where new memory is locked it is also filled in at once.
+constexpr std::size_t step_bytes = 64u << 20, locked_step_bytes = 1u << 20;
 
 struct Arena {
-  int fd = -1;
-  os::FileId id;  // of the memfd: the program may have closed fd
+  os::Descriptor file;
   std::uintptr_t base = 0;
   std::size_t bytes = 0;   // 0: there is none
   std::size_t mapped = 0;  // from base on; the rest is reserved
 };
 
+// Not held across a fork, for the program's own fork handlers may wait for a thread that allocates.
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-// All under the lock; fd, id, base and bytes may also be read after arena_bounds.bytes was.
+// All under the lock; file, base and bytes may also be read after arena_bounds.bytes was.
 constinit Arena arena;
 constinit PageMap used{0, 0};  // page numbers are addresses / page_bytes
 constinit PageMap inherited{0, ~std::uint64_t{0} >> page_log2};
+
+// The state above is between two states: what a child finds then is worth nothing.
+constinit std::atomic<bool> changing{false};
+// This happened: addresses that are not known may have been inherited.
+constinit bool lost = false;
 
 constinit std::atomic<ArenaHook> made_hook{nullptr};
 constinit std::atomic<bool> handlers_set{false};
@@ -71,26 +80,33 @@ bool make_owner_word() noexcept {
 
 // In a child, by its only thread: what was the parent's arena is memory like any other.
 void forget_parents() noexcept {
-  arena_bounds.bytes.store(0, std::memory_order_relaxed);
+  if (changing.load(std::memory_order_relaxed)) {
+    // Amid a call of another thread of the parent's, so the tables are worth nothing. What they lie
+    // in is left to lie.
+    changing.store(false, std::memory_order_relaxed);
+    lost = true;
+    used = PageMap{0, 0};
+    inherited = PageMap{0, ~std::uint64_t{0} >> page_log2};
+  }
   for (std::size_t i = 0; i < used.count(); ++i) inherited.add(used[i]);
   used.clear();
-  if (arena.bytes != 0) {
+  if (arena_bounds.bytes.load(std::memory_order_relaxed) != 0) {
     // The part nobody has used is of no use here.
     os::unmap(reinterpret_cast<void*>(arena.base + arena.mapped), arena.bytes - arena.mapped);
-    if (os::file_id(arena.fd) == arena.id) os::close_fd(arena.fd);
+    arena.file.close();
   }
+  arena_bounds.bytes.store(0, std::memory_order_relaxed);
   arena = Arena{};
 }
 
-// A child by a bare clone begins anew: whoever held the lock is not here. (Should it have become
+// A child begins anew: whoever held the lock is not here. (Should it have become
 // two threads meanwhile, one does it and the other waits.)
 void take_over() noexcept {
   std::atomic<std::uint32_t>& word = *owner_word.load(std::memory_order_acquire);
-  for (;;) {
+  for (Backoff backoff;; backoff.pause()) {
     std::uint32_t seen = another;
     if (word.compare_exchange_strong(seen, taking_over, std::memory_order_acquire)) break;
     if (seen == ours) return;
-    os::yield();
   }
   mutex = PTHREAD_MUTEX_INITIALIZER;
   forget_parents();
@@ -98,21 +114,20 @@ void take_over() noexcept {
 }
 
 // There is an owner word. No signal handler may find the lock held by its own thread.
-void lock(os::SignalMask* saved) noexcept {
-  os::block_signals(saved);
-  if (!is_ours()) take_over();
-  pthread_mutex_lock(&mutex);
-}
-
-void unlock(const os::SignalMask& saved) noexcept {
-  pthread_mutex_unlock(&mutex);
-  os::restore_signals(saved);
-}
-
 class Lock {
  public:
-  Lock() noexcept { lock(&saved_); }
-  ~Lock() { unlock(saved_); }
+  Lock() noexcept {
+    os::block_signals(&saved_);
+    if (!is_ours()) take_over();
+    pthread_mutex_lock(&mutex);
+    // An exchange, so that no store of a change comes before it.
+    changing.exchange(true, std::memory_order_acq_rel);
+  }
+  ~Lock() {
+    changing.store(false, std::memory_order_release);
+    pthread_mutex_unlock(&mutex);
+    os::restore_signals(saved_);
+  }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
@@ -120,28 +135,29 @@ class Lock {
   os::SignalMask saved_;
 };
 
-constinit os::SignalMask signals_before_fork{};  // of the thread that forks, under the lock
-// It has run before_fork(): handlers that are registered amid a fork may see only its end.
-constinit thread_local bool forking = false;
-
-// How large an arena to begin with. Where addresses are limited, the program needs most of them.
-std::size_t wanted_bytes() noexcept {
+// How large an arena to begin with, where `first` bytes are asked for. Where addresses are limited,
+// the program needs most of those that are left.
+std::size_t wanted_bytes(std::size_t first) noexcept {
   std::uint64_t bytes = std::min(knob_number(Knob::memory_arena_bytes), os::file_size_limit());
-  const std::uint64_t addresses = os::address_space_limit();
-  if (addresses != UINT64_MAX) bytes = std::min(bytes, std::max(addresses / 4, smallest_bytes));
+  const std::uint64_t addresses = os::address_space_left();
+  if (addresses != UINT64_MAX) {
+    const std::uint64_t share = std::max(addresses / 8, std::min(2 * first, addresses / 4));
+    bytes = std::min(bytes, std::max<std::uint64_t>(share, smallest_bytes));
+  }
+  if (os::locks_new_memory()) bytes = std::min<std::uint64_t>(bytes, locked_bytes);
   return bytes & ~(page_bytes - 1);
 }
 
 // Locked.
-bool make_arena(Error* error) noexcept {
-  std::size_t bytes = wanted_bytes();
+bool make_arena(std::size_t first, Error* error) noexcept {
+  std::size_t bytes = wanted_bytes(first);
   int failure = bytes == 0 ? EFBIG : 0;
   while (failure == 0) {
     void* base = os::reserve(bytes);
     const int fd = base != nullptr ? os::make_sealed("haul-arena", bytes) : -ENOMEM;
     if (fd >= 0) {
       const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(base);
-      arena = Arena{fd, os::file_id(fd), address, bytes, 0};
+      arena = Arena{os::Descriptor::of(fd), address, bytes, 0};
       used = PageMap(address >> page_log2, (address + bytes) >> page_log2);
       arena_bounds.base.store(address, std::memory_order_relaxed);
       // Release: who sees the size sees the base and `arena`; pairs with contains(), arena_view().
@@ -166,17 +182,19 @@ bool make_arena(Error* error) noexcept {
 bool map_up_to(std::size_t bytes, Error* error) noexcept {
   if (bytes <= arena.mapped) return true;
   void* at = reinterpret_cast<void*>(arena.base + arena.mapped);
-  std::size_t end = std::min((bytes + step_bytes - 1) & ~(step_bytes - 1), arena.bytes);
-  bool own = os::file_id(arena.fd) == arena.id;
+  const std::size_t step = os::locks_new_memory() ? locked_step_bytes : step_bytes;
+  std::size_t end = std::min((bytes + step - 1) & ~(step - 1), arena.bytes);
+  const int fd = arena.file.get();
+  bool own = fd >= 0;
   bool done = false;
   if (own) {
-    done = os::map_shared(at, end - arena.mapped, arena.fd, arena.mapped) != nullptr;
+    done = os::map_shared(at, end - arena.mapped, fd, arena.mapped) != nullptr;
     if (!done) {
       end = bytes;
-      done = os::map_shared(at, end - arena.mapped, arena.fd, arena.mapped) != nullptr;
+      done = os::map_shared(at, end - arena.mapped, fd, arena.mapped) != nullptr;
     }
     // Another thread may have closed it, and opened a file of its own under the number, in between.
-    own = os::file_id(arena.fd) == arena.id;
+    own = arena.file.intact();
     if (!own && done) os::unmap_to_reserve(at, end - arena.mapped);
   }
   if (own && done) {
@@ -191,7 +209,7 @@ bool map_up_to(std::size_t bytes, Error* error) noexcept {
           : make_error(Code::no_memory, EBADF,
                        "The program has closed descriptor %d, haul's arena, so it cannot grow; "
                        "close only descriptors that are yours.",
-                       arena.fd);
+                       arena.file.number());
   return false;
 }
 
@@ -233,7 +251,8 @@ bool release_pages(PageRange range) noexcept {
   const std::uintptr_t address = range.begin << page_log2;
   const std::size_t bytes = range.pages() << page_log2;
   if (os::remove_pages(reinterpret_cast<void*>(address), bytes)) return true;
-  return os::file_id(arena.fd) == arena.id && os::punch_hole(arena.fd, address - arena.base, bytes);
+  const int fd = arena.file.get();
+  return fd >= 0 && os::punch_hole(fd, address - arena.base, bytes);
 }
 
 }  // namespace
@@ -253,13 +272,13 @@ void* arena_allocate(std::size_t bytes, Error* error) noexcept {
   // Unlocked, since it may call malloc. (Until it has returned a fork is as a bare clone to the
   // child.)
   if (!handlers_set.exchange(true, std::memory_order_relaxed)) {
-    pthread_atfork(arena_before_fork, arena_after_fork_parent, arena_after_fork_child);
+    pthread_atfork(nullptr, nullptr, arena_after_fork_child);
   }
   void* address = nullptr;
   bool made = false;
   {
     const Lock locked;
-    if (arena.bytes == 0) made = make_arena(error);
+    if (arena.bytes == 0) made = make_arena(bytes, error);
     if (arena.bytes != 0) address = allocate(bytes, error);
   }
   const ArenaHook hook = made_hook.load(std::memory_order_relaxed);
@@ -286,6 +305,8 @@ Code arena_free(void* address, Error* error) noexcept {
       return error->code;
     }
     if (inherited.give_back(page)) return Code::ok;
+    if (lost && !arena_bounds.contains(reinterpret_cast<std::uintptr_t>(address), 1))
+      return Code::ok;
   }
   *error = make_error(Code::invalid, 0,
                       "%p is nothing that haul_alloc() returned, or is freed already; free each "
@@ -298,43 +319,17 @@ ArenaView arena_view() noexcept {
   if (!is_ours()) const Lock taken_over;
   // Acquire: pairs with make_arena(). What it wrote then stays as it is.
   const std::size_t bytes = arena_bounds.bytes.load(std::memory_order_acquire);
-  if (bytes == 0 || os::file_id(arena.fd) != arena.id) return ArenaView{};
-  return ArenaView{arena.fd, arena.base, bytes};
+  const int fd = bytes != 0 ? arena.file.get() : -1;
+  return fd >= 0 ? ArenaView{fd, arena.base, bytes} : ArenaView{};
 }
 
 void on_arena_made(ArenaHook hook) noexcept {
   made_hook.store(hook, std::memory_order_relaxed);
 }
 
-void arena_before_fork() noexcept {
-  if (owner_word.load(std::memory_order_acquire) == nullptr) return;
-  os::SignalMask saved;
-  lock(&saved);
-  signals_before_fork = saved;
-  forking = true;
-}
-
-void arena_after_fork_parent() noexcept {
-  if (!forking) return;
-  forking = false;
-  const os::SignalMask saved = signals_before_fork;
-  unlock(saved);
-}
-
 void arena_after_fork_child() noexcept {
-  if (!forking) return;
-  forking = false;
-  const os::SignalMask saved = signals_before_fork;
-  if (is_ours()) {
-    // Another child handler came before and asked for memory: that took over, as after a bare
-    // clone.
-    os::restore_signals(saved);
-    return;
-  }
-  forget_parents();
-  // Relaxed: there is one thread.
-  owner_word.load(std::memory_order_relaxed)->store(ours, std::memory_order_relaxed);
-  unlock(saved);
+  // (Another child handler may have come before and asked for memory: that took over.)
+  if (!is_ours()) take_over();
 }
 
 }  // namespace haul

@@ -56,11 +56,10 @@ ArenaView arena_view() noexcept;
 using ArenaHook = void (*)() noexcept;
 void on_arena_made(ArenaHook hook) noexcept;
 
-// Around fork, so that the child finds the lock free and the tables whole. The first allocation
-// registers them; nobody else need call them. The child's first allocation makes an arena of its
-// own; what it inherited stays mapped, shared with its parent.
-void arena_before_fork() noexcept;
-void arena_after_fork_parent() noexcept;
+// In a child of fork, which finds the lock free. (Where the fork came amid an allocation of another
+// thread it does not know what it inherited: it takes every address for it that is not its own.)
+// The first allocation registers this; nobody else need call it. The child's first allocation makes
+// an arena of its own; what it inherited stays mapped, shared with its parent.
 void arena_after_fork_child() noexcept;
 
 }  // namespace haul

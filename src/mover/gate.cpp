@@ -5,12 +5,15 @@
 
 #include <bit>
 
+#include "base/backoff.hpp"
+#include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
 #include "base/quiet_lock.hpp"
 #include "base/seqlock.hpp"
 #include "completion/barrier.hpp"
 #include "engine/registry.hpp"
+#include "mover/rights.hpp"
 #include "request/rings.hpp"
 
 namespace haul {
@@ -25,6 +28,7 @@ constinit std::atomic<double> round_trip_ns{0};  // written under the lock
 constinit std::size_t l2_bytes = 1u << 20,
                       l3_bytes = 32u << 20;       // until the mover has read the topology
 constinit bool shut = false;                      // for good
+constinit unsigned holds = 0;                     // who holds it shut now
 constinit std::atomic<bool> kernel_reach{false};  // the service's
 constinit double service_round_trip_ns = 0;
 constinit Seqlock<plan::Inputs> published;
@@ -104,7 +108,10 @@ void refresh() noexcept {
     if (!possible || inputs.settings.mover_service) own_below = std::min(own_below, from);
   }
   const bool engine_set = inputs.settings.engine >= 0;
-  gate.planned.store(engine_set, std::memory_order_relaxed);
+  const bool keyed = mover_keys.keyed.load(std::memory_order_relaxed);
+  gate.special.store(
+      static_cast<std::uint8_t>((engine_set ? Gate::by_plan : 0) | (keyed ? Gate::by_keys : 0)),
+      std::memory_order_relaxed);
   gate.block_log2.store(static_cast<std::uint8_t>(inputs.settings.block_log2),
                         std::memory_order_relaxed);
   gate.min_chunk_bytes.store(static_cast<std::uint32_t>(plan::min_chunk_bytes(
@@ -121,19 +128,6 @@ void refresh() noexcept {
   gate.mapped_below.store(inputs.mapped.in_memory, std::memory_order_relaxed);
 }
 
-// No signal handler may find the lock held, or the figures half-written, by its own thread.
-constinit os::SignalMask signals_before_hold{};  // of the thread that holds the gate
-
-void lock(os::SignalMask* saved) noexcept {
-  os::block_signals(saved);
-  pthread_mutex_lock(&mutex);
-}
-
-void unlock(const os::SignalMask& saved) noexcept {
-  pthread_mutex_unlock(&mutex);
-  os::restore_signals(saved);
-}
-
 }  // namespace
 
 constinit Gate gate{{default_start_bytes},
@@ -145,7 +139,7 @@ constinit Gate gate{{default_start_bytes},
                     {plan::MoverState::none},
                     {64u << 10},
                     {12},
-                    {false},
+                    {0},
                     {false},
                     {false},
                     {0},
@@ -213,14 +207,9 @@ void set_service_arena(std::uintptr_t base, std::size_t bytes) noexcept {
 }
 
 void set_service_round_trip(double measured_ns) noexcept {
-  os::SignalMask saved;
-  os::block_signals(&saved);
-  if (pthread_mutex_trylock(&mutex) == 0) {
-    service_round_trip_ns = measured_ns;
-    refresh();
-    pthread_mutex_unlock(&mutex);
-  }
-  os::restore_signals(saved);
+  const QuietLock lock(mutex);
+  service_round_trip_ns = measured_ns;
+  refresh();
 }
 
 bool service_reaches_memory() noexcept {
@@ -231,49 +220,60 @@ double round_trip_now() noexcept {
   return round_trip_ns.load(std::memory_order_relaxed);
 }
 
-void hold_gate() noexcept {
-  os::SignalMask saved;
-  lock(&saved);
-  signals_before_hold = saved;
-  gate.held.store(true, std::memory_order_relaxed);
-  refresh();
-  await_publishers();
+void hold_gate(std::uint64_t patience_ns) noexcept {
+  {
+    const QuietLock lock(mutex);
+    ++holds;
+    gate.held.store(true, std::memory_order_relaxed);
+    refresh();
+  }
+  await_publishers(patience_ns);
 }
 
-void await_publishers() noexcept {
+void await_publishers(std::uint64_t patience_ns) noexcept {
   // A submitter raises `publishing`, then looks at the gate. After the barrier either it saw us, or
   // we see it. (Without membarrier: store buffers have drained within the nap.)
   if (!asymmetric_barrier()) os::sleep_ns(1'000'000);
-  const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Ring& ring = ring_table.ring(i);
-    while (&ring != thread_slot.ring && ring.publishing.load(std::memory_order_acquire))
-      os::yield();
-  }
+  const std::uint64_t begun = now_ns();
+  for_each_ring([&](const Ring& ring) {
+    for (Backoff backoff; &ring != thread_slot.ring &&
+                          ring.publishing.load(std::memory_order_acquire) &&
+                          now_ns() - begun < patience_ns;)
+      backoff.pause();
+  });
 }
 
 void release_gate(After after) noexcept {
+  const QuietLock lock(mutex);
   if (after == After::shut) shut = true;
-  gate.held.store(shut, std::memory_order_relaxed);
+  if (holds != 0) --holds;
+  gate.held.store(shut || holds != 0, std::memory_order_relaxed);
   refresh();
-  const os::SignalMask saved = signals_before_hold;
-  unlock(saved);
 }
 
-void reset_gate_in_child() noexcept {
+namespace {
+
+// Whoever held the lock or the gate, or was writing, is not here.
+void begin_anew(plan::MoverState state) noexcept {
+  mutex = PTHREAD_MUTEX_INITIALIZER;
+  holds = 0;
   gate.service_bell.store(nullptr, std::memory_order_relaxed);
   gate.mapped_bytes.store(0, std::memory_order_relaxed);
-  gate.state.store(plan::MoverState::none, std::memory_order_relaxed);
+  gate.state.store(state, std::memory_order_relaxed);
   gate.asleep.store(0, std::memory_order_relaxed);
-}
-
-void remake_gate() noexcept {
-  mutex = PTHREAD_MUTEX_INITIALIZER;
-  reset_gate_in_child();
-  gate.state.store(plan::MoverState::impossible, std::memory_order_relaxed);
   gate.held.store(shut, std::memory_order_relaxed);
   published.remake();
   refresh();
+}
+
+}  // namespace
+
+void reset_gate_in_child() noexcept {
+  begin_anew(plan::MoverState::none);
+}
+
+void remake_gate() noexcept {
+  begin_anew(plan::MoverState::impossible);
 }
 
 }  // namespace haul

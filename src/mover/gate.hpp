@@ -9,6 +9,11 @@
 
 namespace haul {
 
+// Gate::asleep. Who has published rings the bell unless the mover runs. sleeps: or is about to.
+// looks: the same, and it has been woken to see whether it is still needed. gone: there is no mover
+// thread, since no thread had a ring; the bell makes one.
+inline constexpr std::uint32_t mover_runs = 0, mover_sleeps = 1, mover_looks = 2, mover_gone = 3;
+
 struct alignas(64) Gate {
   // Shorter ordinary copies are the caller's (UINT64_MAX: all are), copies from mover_from on the
   // mover's. In between, the caller's if the source is cached.
@@ -20,13 +25,16 @@ struct alignas(64) Gate {
   // The mover sleeps: what inline_below and mover_from would be if it did not; else UINT64_MAX.
   std::atomic<std::uint64_t> worth_below;
   std::atomic<std::uint64_t> worth_from;
-  std::atomic<std::uint32_t> asleep;  // 1: the mover sleeps, or is about to; futex word
+  std::atomic<std::uint32_t> asleep;  // one of mover_runs ... mover_gone; futex word
   std::atomic<plan::MoverState> state;
   std::atomic<std::uint32_t> min_chunk_bytes;
   std::atomic<std::uint8_t> block_log2;
-  std::atomic<bool> planned;  // every request takes the long road (knobs ask for something special)
-  std::atomic<bool> held;     // nothing may be published: a fork is under way, or all is shut down
-  std::atomic<bool> closed;   // haul_shutdown() was called
+  // Not 0: plain requests must be looked at more closely, and by_plan takes all by the long road.
+  static constexpr std::uint8_t by_plan = 1;  // knobs ask for something special
+  static constexpr std::uint8_t by_keys = 2;  // the CPU has protection keys (rights.hpp)
+  std::atomic<std::uint8_t> special;
+  std::atomic<bool> held;    // nothing may be published: a fork is under way, or all is shut down
+  std::atomic<bool> closed;  // haul_shutdown() was called
   // Bytes of this process's arena as far as the node's service knows it; 0: there is no service, or
   // it does not. All that a copy without a service reads.
   std::atomic<std::size_t> mapped_bytes;
@@ -71,16 +79,15 @@ void set_calibration(const plan::Calibration& calibration) noexcept;
 void set_service(std::atomic<std::uint32_t>* bell, bool reaches_memory) noexcept;
 // The service knows this process's arena; 0 bytes: it does not. The link's thread only.
 void set_service_arena(std::uintptr_t base, std::size_t bytes) noexcept;
-// How far the service's core is; 0: not known. Does nothing while the gate is held: who holds it
-// may be waiting for the thread that calls this. Thread-safe.
+// How far the service's core is; 0: not known. Thread-safe; takes the gate's lock.
 void set_service_round_trip(double round_trip_ns) noexcept;
 bool service_reaches_memory() noexcept;
 // It may not any more. Takes no lock.
 void forget_kernel_reach() noexcept;
 
-// Waits until every thread that is between looking at the gate and publishing is through with it.
-// Takes no lock.
-void await_publishers() noexcept;
+// Waits until every thread that is between looking at the gate and publishing is through with it,
+// or patience_ns are over. Takes no lock.
+void await_publishers(std::uint64_t patience_ns = UINT64_MAX) noexcept;
 
 // The mover's own: its state changed, and with it the thresholds. Takes the gate's lock.
 void set_mover_state(plan::MoverState state) noexcept;
@@ -89,16 +96,17 @@ void set_caches(std::size_t l2_bytes, std::size_t l3_bytes) noexcept;  // 0: unk
 double round_trip_now() noexcept;
 
 // Holds the gate shut: every copy is inline until release. Returns once no thread is between
-// passing the gate and publishing. Around fork and shutdown; keeps the gate's lock in between.
-void hold_gate() noexcept;
-// Lets go of the lock. open: copies may go to movers again, unless the gate was ever left shut.
-// shut: never again, the movers are about to stop.
+// passing the gate and publishing, or after patience_ns. Around fork and shutdown, by as many
+// threads as like at once; no lock is held in between.
+void hold_gate(std::uint64_t patience_ns) noexcept;
+// open: copies may go to movers again, unless others hold the gate or it was ever left shut. shut:
+// never again, the movers are about to stop.
 enum class After : std::uint8_t { open, shut };
 void release_gate(After after) noexcept;
-// In a child of fork, before the release: there is no mover.
+// In a child of fork: nobody holds the gate, there is no mover, and whatever lock or half-written
+// figure was copied is made anew.
 void reset_gate_in_child() noexcept;
-// In a child by a bare clone: there never will be one, and whatever lock or half-written figure was
-// copied is made anew.
+// In a child by a bare clone: the same, and there never will be a mover.
 void remake_gate() noexcept;
 
 }  // namespace haul

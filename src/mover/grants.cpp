@@ -35,13 +35,43 @@ struct Binding {
   std::uint64_t index = 0;
 };
 
-constinit pthread_mutex_t tables = PTHREAD_MUTEX_INITIALIZER;     // all below
-constinit pthread_mutex_t questions = PTHREAD_MUTEX_INITIALIZER;  // one is asked at a time
-constinit wire::Grant* granted = nullptr;                         // max_grants; index 0: free
-constinit Binding bindings[max_spaces];                           // by the space's slot
+constinit pthread_mutex_t tables = PTHREAD_MUTEX_INITIALIZER;  // all below
+constinit wire::Grant* granted = nullptr;                      // max_grants; index 0: free
+constinit Binding bindings[max_spaces];                        // by the space's slot
 constinit std::uint8_t own_key[wire::key_bytes] = {};
 constinit bool has_key = false;
-constinit int key_fd = -1;
+constinit os::Descriptor key_file;
+
+// One question is asked at a time. Whoever waits for its turn, or for its answer, has its signals
+// open, and its five seconds run from the moment it came.
+class Turn {
+ public:
+  explicit Turn(std::uint64_t deadline_ns) noexcept {
+    std::uint32_t seen = nobody;
+    mine_ = word_.compare_exchange_strong(seen, taken, std::memory_order_acquire);
+    while (!mine_) {
+      mine_ = word_.exchange(awaited, std::memory_order_acquire) == nobody;
+      const std::uint64_t now = now_ns();
+      if (mine_ || now >= deadline_ns) return;
+      os::futex_wait(&word_, awaited, deadline_ns - now);
+    }
+  }
+  ~Turn() {
+    if (mine_ && word_.exchange(nobody, std::memory_order_release) == awaited)
+      os::futex_wake(&word_, 1);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  explicit operator bool() const noexcept { return mine_; }
+
+  static void forget() noexcept { word_.store(nobody, std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::uint32_t nobody = 0, taken = 1, awaited = 2;
+  static constinit std::atomic<std::uint32_t> word_;
+  bool mine_ = false;
+};
+constinit std::atomic<std::uint32_t> Turn::word_{nobody};
 
 // The question that is asked now, and its answer: {number 30, Answer 2}. An answer that comes late
 // is to an older number.
@@ -67,21 +97,30 @@ void give(Answer what, std::uint64_t about) noexcept {
     os::futex_wake(&answer, 1);
 }
 
-// Sends a question and waits for its answer. closed: there is no service (any more); timed_out: it
-// does not answer.
+// Sends a question and waits for its answer; *bound: the one to a Bind. closed: there is no service
+// (any more); timed_out: it does not answer within answer_ns, in which questions of other threads
+// that come first have their part.
 template <class Message>
-Code ask(const Message& message, std::uint64_t about) noexcept {
+Code ask(const Message& message, std::uint64_t about, wire::Bound* bound = nullptr) noexcept {
   const std::uint64_t deadline = now_ns() + answer_ns;
+  const Turn turn(deadline);
+  std::uint64_t now = now_ns();
+  if (!turn || now >= deadline) return Code::timed_out;
   const std::uint32_t number = answer.load(std::memory_order_relaxed) + 4;
   asked.store(about, std::memory_order_relaxed);
   answer.store(with(number, Answer::awaited), std::memory_order_release);
-  Code code = tell_service(&message, sizeof message, answer_ns);
+  Code code = tell_service(&message, sizeof message, deadline - now);
   std::uint32_t word = answer.load(std::memory_order_acquire);
-  for (; code == Code::ok && state_of(word) == Answer::awaited;
-       word = answer.load(std::memory_order_acquire)) {
-    if (now_ns() >= deadline) code = Code::timed_out;
-    os::futex_wait(&answer, word, 100'000'000);
+  while (code == Code::ok && state_of(word) == Answer::awaited) {
+    now = now_ns();
+    if (now >= deadline) {
+      code = Code::timed_out;
+    } else {
+      os::futex_wait(&answer, word, deadline - now);
+    }
+    word = answer.load(std::memory_order_acquire);
   }
+  if (bound != nullptr) *bound = last_bound;
   answer.store(with(number, Answer::idle), std::memory_order_relaxed);
   return state_of(word) == Answer::lost ? Code::closed : code;
 }
@@ -108,18 +147,18 @@ void make_key() noexcept {
 }
 
 // Locked (tables).
-Code make_key_fd(Error* error) noexcept {
+Code make_key_file(Error* error) noexcept {
   make_key();
-  if (key_fd >= 0) return Code::ok;
+  if (key_file.intact()) return Code::ok;
   KeyFile file{};
   std::memcpy(file.magic, magic, sizeof magic);
   std::memcpy(file.key, own_key, sizeof own_key);
-  key_fd = os::make_sealed_text("haul-grant", &file, sizeof file);
-  if (key_fd >= 0) return Code::ok;
-  *error = make_error(Code::no_memory, -key_fd,
+  const int fd = os::make_sealed_text("haul-grant", &file, sizeof file);
+  key_file = os::Descriptor::of(fd);
+  if (fd >= 0) return Code::ok;
+  *error = make_error(Code::no_memory, -fd,
                       "No descriptor for the capability can be made (%s); raise ulimit -n.",
-                      describe_errno(-key_fd));
-  key_fd = -1;
+                      describe_errno(-fd));
   return Code::no_memory;
 }
 
@@ -171,7 +210,7 @@ Expected<Capability> share(std::uintptr_t address, std::size_t length,
   Capability capability;
   {
     const QuietLock lock(tables);
-    if (make_key_fd(&error) != Code::ok) return error;
+    if (make_key_file(&error) != Code::ok) return error;
     if (granted == nullptr)
       granted = static_cast<wire::Grant*>(os::map_anonymous(max_grants * sizeof(wire::Grant)));
     wire::Grant* room = find(0);
@@ -182,7 +221,7 @@ Expected<Capability> share(std::uintptr_t address, std::size_t length,
                         max_grants);
     }
     *room = grant;
-    capability = Capability{key_fd, grant.index};
+    capability = Capability{key_file.number(), grant.index};
   }
   // If the service goes just now, the next one is told.
   const Code told = tell_service(&grant, sizeof grant, answer_ns);
@@ -204,7 +243,6 @@ Code unshare(std::uint64_t index, Error* error) noexcept {
   }
   wire::Withdraw message;
   message.index = index;
-  const QuietLock one(questions);
   const Code code = ask(message, index);
   if (code == Code::timed_out) {
     *error = unanswered(code);
@@ -230,9 +268,8 @@ Expected<Space> open_grant(const Capability& grant, std::size_t* length) noexcep
   binding.space = *space;
   std::memcpy(binding.key, file.key, sizeof binding.key);
   binding.index = grant.index;
-  const QuietLock one(questions);
-  const Code code = ask(bind_of(binding), *space);
-  const wire::Bound bound = last_bound;
+  wire::Bound bound;
+  const Code code = ask(bind_of(binding), *space, &bound);
   if (code == Code::ok && bound.code == 0) {
     const QuietLock lock(tables);
     bindings[*space % max_spaces] = binding;
@@ -273,7 +310,7 @@ bool has_grants() noexcept {
   return false;
 }
 
-// One at a time, and not under the lock: a fork holds the channel's when it asks for ours.
+// One at a time, and not under the lock, since the service may be slow to read.
 void resend_grants() noexcept {
   for (std::size_t i = 0; i < max_grants; ++i) {
     const wire::Grant grant = granted_at(i);
@@ -315,21 +352,12 @@ void fail_requests() noexcept {
   give(Answer::lost, 0);
 }
 
-void lock_grants() noexcept {
-  pthread_mutex_lock(&tables);
-}
-
-void unlock_grants() noexcept {
-  pthread_mutex_unlock(&tables);
-}
-
 void forget_grants() noexcept {
   tables = PTHREAD_MUTEX_INITIALIZER;
-  questions = PTHREAD_MUTEX_INITIALIZER;
+  Turn::forget();
   answer.store(0, std::memory_order_relaxed);
   for (std::size_t i = 0; granted != nullptr && i < max_grants; ++i) granted[i] = wire::Grant{};
-  os::close_fd(key_fd);
-  key_fd = -1;
+  key_file.close();
   has_key = false;
 }
 

@@ -17,7 +17,9 @@ namespace haul {
 inline constexpr std::size_t max_grants = 4096;
 
 struct Capability {
-  int fd = -1;  // haul's own, the same for every grant of the process
+  // Haul's own, the same for every grant of the process (until the program closes it: a later grant
+  // comes with another, which is as good).
+  int fd = -1;
   std::uint64_t index = 0;
 };
 
@@ -49,9 +51,7 @@ void answer_withdrawn(const wire::Withdrawn& withdrawn) noexcept;
 // The service is gone: whoever waits for an answer gets none.
 void fail_requests() noexcept;
 
-// Around fork. A child has granted nothing; what it may name of others it still may.
-void lock_grants() noexcept;
-void unlock_grants() noexcept;
+// In a child of fork, which has granted nothing; what it may name of others it still may.
 void forget_grants() noexcept;
 
 }  // namespace haul

@@ -7,6 +7,8 @@
 #include "base/cpu.hpp"
 #include "base/os.hpp"
 #include "mover/counters.hpp"
+#include "mover/inherit.hpp"
+#include "mover/rights.hpp"
 #include "mover/worker.hpp"
 #include "request/rings.hpp"
 
@@ -17,43 +19,55 @@ constexpr unsigned spins_before_yield = 4000;  // about 100 us: longer than most
 constexpr unsigned brief_spins = 600;  // about 15 us: longer than a small copy by the service
 constexpr unsigned yields_before_sleep = 64;
 constexpr std::uint64_t sleep_slice_ns = 20'000'000;
+constexpr std::uint64_t shortest_look_ns = 50'000, longest_look_ns = 1'000'000;
 
 // Backs off between looks at a word that another thread will change.
 class Patience {
  public:
-  // brief: this waiter cannot help, so its core is better left to whoever can; it is woken by the
-  // end.
-  explicit Patience(std::uint64_t deadline_ns, bool brief = false) noexcept
+  // What the waiter looks at: the end of a tenancy wakes who sleeps, the growth of a watermark does
+  // not. brief: this waiter cannot help, so its core is better left to whoever can.
+  enum class Until : std::uint8_t { end, range };
+  explicit Patience(std::uint64_t deadline_ns, Until until, bool brief = false) noexcept
       : deadline_ns_(deadline_ns),
+        until_(until),
         spins_(brief ? brief_spins : spins_before_yield),
         yields_(brief ? 0 : yields_before_sleep) {}
 
   // False when the deadline has passed.
-  bool wait(const Tenancy& tenancy, bool may_sleep) noexcept {
+  bool wait(const Tenancy& tenancy) noexcept {
     ++turns_;
     if (turns_ <= spins_) {
       cpu_relax();
       if (deadline_ns_ == no_deadline || turns_ % 32 != 0) return true;
       return now_ns() < deadline_ns_;
     }
-    std::uint64_t slice = sleep_slice_ns;
-    if (deadline_ns_ != no_deadline) {
-      const std::uint64_t now = now_ns();
-      if (now >= deadline_ns_) return false;
-      slice = std::min(slice, deadline_ns_ - now);
+    const std::uint64_t now = now_ns();
+    if (now >= deadline_ns_) return false;
+    if (slow_since_ns_ == 0) {
+      slow_since_ns_ = now;
+      // Its yields would let nobody run who is not real-time too.
+      if (os::real_time_thread()) yields_ = 0;
     }
-    if (!may_sleep || turns_ <= spins_ + yields_) {
+    if (turns_ <= spins_ + yields_) {
       os::yield();
     } else {
-      tenancy.sleep(slice);
+      tenancy.sleep(std::min(slice_ns(now), deadline_ns_ - now));
     }
     return true;
   }
 
  private:
+  // Who waits for a range looks again after an eighth of the time that it has waited already.
+  std::uint64_t slice_ns(std::uint64_t now) const noexcept {
+    if (until_ == Until::end) return sleep_slice_ns;
+    return std::clamp((now - slow_since_ns_) / 8, shortest_look_ns, longest_look_ns);
+  }
+
   std::uint64_t deadline_ns_;
+  Until until_;
   unsigned spins_, yields_;
   unsigned turns_ = 0;
+  std::uint64_t slow_since_ns_ = 0;
 };
 
 // Is all of it in this process's own memory?
@@ -64,7 +78,7 @@ bool is_local(const Job& job) noexcept {
 bool ended(const Ring& ring, std::uint64_t seq, Code* code) noexcept {
   // Acquire: pairs with Tenancy::end.
   const std::uint64_t word = ring.state_word(seq).load(std::memory_order_acquire);
-  if (State::seq(word) < seq) return false;
+  if (State::seq(word) < seq && !ring.ended(seq)) return false;
   *code = State::seq(word) == seq ? State::code(word) : Code::ok;
   return true;
 }
@@ -91,13 +105,22 @@ class HelpsService {
   bool may_ = true;
 };
 
+// Has the calling thread the rights of who asked, as the movers have? Else it leaves the work to
+// them. (What the node's service moves it reaches without them.)
+bool has_rights_for(const Job& job) noexcept {
+  if (job.service) return true;
+  return (job.rights == nobodys || may_act_for(job.rights)) && !keyed_apart();
+}
+
 // Claims one chunk among `only` and moves it. False if there was none.
 bool help(Ring& ring, const Job& job, const Tenancy& tenancy, std::uint32_t only) noexcept {
+  // (A fork in a signal handler may have come since the caller looked.)
+  if (job.seq < ring.inherited_below.load(std::memory_order_relaxed)) return false;
   const HelpsService may_help(ring, job);
-  if (!may_help) return false;
+  if (!may_help || !has_rights_for(job)) return false;
   ++thread_slot.carrying;  // before the claim: a signal handler may come right behind it
   os::compiler_barrier();
-  const int chunk = tenancy.claim(job.chunks, only);
+  const int chunk = ring.claim(tenancy, job.chunks, only);
   if (chunk >= 0) {
     count_helped();
     run_here(ring, job, static_cast<unsigned>(chunk));
@@ -134,9 +157,11 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
       if (deadline_ns != no_deadline && now_ns() >= deadline_ns) break;
     }
   }
-  Patience patience(deadline_ns, brief);
+  Patience patience(deadline_ns, Patience::Until::end, brief);
   while (!ended(ring, seq, &code)) {
-    if (!patience.wait(tenancy, true)) return ended(ring, seq, &code) ? code : Code::timed_out;
+    if (ring.nobody_moves(seq)) tend_inherited(ring, seq, deadline_ns);
+    if (ended(ring, seq, &code)) break;
+    if (!patience.wait(tenancy)) return ended(ring, seq, &code) ? code : Code::timed_out;
   }
   return code;
 }
@@ -146,20 +171,21 @@ Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t
   if (ended(ring, seq, &code)) return code;
   const Tenancy tenancy = ring.tenancy(seq);
   Job job;
-  Patience patience(no_deadline);
+  Patience patience(no_deadline, Patience::Until::range);
   if (!ring.read(seq, &job)) return wait_for(ring, seq, no_deadline);
   // The parameters may be a torn copy if the tenancy ended meanwhile; then its state says so.
   if (ended(ring, seq, &code)) return code;
   to = std::min(to, job.chunks.length);
   pass_fence(ring, job, no_deadline);
   for (;;) {
+    if (ring.nobody_moves(seq)) tend_inherited(ring, seq, no_deadline);
     std::uint32_t missing = 0;
     const bool visible = tenancy.range_visible(job.chunks, from, to, &missing);
     if (ended(ring, seq, &code)) return code;
     if (visible) return Code::ok;
     if (help(ring, job, tenancy, missing)) continue;
     tenancy.want(missing);
-    patience.wait(tenancy, false);
+    patience.wait(tenancy);
   }
 }
 
@@ -167,14 +193,6 @@ void drain(Ring& ring, std::uint64_t end) noexcept {
   for (std::uint64_t seq = ring.first_unfinished(end); seq < end;
        seq = ring.first_unfinished(end)) {
     wait_for(ring, seq, no_deadline);
-  }
-}
-
-void drain_all() noexcept {
-  const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Ring& ring = ring_table.ring(i);
-    if (!ring.abandoned.load(std::memory_order_relaxed)) drain(ring, ring.next_seq());
   }
 }
 

@@ -20,7 +20,4 @@ Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t
 // Until everything published below `end` has ended.
 void drain(Ring& ring, std::uint64_t end) noexcept;
 
-// Every ring of the process, as far as it was published when the call began.
-void drain_all() noexcept;
-
 }  // namespace haul

@@ -5,25 +5,30 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/descriptor.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
+#include "base/unforked.hpp"
 #include "mover/mover.hpp"
 
 namespace haul {
 namespace {
 
-constexpr int none = -1;
-struct Lease {
-  std::atomic<int> fd{none};
-};
-constinit Lease leases[max_movers];
+// Each its mover's; another thread touches one only when that mover has ended.
+constinit os::Descriptor leases[max_movers];
 constinit std::atomic<Code> refusal{Code::ok};
+
+bool unneeded() noexcept {
+  return knob_number(Knob::mover_lease) == 1;  // "off"
+}
 
 }  // namespace
 
 Code take_lease(unsigned index) noexcept {
-  if (knob_number(Knob::mover_lease) == 1) return Code::ok;  // "off"
-  if (leases[index].fd.load(std::memory_order_relaxed) != none) return Code::ok;
+  if (holds_lease(index)) return Code::ok;
+  // A child would inherit a lease that it does not know of, and keep it.
+  const Unforked unforked;
+  if (!unforked) return Code::again;
   char name[32];
   std::snprintf(name, sizeof name, "haul-mover-%u", index);
   const int fd = os::bind_abstract(name);
@@ -31,8 +36,12 @@ Code take_lease(unsigned index) noexcept {
   // it is not.
   const Code code = fd >= 0 ? Code::ok : fd == -EADDRINUSE ? Code::again : Code::no_memory;
   if (index == 0) refusal.store(code, std::memory_order_relaxed);
-  if (code == Code::ok) leases[index].fd.store(fd, std::memory_order_relaxed);
+  leases[index] = os::Descriptor::of(fd);
   return code;
+}
+
+bool holds_lease(unsigned index) noexcept {
+  return unneeded() || leases[index].intact();
 }
 
 Code lease_refusal() noexcept {
@@ -40,8 +49,7 @@ Code lease_refusal() noexcept {
 }
 
 void drop_lease(unsigned index) noexcept {
-  const int fd = leases[index].fd.exchange(none, std::memory_order_relaxed);
-  if (fd != none) os::close_fd(fd);
+  leases[index].close();
 }
 
 void drop_inherited_leases() noexcept {

@@ -11,6 +11,10 @@ namespace haul {
 // HAUL_MOVER_LEASE=off: always granted.
 Code take_lease(unsigned index) noexcept;
 
+// Is it still ours? Not if the program has closed the socket: then another process may take it. One
+// system call.
+bool holds_lease(unsigned index) noexcept;
+
 // Why the last attempt at lease 0 was refused; ok if it was not.
 Code lease_refusal() noexcept;
 

@@ -3,99 +3,138 @@
 
 #include <cstdlib>
 
+#include "base/clock.hpp"
+#include "base/unforked.hpp"
 #include "completion/ledger.hpp"
 #include "mover/grants.hpp"
-#include "mover/help.hpp"
 #include "mover/service_link.hpp"
+#include "mover/settle.hpp"
 #include "mover/submit.hpp"
 
 namespace haul {
 namespace {
 
-constinit std::atomic<bool> handlers_set{false};
+constexpr std::uint64_t grace_ns = 100'000'000;  // for the ends of threads when patience is over
 
-// Copies of other threads that were published before are finished; new ones are inline while the
-// gate is held. So the child inherits quiet rings, and no copy is made in both.
+// The process whose handlers are registered; 0: none are. Another's: this is a child that no
+// handler of ours has seen.
+constinit std::atomic<pid_t> registered_in{0};
+
+// What was published before is waited for; new copies are inline while the gate is held. So the
+// child inherits quiet rings as a rule, and no copy is made in both. No lock of haul's is held when
+// this returns, nor waited for while a thread that holds it could wait for the program: the
+// program's own handlers may take locks under which others of its threads call haul.
 void before_fork() noexcept {
   if (ring_table.cookie() == 0) return;
-  thread_slot.forking = true;
-  lock_movers();
-  lock_service_link();
-  hold_gate();
+  ++thread_slot.forking;
+  const std::uint64_t patience_ns = mover_patience_ns();
+  hold_gate(patience_ns);
   // A crash handler that forks amid this very thread's copy cannot wait for that.
-  if (thread_slot.carrying == 0) drain_all();
+  if (thread_slot.carrying == 0) {
+    if (const Unsettled left = settle_all(patience_ns); left) tell_left("fork()", left);
+  }
+  begin_fork(patience_ns);
   rings_before_fork();
-  lock_grants();
-  ledger_lock();
 }
 
 void after_fork_in_parent() noexcept {
-  if (!thread_slot.forking) return;
-  thread_slot.forking = false;
-  ledger_unlock();
-  unlock_grants();
+  if (thread_slot.forking == 0) return;
+  --thread_slot.forking;
   rings_after_fork_parent();
+  end_fork();
   release_gate(After::open);
-  unlock_service_link();
-  unlock_movers();
 }
 
-void after_fork_in_child() noexcept {
-  if (!thread_slot.forking) return;
-  thread_slot.forking = false;
-  ledger_unlock();  // first: what became of the parent's requests is looked up there
-  rings_after_fork_child();
+// In a child: nobody holds or does what threads of the parent held or did.
+void forget_others() noexcept {
+  forget_forks();
   forget_grants();
   forget_movers();
   forget_service_link();
   reset_gate_in_child();
-  release_gate(After::open);
+}
+
+void after_fork_in_child() noexcept {
+  registered_in.store(os::process_id(), std::memory_order_relaxed);
+  if (thread_slot.forking == 0) {
+    // No table was there when the fork began. If one is now in the parent, it is none of ours.
+    if (ring_table.cookie() == 0) {
+      remake_ledger();
+      forget_others();
+    }
+    return;
+  }
+  thread_slot.forking = 0;
+  // First: what became of the parent's requests is looked up there.
+  const bool whole_ledger = ledger_after_fork_child();
+  const bool has_rings = rings_after_fork_child();
+  if (has_rings && !whole_ledger)
+    for_each_ring([](Ring& ring) { ledger_forget(ring.index, ring.next_seq()); });
+  forget_others();
 }
 
 // What is in flight is finished; nothing is given to a mover any more, and there is none.
-void finish_everything() noexcept {
+void finish_everything(const char* who) noexcept {
   // A child by a bare clone has the parent's variables, but none of its threads.
   if (ring_table.cookie() == 0) return;
-  hold_gate();
-  drain_all();
+  // Who has given up once does not wait again.
+  static constinit std::atomic<bool> gave_up{false};
+  const std::uint64_t patience_ns =
+      gave_up.load(std::memory_order_relaxed) ? 0 : mover_patience_ns();
+  hold_gate(patience_ns);
   release_gate(After::shut);
-  stop_movers();
-  leave_service();
+  const Unsettled left = settle_all(patience_ns);
+  if (left && !gave_up.exchange(true, std::memory_order_relaxed)) tell_left(who, left);
+  const std::uint64_t deadline_ns = now_ns() + (left ? grace_ns : patience_ns);
+  stop_movers(deadline_ns);
+  leave_service(deadline_ns, !left);
 }
 
 void at_exit() noexcept {
   // exit() from a signal handler amid a copy of this very thread: nothing can be waited for.
   if (thread_slot.carrying != 0) return;
   // Not closed: copies that other exit handlers make later are made inline.
-  finish_everything();
+  finish_everything("exit()");
 }
 
-// A process's first ring. Also the first one of a child by a bare clone, which inherited handlers
+// Before a process's first ring. Two threads may be here at once: handlers that are registered
+// twice do no harm, and waiting for each other would, since registering calls malloc, which may be
+// the program's. Also before the first ring of a child by a bare clone, which inherited handlers
 // and nothing else of use.
-void table_made() noexcept {
-  if (handlers_set.exchange(true, std::memory_order_relaxed)) {
+void before_table() noexcept {
+  const pid_t self = os::process_id();
+  const pid_t known = registered_in.load(std::memory_order_acquire);
+  if (known == self) return;
+  if (known != 0) {
     forbid_movers();
     forget_grants();
+    forget_forks();
     forbid_service_link();
     remake_gate();
     remake_ledger();
+    registered_in.store(self, std::memory_order_relaxed);
     return;
   }
+  on_ring_given_up(ring_was_given_up);
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   std::atexit(at_exit);
+  // Release: whoever finds it makes a table.
+  registered_in.store(self, std::memory_order_release);
 }
 
 }  // namespace
 
 Ring* ring_for_submit(Error* error) noexcept {
   if (Ring* ring = own_ring(); ring != nullptr) return ring;
-  on_new_table(table_made);
+  // A fork handler of the program's, in the child, comes before ours.
+  if (thread_slot.forking != 0 && ring_table.cookie() == 0) after_fork_in_child();
+  on_new_table(before_table);
   return attach_ring(error);
 }
 
 void shut_down() noexcept {
   gate.closed.store(true, std::memory_order_relaxed);
-  finish_everything();
+  finish_everything("haul_shutdown()");
 }
 
 }  // namespace haul

@@ -2,47 +2,102 @@
 #include "mover/loop.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/os.hpp"
 #include "engine/registry.hpp"
 #include "mover/counters.hpp"
+#include "mover/rights.hpp"
 
 namespace haul {
+namespace {
 
-void MoverLoop::begin(bool at_tails) noexcept {
+// The process's user may have changed since the request was made, and the mover's rights with it.
+bool acts_for(RightsNumber asker) noexcept {
+  const RightsNumber mine = rights_number();
+  note_mover_rights(mine);
+  return mine == asker;
+}
+
+}  // namespace
+
+void MoverLoop::begin() noexcept {
   in_flight_ = 0;
   for (Flight& flight : flights_) flight.used = false;
-  const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < max_rings; ++i)
-    cursor_[i] = at_tails && i < count ? ring_table.ring(i).next_seq() : 0;
+  seated_ = 0;
+  seated_version_ = rings_in_use.version() - 1;
 }
 
 bool MoverLoop::round() noexcept {
   bool busy = in_flight_ != 0 && poll_flights();
-  const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < count; ++i) busy |= visit(i, ring_table.ring(i));
+  if (const std::uint32_t version = rings_in_use.version(); version != seated_version_) [[unlikely]]
+    seat_rings(version);
+  for (std::uint32_t i = 0; i < seated_; ++i) busy |= visit(seats_[i]);
   return busy;
 }
 
-bool MoverLoop::visit(std::uint32_t index, Ring& ring) noexcept {
-  if (cursor_[index] == 0) cursor_[index] = Ring::first_seq;
+// Both tables grow. False if there is no memory: they are as they were.
+bool MoverLoop::make_room(std::uint32_t wanted) noexcept {
+  if (room_ == 0) {
+    seats_ = own_seats_[0];
+    spare_ = own_seats_[1];
+    room_ = first_seats;
+  }
+  if (wanted <= room_) return true;
+  std::uint32_t room = room_;
+  while (room < wanted) room *= 2;
+  auto* const fresh = static_cast<Seat*>(os::map_anonymous(2 * sizeof(Seat) * room));
+  if (fresh == nullptr) return false;
+  std::copy(seats_, seats_ + seated_, fresh);
+  if (room_ != first_seats) os::unmap(std::min(seats_, spare_), 2 * sizeof(Seat) * room_);
+  seats_ = fresh;
+  spare_ = fresh + room;
+  room_ = room;
+  return true;
+}
+
+// Rings that were seated before keep their cursors; others begin where all before has ended.
+void MoverLoop::seat_rings(std::uint32_t version) noexcept {
+  std::uint32_t wanted = 0;
+  for_each_ring([&](Ring&) { ++wanted; });
+  // More may come meanwhile, which the version then tells. Where there is no memory for all, the
+  // last ones are done by who waits for them.
+  make_room(wanted);
+  std::uint32_t count = 0, old = 0;
+  for_each_ring([&](Ring& ring) {
+    if (count == room_) return;
+    while (old < seated_ && seats_[old].ring->index < ring.index) ++old;
+    const bool known = old < seated_ && seats_[old].ring == &ring;
+    // What a child inherited unfinished is not a mover's (inherit.hpp).
+    const std::uint64_t first =
+        std::max(ring.finished_below(), ring.inherited_below.load(std::memory_order_relaxed));
+    spare_[count++] = Seat{&ring, known ? seats_[old].cursor : first};
+  });
+  std::swap(seats_, spare_);
+  seated_ = count;
+  seated_version_ = version;
+}
+
+bool MoverLoop::visit(Seat& seat) noexcept {
+  Ring& ring = *seat.ring;
   for (;;) {
-    const std::uint64_t seq = cursor_[index];
+    const std::uint64_t seq = seat.cursor;
     const std::uint64_t published = ring.published_seq(seq);
     if (published < seq) return false;
     if (published > seq) {
       // That tenancy is over; helpers were faster. So is every one whose slot has been used again.
-      cursor_[index] = std::max(seq + 1, published - Ring::slots + 1);
+      seat.cursor = std::max(seq + 1, published - Ring::slots + 1);
       continue;
     }
     Job job;
     if (!ring.read(seq, &job)) continue;
     const Tenancy tenancy = ring.tenancy(seq);
     if (job.service) {  // not ours
-      ++cursor_[index];
+      ++seat.cursor;
       continue;
     }
     if (!tenancy.claimable(job.chunks)) {
-      ++cursor_[index];
+      ++seat.cursor;
       continue;
     }
     if (ring.abandoned.load(std::memory_order_relaxed)) return false;
@@ -52,12 +107,14 @@ bool MoverLoop::visit(std::uint32_t index, Ring& ring) noexcept {
     if (!here && !drives_devices_) return false;
     Flight* flight = here ? nullptr : free_flight();
     if (!here && flight == nullptr) return true;
-    const int chunk = tenancy.claim(job.chunks);
+    const int chunk = ring.claim(tenancy, job.chunks);
     if (chunk < 0) continue;
     // Written before the request was published; so it is dirty in the owner's cache.
     drift.sample(ring.publishing);
     count_moved_chunk();
-    if (here) {
+    if (job.rights != nobodys && !acts_for(job.rights)) {
+      refuse_here(ring, job, static_cast<unsigned>(chunk));
+    } else if (here) {
       run_here(ring, job, static_cast<unsigned>(chunk));
     } else {
       flight->used = true;

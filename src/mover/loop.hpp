@@ -10,12 +10,11 @@
 
 namespace haul {
 
-// One mover's view. Its rings' cursors begin at their present tails when it is made for a process
-// that has rings already. Used by one thread.
+// One mover's view: a seat for each ring in use. Used by one thread.
 class MoverLoop {
  public:
   // Forgets everything: the rings are another process's copies, or new.
-  void begin(bool at_tails) noexcept;
+  void begin() noexcept;
 
   // Whether this mover is the one that drives asynchronous engines (engine.hpp: one thread at a
   // time).
@@ -23,9 +22,12 @@ class MoverLoop {
 
   DriftWatch drift;  // how far the submitters' lines come, by samples of round()
 
-  // One round over all rings: at most one chunk of each. True if there was anything to do, or
-  // something is under way or held back by a fence.
+  // One round over the rings in use: at most one chunk of each. True if there was anything to do,
+  // or something is under way or held back by a fence.
   bool round() noexcept;
+
+  // How many rings a round looks at.
+  std::uint32_t seated() const noexcept { return seated_; }
 
  private:
   struct Flight {
@@ -34,13 +36,29 @@ class MoverLoop {
   };
   static constexpr unsigned max_flights = 16;
 
-  bool visit(std::uint32_t index, Ring& ring) noexcept;
+  // A ring, and the next seq of it to look at.
+  struct Seat {
+    Ring* ring = nullptr;
+    std::uint64_t cursor = 0;
+  };
+  static constexpr std::uint32_t first_seats = 32;
+
+  void seat_rings(std::uint32_t version) noexcept;
+  bool make_room(std::uint32_t wanted) noexcept;
+  bool visit(Seat& seat) noexcept;
   bool poll_flights() noexcept;
   // Hands on the next piece of a chunk; ends the chunk when there is none.
   void proceed(Flight& flight) noexcept;
   Flight* free_flight() noexcept;
 
-  std::uint64_t cursor_[max_rings] = {};  // the next seq to look at; 0: not looked at yet
+  // Of two tables of `room_` seats one is in use; the other is where the next one is made. They are
+  // memory of their own where `first_seats` are not enough.
+  Seat own_seats_[2][first_seats] = {};
+  Seat* seats_ = nullptr;
+  Seat* spare_ = nullptr;
+  std::uint32_t room_ = 0;
+  std::uint32_t seated_ = 0;
+  std::uint32_t seated_version_ = 0;  // of the set of rings in use
   Flight flights_[max_flights];
   unsigned in_flight_ = 0;
   bool drives_devices_ = true;

@@ -19,15 +19,16 @@ Code wake_mover(Error* error) noexcept;
 // most.
 void ring_doorbell() noexcept;
 
-// Stops and joins the threads once their rings are quiet, and gives the leases back. wake_mover()
-// makes new ones.
-void stop_movers() noexcept;
+// Stops and joins the threads, and gives the leases back. A thread that has not ended at
+// deadline_ns (now_ns() terms), amid memory that does not arrive or a crash handler, is left:
+// false. Blocks no signal while it waits.
+bool stop_movers(std::uint64_t deadline_ns) noexcept;
 
-// Around fork, before the gate is held: nobody is making threads then, so the child can.
-void lock_movers() noexcept;
-void unlock_movers() noexcept;
+// A thread has given up its ring: if it was the last, movers that sleep may end themselves (100 ms
+// later, if none has got one meanwhile). The next doorbell makes new ones.
+void ring_was_given_up() noexcept;
 
-// In a child: there are no threads, whatever the variables say.
+// In a child: there are no threads, and nobody is making any, whatever the variables say.
 void forget_movers() noexcept;
 
 // In a child by a bare clone: none, for good, since glibc cannot be relied on to make threads
@@ -37,8 +38,8 @@ void forbid_movers() noexcept;
 // The CPU of the first mover while it is awake, else -1.
 int mover_cpu() noexcept;
 
-// Runs once a process, on the mover thread, after its first start: tune/ hangs its calibration
-// here. Set before any submit.
+// Runs on the mover's thread at each of its wakings, and when the distance has been measured anew:
+// tune/ hangs its calibration here. It returns at once: it opens no file. Set before any submit.
 using MoverHook = void (*)();
 void on_mover_started(MoverHook hook) noexcept;
 

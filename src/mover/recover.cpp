@@ -1,9 +1,10 @@
 // Finding the chunks that a dead service had claimed.
 #include "mover/recover.hpp"
 
+#include <algorithm>
 #include <bit>
 
-#include "base/os.hpp"
+#include "base/backoff.hpp"
 #include "mover/help.hpp"
 #include "mover/worker.hpp"
 #include "request/rings.hpp"
@@ -17,23 +18,19 @@ bool is_local(const Job& job) noexcept {
 }
 
 bool pending(const Ring& ring, std::uint64_t seq) noexcept {
-  return State::seq(ring.state_word(seq).load(std::memory_order_acquire)) < seq;
+  return !ring.ended(seq);
 }
 
 // Calls act(job) for each unfinished request of the service's, oldest first.
 template <class Act>
 void for_each_unfinished(Ring& ring, Act act) noexcept {
   const std::uint64_t end = ring.next_seq();
-  for (std::uint64_t seq = ring.first_unfinished(end); seq < end; ++seq) {
+  for (std::uint64_t seq = std::max(ring.first_unfinished(end),
+                                    ring.inherited_below.load(std::memory_order_relaxed));
+       seq < end; ++seq) {
     Job job;
     if (pending(ring, seq) && ring.read(seq, &job) && job.service) act(job);
   }
-}
-
-void abandon(Ring& ring, const Job& job, unsigned chunk) noexcept {
-  ChunkRun run(ring, job, chunk);
-  run.abandon(Code::io);
-  run.report();
 }
 
 // What the service had claimed and not reported. Helpers are kept off meanwhile, so whatever chunk
@@ -43,7 +40,7 @@ void abandon(Ring& ring, const Job& job, unsigned chunk) noexcept {
 void finish_orphans(Ring& ring) noexcept {
   // Sequentially consistent, both: pairs with HelpsService.
   ring.recovering.store(1, std::memory_order_seq_cst);
-  while (ring.helpers.load(std::memory_order_seq_cst) != 0) os::yield();
+  for (Backoff backoff; ring.helpers.load(std::memory_order_seq_cst) != 0;) backoff.pause();
   for_each_unfinished(ring, [&](const Job& job) {
     std::uint32_t orphans = ring.tenancy(job.seq).unreported(job.chunks);
     for (; orphans != 0; orphans &= orphans - 1) {
@@ -51,7 +48,7 @@ void finish_orphans(Ring& ring) noexcept {
       if (is_local(job)) {
         resume_here(ring, job, chunk);
       } else {
-        abandon(ring, job, chunk);
+        abandon_here(ring, job, chunk);
       }
     }
     // It may have died between its last report and the end of the request.
@@ -70,8 +67,9 @@ void finish_rest(Ring& ring) noexcept {
       return;
     }
     const Tenancy tenancy = ring.tenancy(job.seq);
-    for (int chunk = tenancy.claim(job.chunks); chunk >= 0; chunk = tenancy.claim(job.chunks))
-      abandon(ring, job, static_cast<unsigned>(chunk));
+    for (int chunk = ring.claim(tenancy, job.chunks); chunk >= 0;
+         chunk = ring.claim(tenancy, job.chunks))
+      abandon_here(ring, job, static_cast<unsigned>(chunk));
   });
 }
 
@@ -90,18 +88,16 @@ void finish_chunk(std::uint32_t ring_index, std::uint64_t seq, unsigned chunk) n
 }
 
 void recover_from_service() noexcept {
-  const std::uint32_t count = ring_table.count.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Ring& ring = ring_table.ring(i);
-    if (ring.abandoned.load(std::memory_order_relaxed)) continue;
+  for_each_ring([](Ring& ring) {
+    if (ring.abandoned.load(std::memory_order_relaxed)) return;
     finish_orphans(ring);
     finish_rest(ring);
     // Entries that it posted, and died before it said so.
-    if (!ring_is_shared(i)) continue;
-    lock_rings();  // a ring that is being adopted closes its descriptor
+    if (!ring_is_shared(ring.index)) return;
+    lock_rings();  // a ring that comes to rest or is adopted closes its descriptor
     ring.completions.signal();
     unlock_rings();
-  }
+  });
 }
 
 }  // namespace haul

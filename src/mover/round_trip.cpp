@@ -82,7 +82,7 @@ void RoundTripMeter::finish() noexcept {
   if (!started_) return;
   // Whatever it still waits for.
   served_.store(exchanges + 1, std::memory_order_release);
-  pthread_join(helper_, nullptr);
+  os::join_thread(helper_);
   started_ = false;
 }
 

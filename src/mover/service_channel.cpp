@@ -6,10 +6,11 @@
 #include <cerrno>
 
 #include "base/clock.hpp"
+#include "base/descriptor.hpp"
 #include "base/os.hpp"
 #include "base/quiet_lock.hpp"
-#include "base/sealed.hpp"
 #include "base/socket.hpp"
+#include "base/unforked.hpp"
 #include "mover/gate.hpp"
 #include "mover/service_talk.hpp"
 #include "request/wire.hpp"
@@ -20,8 +21,7 @@ namespace {
 constexpr std::uint64_t step_ns = 200'000;
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // opening, closing, sending
-constinit std::atomic<int> link_fd{-1};
-constinit os::FileId link_id{};
+constinit os::SharedDescriptor link{};                        // set under the mutex
 constinit bool shut = false;
 constinit std::atomic<bool> may_tell{false};
 
@@ -30,26 +30,27 @@ constinit std::atomic<bool> may_tell{false};
 int open_channel() noexcept {
   const QuietLock lock(mutex);
   if (shut) return -ESHUTDOWN;
+  const Unforked unforked;  // a child closes the one it knows of
+  if (!unforked) return -EAGAIN;
   const int fd = connect_to_service();
   if (fd < 0) return fd;
-  link_id = os::file_id(fd);
-  link_fd.store(fd, std::memory_order_release);
+  link.set(os::Descriptor::of(fd));
   return 0;
 }
 
 void close_channel() noexcept {
   const QuietLock lock(mutex);
-  const int fd = link_fd.exchange(-1, std::memory_order_relaxed);
-  if (fd >= 0 && os::file_id(fd) == link_id) os::close_fd(fd);
+  os::Descriptor old = link.now();
+  link.set(os::Descriptor());
+  old.close();
+}
+
+bool channel_open() noexcept {
+  return link.now().valid();
 }
 
 int channel_fd() noexcept {
-  return link_fd.load(std::memory_order_acquire);
-}
-
-bool channel_intact() noexcept {
-  const int fd = channel_fd();
-  return fd >= 0 && os::file_id(fd) == link_id;
+  return link.now().get();
 }
 
 void allow_telling(bool yes) noexcept {
@@ -62,8 +63,9 @@ Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience
   for (;;) {
     {
       const QuietLock lock(mutex);
-      if (!may_tell.load(std::memory_order_acquire) || !channel_intact()) return Code::closed;
-      const ssize_t sent = os::send_packet(channel_fd(), message, bytes, fds, fd_count);
+      const int fd = may_tell.load(std::memory_order_acquire) ? channel_fd() : -1;
+      if (fd < 0) return Code::closed;
+      const ssize_t sent = os::send_packet(fd, message, bytes, fds, fd_count);
       if (sent == static_cast<ssize_t>(bytes)) return Code::ok;
       if (sent != -EAGAIN && sent != -ENOBUFS) return Code::closed;
     }
@@ -75,7 +77,7 @@ Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience
 void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept {
   const wire::Bell message;
   // A bell that cannot be sent is one of many that have not been heard yet.
-  if (bell->exchange(0, std::memory_order_relaxed) != 0 && channel_intact())
+  if (bell->exchange(0, std::memory_order_relaxed) != 0)
     os::send_packet(channel_fd(), &message, sizeof message);
 }
 
@@ -88,7 +90,6 @@ void wake_service() noexcept {
 void shut_channel(bool at_once) noexcept {
   const QuietLock lock(mutex);
   shut = true;
-  if (!channel_intact()) return;
   if (at_once) {
     os::shut_socket(channel_fd());
   } else {
@@ -96,18 +97,11 @@ void shut_channel(bool at_once) noexcept {
   }
 }
 
-void lock_channel() noexcept {
-  pthread_mutex_lock(&mutex);
-}
-
-void unlock_channel() noexcept {
-  pthread_mutex_unlock(&mutex);
-}
-
 void forget_channel() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
-  if (channel_intact()) os::close_fd(channel_fd());
-  link_fd.store(-1, std::memory_order_relaxed);
+  os::Descriptor parents = link.now();
+  link.set(os::Descriptor());
+  parents.close();
   shut = false;
   may_tell.store(false, std::memory_order_relaxed);
 }

@@ -12,13 +12,15 @@
 namespace haul {
 
 // Connects to a service, without waiting for it. 0, or -errno; -ESHUTDOWN once the channel was told
-// to stay shut. (Under the lock, so that a child of fork knows of the descriptor and closes it.)
+// to stay shut; -EAGAIN while a fork is under way (the child must know of the descriptor, to close
+// it).
 int open_channel() noexcept;
 void close_channel() noexcept;
-int channel_fd() noexcept;  // -1: none. For the link's thread, which alone opens and closes.
-
-// Is the descriptor still the socket that was taken over? A system call.
-bool channel_intact() noexcept;
+// Has it been opened, and not closed since (by haul)?
+bool channel_open() noexcept;
+// The socket; -1 if there is none, or if the program has closed it or put a file of its own in its
+// place. A system call.
+int channel_fd() noexcept;
 
 // Whether tell_service() may send: from the service's welcome on.
 void allow_telling(bool yes) noexcept;
@@ -38,9 +40,7 @@ void wake_service() noexcept;
 // can still be read until it has let go. at_once: nor that.
 void shut_channel(bool at_once) noexcept;
 
-// Around fork. The child has none, and may open one.
-void lock_channel() noexcept;
-void unlock_channel() noexcept;
+// In a child of fork, which has none, and may open one.
 void forget_channel() noexcept;
 
 }  // namespace haul

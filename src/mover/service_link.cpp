@@ -11,6 +11,7 @@
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
+#include "base/own_threads.hpp"
 #include "base/quiet_lock.hpp"
 #include "memory/arena.hpp"
 #include "mover/gate.hpp"
@@ -30,15 +31,16 @@ constexpr std::uint64_t start_pause_ns = 60'000'000'000;  // between two service
 constexpr std::uint64_t step_ns = 200'000;
 constexpr std::uint64_t parting_ns = 1'000'000'000;
 
-// waiting: for the next service, since memory is granted. over: the thread has ended and is to be
-// joined. ending: by leave_service().
-enum class Phase : std::uint32_t { none, greeting, attached, waiting, over, ending };
+// none: there is no thread. waiting: for the next service, since memory is granted. ending: by
+// leave_service(), which joins the thread.
+enum class Phase : std::uint32_t { none, greeting, attached, waiting, ending };
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit pthread_t thread{};  // under the mutex, as are the next two
 constinit int service_pid = -1;
 constinit char sentence[sizeof(ServiceStatus::sentence)] = "No service was looked for yet.";
 constinit std::atomic<Phase> phase{Phase::none};
+constinit std::atomic<std::uint32_t> tending{0};  // 1 while there is a thread; futex word
 constinit std::atomic<bool> leaving{false};
 constinit std::atomic<bool> forbidden{false};
 constinit std::atomic<std::uint32_t> stirred{0};  // raised to end a wait for the next service
@@ -49,8 +51,10 @@ constinit std::atomic<ServiceHook> attached_hook{nullptr};
 constinit bool hook_ran = false;  // the link's thread only
 
 void note(const Error& said) noexcept {
-  const QuietLock lock(mutex);
-  std::snprintf(sentence, sizeof sentence, "%s", said.sentence);
+  {
+    const QuietLock lock(mutex);
+    std::snprintf(sentence, sizeof sentence, "%s", said.sentence);
+  }
   log(LogLevel::info, "%s", said.sentence);
 }
 
@@ -119,7 +123,9 @@ void stay(Board* board, const ArenaView& arena, const wire::Welcome& welcome) no
   set_service(&board->asleep, welcome.reaches_memory != 0);
   Phase greeting = Phase::greeting;
   phase.compare_exchange_strong(greeting, Phase::attached, std::memory_order_release);
-  const Error refusal = listen_to_service();
+  bool let_go = true;
+  const Error refusal = listen_to_service(&let_go);
+  if (!let_go) return;  // the process ends
   // From here on the service touches nothing of ours: it had let go before it closed, or it is
   // dead, and the kernel takes an address space down before it closes descriptors.
   allow_telling(false);
@@ -172,7 +178,8 @@ bool await_next() noexcept {
   if (before == Phase::ending ||
       !phase.compare_exchange_strong(before, Phase::waiting, std::memory_order_release))
     return false;
-  for (std::uint64_t wait_ns = shortest_pause_ns; has_grants() && wanted();
+  for (std::uint64_t wait_ns = shortest_pause_ns;
+       has_grants() && wanted() && !os::only_own_threads();
        wait_ns = std::min(2 * wait_ns, longest_pause_ns)) {
     const std::uint32_t seen = stirred.load(std::memory_order_acquire);
     if (in_vain.exchange(false, std::memory_order_relaxed))
@@ -189,32 +196,36 @@ bool await_next() noexcept {
 void* tend(void*) noexcept {
   os::name_thread("haul-service");
   thread_slot.carrying = 1;  // a crash handler that calls exit() here must not join this thread
-  if (channel_fd() >= 0 || start_one()) {
+  if (channel_open() || start_one()) {
     do {
       link();
     } while (await_next());
   }
   close_channel();
-  for (Phase now = phase.load(std::memory_order_relaxed);
-       now != Phase::ending &&
-       !phase.compare_exchange_weak(now, Phase::over, std::memory_order_release);) {
+  bool joined = false;
+  {
+    const QuietLock lock(mutex);
+    joined = phase.load(std::memory_order_relaxed) == Phase::ending;
+    if (!joined) phase.store(Phase::none, std::memory_order_release);
+    tending.store(0, std::memory_order_release);
   }
+  os::futex_wake(&tending, 1);
+  if (!joined && !os::end_process_elsewhere()) os::detach_self();
   return nullptr;
 }
 
-// Locked. Clears up after a link that is over, and begins a new one if there is somebody to talk
-// to.
+// Locked. Begins a link if there is none, and somebody to talk to.
 bool begin() noexcept {
   if (!wanted()) return false;
-  Phase over = Phase::over;
-  if (phase.compare_exchange_strong(over, Phase::none, std::memory_order_acquire))
-    pthread_join(thread, nullptr);
   if (phase.load(std::memory_order_relaxed) != Phase::none)
     return phase.load(std::memory_order_relaxed) <= Phase::attached;
   const int failed = open_channel();
-  if (failed != 0 && !may_start_one()) {
+  if (failed == -EKEYREJECTED || (failed != 0 && !may_start_one())) {
     std::snprintf(sentence, sizeof sentence, "%s",
-                  failed == -EPERM
+                  failed == -EKEYREJECTED
+                      ? "This process acts for two users (it is set-user-id, or has put rights "
+                        "aside), so it shares memory with no service; it copies by itself."
+                  : failed == -EPERM
                       ? "The service that listens is another user's; start one of your own "
                         "with `haul serve`."
                   : failed == -ENOENT || failed == -ECONNREFUSED
@@ -225,7 +236,9 @@ bool begin() noexcept {
     return false;
   }
   phase.store(Phase::greeting, std::memory_order_relaxed);
+  tending.store(1, std::memory_order_relaxed);
   if (os::start_thread(&thread, tend, nullptr) == 0) return true;
+  tending.store(0, std::memory_order_relaxed);
   close_channel();
   phase.store(Phase::none, std::memory_order_relaxed);
   return false;
@@ -280,7 +293,7 @@ Code await_service(unsigned timeout_ms, Error* error) noexcept {
   return Code::not_supported;
 }
 
-void leave_service() noexcept {
+void leave_service(std::uint64_t deadline_ns, bool at_rest) noexcept {
   pthread_t ending{};
   {
     const QuietLock lock(mutex);
@@ -293,25 +306,22 @@ void leave_service() noexcept {
     if (now == Phase::none || now == Phase::ending) return;
     ending = thread;
   }
-  // The service may be amid a copy that another process has asked for, in memory that was granted:
-  // it is waited for until it has let go.
   shut_channel(false);
   stir();
-  const std::uint64_t deadline = now_ns() + parting_ns;
-  while (channel_fd() >= 0 && now_ns() < deadline) os::sleep_ns(step_ns);
-  shut_channel(true);
-  pthread_join(ending, nullptr);
+  // The service may be amid a copy that another process has asked for, in memory that was granted:
+  // it is waited for until it has let go.
+  const std::uint64_t parting = std::min(deadline_ns, now_ns() + parting_ns);
+  while (channel_open() && now_ns() < parting) os::sleep_ns(step_ns);
+  // A stopped service that is amid requests of this process would go on with them when it runs
+  // again: they are not recovered before it is known to have let go.
+  if (at_rest) shut_channel(true);
+  while (tending.load(std::memory_order_acquire) != 0) {
+    const std::uint64_t now = now_ns();
+    if (now >= deadline_ns) return;  // it stays as it is: amid memory that does not arrive
+    os::futex_wait(&tending, 1, deadline_ns - now);
+  }
+  os::join_thread(ending);
   phase.store(Phase::none, std::memory_order_relaxed);
-}
-
-void lock_service_link() noexcept {
-  pthread_mutex_lock(&mutex);
-  lock_channel();
-}
-
-void unlock_service_link() noexcept {
-  unlock_channel();
-  pthread_mutex_unlock(&mutex);
 }
 
 void forget_service_link() noexcept {
@@ -319,6 +329,7 @@ void forget_service_link() noexcept {
   forget_channel();
   service_pid = -1;
   phase.store(Phase::none, std::memory_order_relaxed);
+  tending.store(0, std::memory_order_relaxed);
   leaving.store(false, std::memory_order_relaxed);
   in_vain.store(false, std::memory_order_relaxed);
   looked_ns.store(0, std::memory_order_relaxed);

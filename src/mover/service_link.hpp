@@ -19,12 +19,12 @@ bool look_for_service() noexcept;
 // Looks at once, and waits up to timeout_ms until a service is attached. not_supported: none is.
 Code await_service(unsigned timeout_ms, Error* error) noexcept;
 
-// Ends the link, before the process exits. What is in flight has been finished.
-void leave_service() noexcept;
+// Ends the link, before the process exits, and waits until deadline_ns (now_ns() terms) for its
+// thread; then that is left. at_rest: nothing of this process is in the service's hands any more.
+// Blocks no signal while it waits.
+void leave_service(std::uint64_t deadline_ns, bool at_rest) noexcept;
 
-// Around fork. The child has no link: its first request for a dedicated core looks for one.
-void lock_service_link() noexcept;
-void unlock_service_link() noexcept;
+// In a child of fork, which has no link: its first request for a dedicated core looks for one.
 void forget_service_link() noexcept;
 // In a child by a bare clone: none, for good, since glibc cannot be relied on to make threads
 // there.

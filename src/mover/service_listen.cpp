@@ -1,10 +1,14 @@
 // One packet after another.
 #include "mover/service_listen.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
+#include "base/clock.hpp"
 #include "base/os.hpp"
+#include "base/own_threads.hpp"
+#include "base/rights.hpp"
 #include "base/socket.hpp"
 #include "memory/arena.hpp"
 #include "mover/gate.hpp"
@@ -12,6 +16,7 @@
 #include "mover/recover.hpp"
 #include "mover/service_channel.hpp"
 #include "mover/service_talk.hpp"
+#include "mover/settle.hpp"
 #include "request/rings.hpp"
 
 namespace haul {
@@ -19,6 +24,7 @@ namespace {
 
 constexpr std::uint64_t arena_patience_ns = 100'000'000, step_ns = 200'000,
                         parting_ns = 1'000'000'000;
+constexpr int look_ms = 1000;
 
 constinit std::atomic<bool> arena_owed{false};
 
@@ -27,6 +33,12 @@ void signal_queue(std::uint32_t ring) noexcept {
   if (ring < ring_table.count.load(std::memory_order_acquire))
     ring_table.ring(ring).completions.signal();
   unlock_rings();
+}
+
+// Nobody submits, and what was granted is of use to others only while this process lives, which
+// this very thread must not prolong.
+bool nobody_needs_service() noexcept {
+  return !any_ring_owned() && (!has_grants() || os::only_own_threads());
 }
 
 }  // namespace
@@ -46,22 +58,54 @@ bool arena_is_owed() noexcept {
   return arena_owed.load(std::memory_order_relaxed);
 }
 
-// Takes no lock that a
-// thread may hold which waits for the service: the gate's, the link's and the channel's are held
-// around a fork, whose copies are finished by the recovery that comes after this, if the service
-// dies.
-Error listen_to_service() noexcept {
+// Takes no lock for longer than a few instructions: whoever waits for the service's requests (a
+// fork does) waits for the recovery that comes after this, if the service dies.
+Error listen_to_service(bool* let_go) noexcept {
   ServiceMessage message;
   std::size_t bytes = 0;
   Error last;
+  bool was_idle = false, parting = false;
+  std::uint64_t parted_ns = 0;
+  *let_go = true;
+  const os::Rights rights = os::rights_of_this_thread();
   for (;;) {
-    const int ready = os::wait_readable(channel_fd(), -1);
+    // A descriptor that the program closes while this waits for it does not end the waiting, so
+    // that is looked for now and then. (Never for -1: poll() would pass over it in silence.)
+    const int waited = channel_fd();
+    const int ready = waited >= 0 ? os::wait_readable(waited, look_ms) : 0;
     if (ready < 0 && ready != -EINTR) os::sleep_ns(step_ns);
-    if (!channel_intact()) {
+    if (ready == 0 && !parting && nobody_needs_service()) {
+      // Twice in a row: a thread that copies and ends may be followed by the next.
+      parting = was_idle;
+      was_idle = true;
+      if (parting) {
+        parted_ns = now_ns();
+        os::shut_sending(channel_fd());  // it lets go, and closes
+        last = make_error(Code::closed, 0,
+                          "No thread of this process uses haul any more, so it has left the node's "
+                          "service; the next that copies attaches it again.");
+      }
+    } else if (parting && now_ns() - parted_ns >= mover_patience_ns() && os::only_own_threads()) {
+      // It is stopped; and nobody is left whose memory it could still touch unexpectedly.
+      *let_go = false;
+      return last;
+    } else {
+      was_idle = false;
+    }
+    if (channel_fd() < 0) {
       // The program has closed our descriptor: the service reads that, and lets go in a moment.
       os::sleep_ns(parting_ns);
       return make_error(Code::closed, 0,
                         "The program has closed the descriptor of the link to the service.");
+    }
+    // (A change of all threads' users interrupts the wait.)
+    if (!parting && !std::ranges::equal(os::rights_of_this_thread().user, rights.user)) {
+      parting = true;
+      parted_ns = now_ns();
+      last = make_error(Code::permission, 0,
+                        "This process has changed its user, so it left the service of the former "
+                        "one.");
+      os::shut_sending(channel_fd());
     }
     switch (receive_from_service(channel_fd(), &message, &bytes)) {
       case Received::closed: return last;

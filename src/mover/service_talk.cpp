@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
+#include "base/rights.hpp"
 #include "base/sealed.hpp"
 #include "base/socket.hpp"
 #include "mover/grants.hpp"
@@ -42,7 +43,7 @@ bool say_hello(int fd, const SharedTable& table, const ArenaView& arena) noexcep
   probe_word.store(value, std::memory_order_seq_cst);
   hello.probe_address = reinterpret_cast<std::uintptr_t>(&probe_word);
   hello.probe_value = value;
-  const int fds[] = {table.fd, arena.fd};
+  const int fds[] = {table.file.get(), arena.fd};
   return os::send_packet(fd, &hello, sizeof hello, fds, arena.fd >= 0 ? 2 : 1) ==
          static_cast<ssize_t>(sizeof hello);
 }
@@ -50,6 +51,7 @@ bool say_hello(int fd, const SharedTable& table, const ArenaView& arena) noexcep
 }  // namespace
 
 int connect_to_service() noexcept {
+  if (os::rights_are_mixed()) return -EKEYREJECTED;
   char path[socket_path_bytes];
   int result = -ENOENT;
   for (unsigned place = 0; service_socket_path(place, path); ++place) {

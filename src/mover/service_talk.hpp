@@ -11,7 +11,9 @@
 
 namespace haul {
 
-// Connects to whoever of our own user listens at one of the places. fd, or -errno.
+// Connects to whoever of our own user listens at one of the places. fd, or -errno; -EKEYREJECTED
+// for a process of mixed rights (base/rights.hpp), which shares its rings with nobody: the pointers
+// in them would be the other user's to write.
 int connect_to_service() noexcept;
 
 // Says hello, hands the rings and the arena over, and waits (2 s at most) for the answer. *arena:

@@ -1,10 +1,14 @@
 // The long road: plan, then publish or run here.
 #include "mover/submit.hpp"
 
+#include <optional>
+
 #include "copy/cache_lines.hpp"
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"
 #include "mover/caller.hpp"
+#include "mover/inherit.hpp"
+#include "mover/rights.hpp"
 #include "mover/service_link.hpp"
 #include "request/sharing.hpp"
 
@@ -80,6 +84,20 @@ bool source_in_memory(const Request& request, const plan::Inputs& inputs) noexce
          copy::in_memory(reinterpret_cast<const void*>(request.src->address), request.src->length);
 }
 
+// Memory of another process that this one reaches by itself?
+bool names_peer(const Request& request) noexcept {
+  const auto peer = [](Space space) { return space != self_space && !is_grant(space); };
+  return peer(request.dst_space) ||
+         (request.operation == Operation::copy && peer(request.src_space));
+}
+
+// Is the calling thread to do it itself, since a mover has other rights? Before there is a mover it
+// is not: that inherits the rights of who makes it.
+bool has_other_rights(const Request& request) noexcept {
+  if (keyed_apart()) return true;
+  return names_peer(request) && mover_rights() != nobodys && !may_act_for(mover_rights());
+}
+
 void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noexcept {
   plan::RequestFacts& facts = inputs->request;
   facts.operation = request.operation;
@@ -92,12 +110,15 @@ void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noex
   facts.checked = request.checked;
   facts.granted = is_grant(request.dst_space) || is_grant(request.src_space);
   facts.service_reach = service_reach(request, facts);
-  // A ring moves to where the service sees it when it is quiet; until then this is not the way.
-  if (!facts.granted && ring != nullptr && !thread_slot.shared && !ring->quiet())
+  // A ring moves to where the service sees it when it is quiet, if it has a place there; until then
+  // this is not the way.
+  if (!facts.granted && ring != nullptr && !thread_slot.shared &&
+      (ring->index >= max_shared_rings || !ring->quiet()))
     facts.service_reach = plan::Reach::none;
   facts.source_in_memory = source_in_memory(request, *inputs);
   facts.fenced_behind = request.fence && ring != nullptr && !ring->quiet();
   facts.force_inline = request.force_inline;
+  facts.other_rights = has_other_rights(request);
   facts.force_dedicated = request.force_dedicated;
 }
 
@@ -146,15 +167,38 @@ bool mover_ready(plan::Mover mover) noexcept {
   return wake_mover(&ignored) == Code::ok;
 }
 
+// Room in the completion queue that is the calling thread's to give back, while a request runs on
+// it.
+class Reservation {
+ public:
+  Reservation() noexcept : before_(thread_slot.reserved) { thread_slot.reserved = &mark_; }
+  ~Reservation() { thread_slot.reserved = before_; }
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+
+  // An inline copy that faulted may have been left by siglongjmp(): gives its room back.
+  static void recover(Ring& ring) noexcept {
+    if (thread_slot.reserved == nullptr ||
+        !StackMark::left_behind(thread_slot.reserved, stack_pointer()))
+      return;
+    thread_slot.reserved = nullptr;
+    ring.completions.cancel();
+  }
+
+ private:
+  StackMark mark_;
+  const StackMark* before_;  // of the call that this thread's signal handler interrupted
+};
+
 // Room in the completion queue, if the request wants an entry there.
 Code reserve_completion(const Request& request, Ring* ring, bool nested, Error* error) noexcept {
   if (!request.complete) return Code::ok;
   if (nested) {
-    *error =
-        make_error(Code::again, 0,
-                   "A signal handler interrupted a haul call of this thread, so its completion "
-                   "queue cannot be used; submit without HAUL_COMPLETE.");
-  } else if (!ring->completions.reserve()) {
+    *error = make_error(Code::again, 0,
+                        "A signal handler interrupted a haul call of this thread (or left it by "
+                        "longjmp()), so its completion queue cannot be used; submit without "
+                        "HAUL_COMPLETE, or later.");
+  } else if (Reservation::recover(*ring); !ring->completions.reserve()) {
     *error = make_error(Code::again, 0,
                         "The completion queue is full (%u entries); call haul_reap() first.",
                         CompletionQueue::capacity);
@@ -180,6 +224,12 @@ Error no_grant_now(const plan::Inputs& inputs, HandOver result) noexcept {
         "The node's service cannot do this: the sides overlap, or it does not reach the "
         "other side or the notification word; take them from haul_alloc().");
   }
+  if (const Ring* ring = own_ring(); ring != nullptr && ring->index >= max_shared_rings) {
+    return make_error(Code::again, 0,
+                      "The node's service reaches the requests of %u threads of a process at a "
+                      "time; try again when others have ended, or in one of those.",
+                      max_shared_rings);
+  }
   return make_error(
       Code::again, 0,
       result == HandOver::no_room
@@ -194,6 +244,11 @@ HandOver hand_over(const Request& request, const plan::Plan& plan, Ring& ring,
                    Ticket* ticket) noexcept {
   if (!mover_ready(plan.mover)) return HandOver::no_mover;
   Job job;
+  if (names_peer(request)) {
+    // The mover may have been made just now, by another thread.
+    job.rights = rights_number();
+    if (job.rights == nobodys || job.rights != mover_rights()) return HandOver::no_mover;
+  }
   if (!fill_job(request, plan, ring, &job)) return HandOver::no_room;
   const bool has_extras = request.notify != nullptr || request.complete;
   const Extras extras{request.notify,   request.notify_value, request.user_data,
@@ -224,21 +279,30 @@ bool is_plain(const Request& request) noexcept {
 }
 
 Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexcept {
-  const BusyThread busy;
   Error no_ring;
-  Ring* ring = busy ? ring_for_submit(&no_ring) : nullptr;
-  if (request.complete && busy && ring == nullptr) return refuse(error, no_ring);
-  if (reserve_completion(request, ring, !busy, error) != Code::ok) {
+  Ring* ring = nullptr;
+  bool nested = true;
+  if (const BusyThread busy; busy) {
+    nested = false;
+    ring = ring_for_submit(&no_ring);
+    // What a child inherited unfinished nobody but a looker ends: it must not block the ring.
+    if (ring != nullptr && (request.fence || !ring->has_room())) tend_all_inherited(*ring);
+  }
+  if (request.complete && !nested && ring == nullptr) return refuse(error, no_ring);
+  plan::Inputs inputs;
+  fill_inputs(&inputs);
+  view_engines(request, &inputs);
+  view_request(request, ring, &inputs);  // reads the program's memory
+  BusyThread busy;
+  if (reserve_completion(request, ring, nested, error) != Code::ok) {
     return Ticket::decided(error->code, 0);
   }
+  std::optional<Reservation> reservation;
+  if (request.complete) reservation.emplace();
   const auto back_out = [&](const Error& why) {
     if (request.complete) ring->completions.cancel();
     return refuse(error, why);
   };
-  plan::Inputs inputs;
-  fill_inputs(&inputs);
-  view_engines(request, &inputs);
-  view_request(request, ring, &inputs);
   inputs.ring_full = ring == nullptr || !ring->has_room();
   const plan::Plan plan = make_plan(inputs, nullptr);
   if (plan.engine < 0) {
@@ -264,7 +328,7 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
                    static_cast<unsigned long long>(Ring::slots), Ring::segment_slots));
   }
   // The pending requests may include one that this very thread was copying when a handler got in.
-  const bool in_handler = !busy || thread_slot.carrying != 0;
+  const bool in_handler = nested || thread_slot.carrying != 0;
   if (Ring* own = own_ring(); request.fence && in_handler && own != nullptr && !own->quiet()) {
     return back_out(
         make_error(Code::again, 0,
@@ -272,6 +336,7 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
                    "cannot wait here; submit it later."));
   }
   *ran_inline = true;
+  busy.end();
   // What the service would have done through the kernel, the caller does directly.
   const auto engine =
       plan.mover == plan::Mover::service ? 0 : static_cast<std::size_t>(plan.engine);

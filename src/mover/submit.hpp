@@ -8,6 +8,7 @@
 #include "copy/cache_lines.hpp"
 #include "mover/gate.hpp"
 #include "mover/mover.hpp"
+#include "mover/rights.hpp"
 #include "mover/service_channel.hpp"
 #include "request/request.hpp"
 #include "request/rings.hpp"
@@ -47,7 +48,7 @@ inline bool publish(Ring& ring, Job& job, const Extras* extras, Ticket* ticket) 
         ring_service_bell(bell);
     }
   }
-  // Release: pairs with hold_gate(), which then drains what was published.
+  // Release: pairs with hold_gate(), whose caller then waits for what was published.
   ring.publishing.store(false, std::memory_order_release);
   os::compiler_barrier();  // for the CPU, the mover that falls asleep has a membarrier
   if (!job.service && gate.asleep.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -80,7 +81,11 @@ inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t
   const plan::MoverState state = gate.state.load(std::memory_order_relaxed);
   const bool ready = mapped ? thread_slot.shared
                             : state == plan::MoverState::awake || state == plan::MoverState::asleep;
-  if (gate.planned.load(std::memory_order_relaxed) || !ready) return false;
+  if (!ready) return false;
+  if (const std::uint8_t special = gate.special.load(std::memory_order_relaxed); special != 0)
+      [[unlikely]] {
+    if ((special & Gate::by_plan) != 0 || keyed_apart()) return false;
+  }
   const BusyThread busy;
   Ring* ring = own_ring();
   if (!busy || ring == nullptr || !ring->has_room()) return false;

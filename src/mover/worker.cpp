@@ -28,7 +28,8 @@ void complete(Ring& ring, const Job& job, bool failed, bool once = false) noexce
       // Release: whoever sees the value sees the data.
       extras.notify->store(extras.notify_value, std::memory_order_release);
     }
-    if (extras.post) {
+    // (What a child inherited completes in the parent.)
+    if (extras.post && job.seq >= ring.inherited_below.load(std::memory_order_relaxed)) {
       const Completion entry{Ticket::pending(ring.cookie, ring.index, job.seq),
                              extras.user_data,
                              failure.good_bytes,
@@ -115,9 +116,15 @@ void ChunkRun::abandon(Code code) noexcept {
 }
 
 void ChunkRun::report() noexcept {
+  const Tenancy tenancy = ring_->tenancy(job_.seq);
+  // In a child that a signal handler forked amid this chunk, and then waited for the request:
+  // somebody has done it again already.
+  if (job_.seq < ring_->inherited_below.load(std::memory_order_relaxed) &&
+      (tenancy.unreported(job_.chunks) >> chunk_ & 1) == 0)
+    return;
   const bool failed = code_ != Code::ok;
   if (failed) ledger_record(ring_->index, job_.seq, code_, at_);
-  const Tenancy::Finish finish = ring_->tenancy(job_.seq).finish(chunk_, failed, job_.chunks);
+  const Tenancy::Finish finish = tenancy.finish(chunk_, failed, job_.chunks);
   if (finish.last) complete(*ring_, job_, finish.failed);
 }
 
@@ -148,10 +155,22 @@ void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
   run_to_the_end(run);
 }
 
+void refuse_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
+  ChunkRun run(ring, job, chunk);
+  run.abandon(Code::permission);
+  run.report();
+}
+
 void resume_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
   ChunkRun run(ring, job, chunk);
   run.resume();
   run_to_the_end(run);
+}
+
+void abandon_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
+  ChunkRun run(ring, job, chunk);
+  run.abandon(Code::io);
+  run.report();
 }
 
 }  // namespace haul

@@ -53,8 +53,15 @@ void end_for_the_dead(Ring& ring, const Job& job, bool failed) noexcept;
 // is for movers, so the CPU takes its place.
 void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
 
-// The same for a chunk whose worker has died: from the last block that it showed on, so that
-// nothing which was visible is written again.
+// Fails a claimed chunk, of which nothing was moved: the worker may not do what was asked.
+void refuse_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
+
+// The same as run_here() for a chunk whose worker has died: from the last block that it showed on,
+// so that nothing which was visible is written again.
 void resume_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
+
+// The same where nobody here can do it: it fails with Code::io, good as far as its blocks were
+// shown.
+void abandon_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
 
 }  // namespace haul

@@ -159,6 +159,12 @@ Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
     }
     return Mover::caller;
   }
+  if (request.other_rights) {
+    say(reasons,
+        "The caller copies: its credentials or protection keys are not the mover's, and memory is "
+        "reached with the rights of who asks.");
+    return Mover::caller;
+  }
   if (inputs.held) {
     say(reasons, "The caller copies: a fork or a shutdown is under way.");
     return Mover::caller;

@@ -51,6 +51,9 @@ struct RequestFacts {
   bool source_in_memory = false;  // a timed read found it in no cache
   bool fenced_behind = false;     // a fence, and earlier requests are pending
   bool force_inline = false, force_dedicated = false;
+  // The asker's rights are not the movers': it reaches a peer that they do not or the other way
+  // round, or has opened other protection keys.
+  bool other_rights = false;
   Reach service_reach = Reach::none;
   bool granted =
       false;  // names memory that another process has granted: the service alone gets there

@@ -12,7 +12,12 @@
 
 namespace haul {
 
-inline constexpr std::uint32_t max_rings = 1024;
+// Rings of a process: threads that have one at the same time. Each is mapped when it is first
+// needed (sizeof(Ring) of addresses), and costs a page once its thread is gone.
+inline constexpr std::uint32_t max_rings = 16384;
+// Those that can lie in the shared table: the first ones. It is address space that the service
+// takes for each of its clients.
+inline constexpr std::uint32_t max_shared_rings = 1024;
 
 struct alignas(4096) Board {
   // 1: the service sleeps, or is about to, so whoever publishes must ring its bell (a packet on the
@@ -25,13 +30,13 @@ struct alignas(4096) Board {
   // 0: not known. (The distance of the two cores is about twice that.)
   std::atomic<std::uint32_t> line_ns;
 
-  // Written by the process: which rings lie in this memory. The service looks at no other.
-  alignas(64) std::atomic<std::uint64_t> shared[max_rings / 64];
+  // Written by the process: which rings in this memory are in use. The service looks at no other.
+  alignas(64) std::atomic<std::uint64_t> shared[max_shared_rings / 64];
 };
 
 inline constexpr std::size_t ring_offset(std::uint32_t index) noexcept {
   return sizeof(Board) + std::size_t{index} * sizeof(Ring);
 }
-inline constexpr std::size_t shared_table_bytes = ring_offset(max_rings);
+inline constexpr std::size_t shared_table_bytes = ring_offset(max_shared_rings);
 
 }  // namespace haul

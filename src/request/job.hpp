@@ -24,6 +24,8 @@ struct Job {
   bool checked = false;
   bool extras = false;   // line Q counts
   bool service = false;  // the node's service moves it, not a mover of this process
+  // With whose rights another process's memory is reached (mover/rights.hpp); 0 where none is.
+  std::uint8_t rights = 0;
   Space dst_space = self_space, src_space = self_space;
   std::uintptr_t dst = 0;
   std::uint64_t src_or_pattern = 0;
@@ -77,6 +79,7 @@ struct alignas(64) Parameters {
     job->checked = (bits >> 2 & 1) != 0;
     job->extras = (bits >> 3 & 1) != 0;
     job->service = (bits >> 40 & 1) != 0;
+    job->rights = static_cast<std::uint8_t>(bits >> 41 & 63);
     job->dst_affinity = static_cast<Affinity>(bits >> 4 & 3);
     job->src_affinity = static_cast<Affinity>(bits >> 6 & 3);
     job->pattern_bytes = static_cast<std::uint8_t>(bits >> 8 & 15);
@@ -96,7 +99,8 @@ struct alignas(64) Parameters {
            static_cast<std::uint64_t>(job.src_affinity) << 6 |
            std::uint64_t{job.pattern_bytes} << 8 | std::uint64_t{job.engine} << 12 |
            std::uint64_t{job.chunks.full} << 16 | std::uint64_t{job.chunks.taper} << 24 |
-           std::uint64_t{job.chunks.block_log2} << 32 | std::uint64_t{job.service} << 40;
+           std::uint64_t{job.chunks.block_log2} << 32 | std::uint64_t{job.service} << 40 |
+           std::uint64_t{job.rights} << 41;
   }
 };
 

@@ -19,22 +19,54 @@ void Ring::begin(std::uint32_t ring_index, std::uint32_t table_cookie) noexcept 
   owned.store(true, std::memory_order_relaxed);
 }
 
-void Ring::begin_ended(std::uint32_t ring_index, std::uint32_t table_cookie,
-                       std::uint64_t tail) noexcept {
-  begin(ring_index, table_cookie);
-  for (std::uint64_t seq = std::max(first_seq, tail - slots); seq < tail; ++seq) {
-    Failure failure;
-    ledger_find(index, seq, &failure);
-    states_[seq % slots].word.store(State::make(seq, failure.code), std::memory_order_relaxed);
-    // For movers, whose cursors walk over them: published once, and all claimed.
-    parameters_[seq % slots].seq.store(seq, std::memory_order_relaxed);
-    claims_[seq % slots].claim.store((seq / slots) << 32 | ~std::uint32_t{0},
-                                     std::memory_order_relaxed);
+Ring::Unfinished Ring::unfinished() noexcept {
+  Unfinished found;
+  const std::uint64_t end = next_seq();
+  for (std::uint64_t seq = first_unfinished(end); seq < end; ++seq) {
+    if (!ended(seq)) found.bits[seq % slots / 64] |= std::uint64_t{1} << seq % 64;
   }
-  tail_.store(tail, std::memory_order_relaxed);
-  finished_below_.store(tail, std::memory_order_relaxed);
+  return found;
+}
+
+void Ring::begin_ended(std::uint32_t ring_index, std::uint32_t table_cookie, std::uint64_t tail,
+                       const Unfinished& unfinished) noexcept {
+  begin_at_rest(ring_index, table_cookie, tail);
+  for (std::uint64_t seq = std::max(first_seq, tail - slots); seq < tail; ++seq) {
+    if ((unfinished.bits[seq % slots / 64] >> seq % 64 & 1) != 0)
+      ledger_record(index, seq, Code::io, 0);
+  }
+  fill_in_ended();
+  emptied.store(false, std::memory_order_relaxed);
   adopt();
   owned.store(false, std::memory_order_relaxed);
+}
+
+void Ring::begin_at_rest(std::uint32_t ring_index, std::uint32_t table_cookie,
+                         std::uint64_t tail) noexcept {
+  begin(ring_index, table_cookie);
+  tail_.store(tail, std::memory_order_relaxed);
+  finished_below_.store(tail, std::memory_order_relaxed);
+  owned.store(false, std::memory_order_relaxed);
+  emptied.store(true, std::memory_order_relaxed);
+}
+
+void Ring::fill_in_ended() noexcept {
+  const std::uint64_t tail = next_seq();
+  for (std::uint64_t seq = std::max(first_seq, tail - slots); seq < tail; ++seq) {
+    const std::uint64_t at = seq % slots;
+    // All claimed, so that nobody claims more; ended; and only then published once, for movers,
+    // whose cursors walk over it.
+    claims_[at].claim.store((seq / slots) << 32 | ~std::uint32_t{0}, std::memory_order_release);
+    Code code = Code::ok;
+    if (!ledger_empty() || ledger_forgot(index, seq)) {
+      Failure failure;
+      const bool found = ledger_find(index, seq, &failure) == Lookup::found;
+      if (!found && ledger_forgot(index, seq)) failure.code = Code::stale;
+      code = failure.code;
+    }
+    states_[at].word.store(State::make(seq, code), std::memory_order_release);
+    parameters_[at].seq.store(seq, std::memory_order_release);
+  }
 }
 
 void Ring::forget_waiters() noexcept {

@@ -3,11 +3,14 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <new>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/os.hpp"
 #include "base/process_lock.hpp"
+#include "request/rest.hpp"
 #include "request/sharing.hpp"
 
 namespace haul {
@@ -18,16 +21,25 @@ constinit std::atomic<std::uint32_t> no_cookie{0};
 
 }  // namespace
 
-constinit RingTable ring_table{{&no_cookie}, {nullptr}, {0}};
+constinit RingTable ring_table{{&no_cookie}, {0}};
+constinit std::atomic<Ring*> ring_places[max_rings];
+constinit RingSet rings_in_use;
+constinit std::atomic<std::uint32_t> forks_survived{0};
 constinit thread_local ThreadSlot thread_slot;
 
 namespace {
 
 constinit ProcessLock table_lock;
+constinit os::SignalMask signals_before_lock{};  // of the lock's holder
 constinit std::atomic<std::uint32_t>* cookie_page = nullptr;
 constinit std::uint32_t cookie = 0;
-constinit std::uint32_t room = 0;
-constinit std::atomic<TableHook> new_table_hook{nullptr};
+// Under the lock; `left` is read without.
+constinit std::atomic<std::uint32_t> left{0};  // rings in use that nobody owns
+constinit std::uint32_t late = 0;              // owned ones of threads that are ending
+constexpr std::uint32_t least_to_look_over = 64;
+constinit std::uint32_t look_over_at = least_to_look_over;  // rings; then all owners are looked for
+constinit std::int32_t process = 0;                         // whose threads the owners are
+constinit std::atomic<TableHook> new_table_hook{nullptr}, given_up_hook{nullptr};
 constinit bool key_made = false;
 constinit pthread_key_t exit_key = 0;
 
@@ -48,14 +60,7 @@ bool make_table() noexcept {
   if (ring_table.cookie() != 0) return false;
   void* page = os::map_anonymous(page_bytes);
   if (page == nullptr) return false;
-  void* rings = nullptr;
-  // A process with a small address-space limit gets fewer.
-  for (room = max_rings; rings == nullptr && room >= 16; room /= 4) {
-    rings = os::map_anonymous(room * sizeof(Ring));
-    if (rings != nullptr) break;
-  }
-  if (rings == nullptr || !os::wipe_on_fork(page, page_bytes)) {
-    if (rings != nullptr) os::unmap(rings, room * sizeof(Ring));
+  if (!os::wipe_on_fork(page, page_bytes)) {
     os::unmap(page, page_bytes);
     return false;
   }
@@ -63,29 +68,120 @@ bool make_table() noexcept {
   cookie = make_cookie();
   cookie_page = new (page) std::atomic<std::uint32_t>(cookie);
   ring_table.count.store(0, std::memory_order_relaxed);
-  ring_table.rings.store(static_cast<Ring*>(rings), std::memory_order_relaxed);
+  rings_in_use.clear();
+  forget_resting();
+  left.store(0, std::memory_order_relaxed);
+  late = 0;
+  look_over_at = least_to_look_over;
+  process = os::process_id();
   // Release: who sees the cookie sees the table.
   ring_table.cookie_word.store(cookie_page, std::memory_order_release);
   return true;
 }
 
+// The lock, with signals blocked: a handler of this thread's must not ask for it meanwhile.
+class Hold {
+ public:
+  Hold() noexcept {
+    os::block_signals(&saved_);
+    table_lock.lock();
+  }
+  ~Hold() {
+    table_lock.unlock();
+    os::restore_signals(saved_);
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  os::SignalMask saved_;
+};
+
+// Locked. It is nobody's any more.
+void give_up(Ring& ring) noexcept {
+  ring.owned.store(false, std::memory_order_relaxed);
+  left.fetch_add(1, std::memory_order_relaxed);
+  if (std::exchange(ring.late, false)) --late;
+}
+
+// Locked.
+void rest_left() noexcept {
+  if (left.load(std::memory_order_relaxed) == 0) return;
+  for_each_ring([](Ring& ring) {
+    if (ring.owned.load(std::memory_order_relaxed) ||
+        ring.abandoned.load(std::memory_order_relaxed) || !ring.quiet()) {
+      return;
+    }
+    left.fetch_sub(1, std::memory_order_relaxed);
+    rest_ring(ring);
+  });
+}
+
+// Locked. A thread whose destructors came round once too often has not given up its ring. Looks for
+// the owners of all rings, of late ones, or until one is found; how many there are.
+enum class Owners : std::uint8_t { all, ending, any };
+std::uint32_t look_for_owners(Owners which) noexcept {
+  std::uint32_t living = 0;
+  const std::int32_t self = os::thread_id();
+  for_each_ring([&](Ring& ring) {
+    if (!ring.owned.load(std::memory_order_relaxed)) return;
+    if ((which == Owners::ending && !ring.late) || (which == Owners::any && living != 0)) return;
+    // (Another ring of the caller's number had a thread that is gone.)
+    if (&ring == thread_slot.ring ||
+        (ring.owner_thread != self && os::thread_lives(process, ring.owner_thread))) {
+      ++living;
+    } else {
+      give_up(ring);
+    }
+  });
+  return living;
+}
+
 // Locked.
 Ring* take_ring() noexcept {
+  if (late != 0) look_for_owners(Owners::ending);
+  rest_left();
+  if (Ring* ring = wake_ring(); ring != nullptr) return ring;
   const std::uint32_t count = ring_table.count.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Ring& ring = ring_table.ring(i);
-    if (!ring.owned.load(std::memory_order_relaxed) &&
-        !ring.abandoned.load(std::memory_order_relaxed) && ring.quiet()) {
-      ring.adopt();
-      return &ring;
-    }
+  if (count >= look_over_at) {
+    // Seldom enough to cost each new ring a look at two owners or so.
+    look_over_at = std::max(2 * look_for_owners(Owners::all), least_to_look_over);
+    rest_left();
+    if (Ring* ring = wake_ring(); ring != nullptr) return ring;
   }
-  if (count >= room) return nullptr;
-  Ring& ring = ring_table.ring(count);
+  if (count >= max_rings) return nullptr;
+  void* place = os::map_anonymous(sizeof(Ring));
+  if (place == nullptr) return nullptr;
+  os::keep_pages_small(place, sizeof(Ring));  // else what is at rest would keep more than its head
+  Ring& ring = *static_cast<Ring*>(place);
   ring.begin(count, cookie);
+  ring_places[count].store(&ring, std::memory_order_relaxed);
   // Release: the ring is made before it is counted.
   ring_table.count.store(count + 1, std::memory_order_release);
+  rings_in_use.add(count);
   return &ring;
+}
+
+// In a child of fork.
+void inherit(Ring& ring) noexcept {
+  const bool own = &ring == thread_slot.ring;
+  const bool quiet = ring.quiet();
+  const bool publishing = ring.publishing.load(std::memory_order_relaxed);
+  ring.completions.leave_to_parent(own && thread_slot.busy);
+  ring.inherited_below.store(ring.next_seq(), std::memory_order_relaxed);
+  ring.interrupted.store(own && publishing ? ring.next_seq() : 0, std::memory_order_relaxed);
+  ring.adopting.store(0, std::memory_order_relaxed);
+  if (!quiet) ring.forget_waiters();
+  ring.late = false;
+  if (own) {
+    ring.owner_thread = os::thread_id();
+    return;
+  }
+  left.fetch_add(1, std::memory_order_relaxed);
+  // Its thread is not here. As a rule it is quiet, as the gate left it, and can serve another.
+  ring.publishing.store(false, std::memory_order_relaxed);
+  ring.owned.store(false, std::memory_order_relaxed);
+  if (!quiet || publishing) ring.abandoned.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -93,13 +189,20 @@ Ring* take_ring() noexcept {
 Ring* attach_ring(Error* error) noexcept {
   if (Ring* ring = own_ring(); ring != nullptr) return ring;
   thread_slot.ring = nullptr;
-  table_lock.lock();
-  const bool made = make_table();
-  if (!key_made) key_made = pthread_key_create(&exit_key, thread_exits) == 0;
-  Ring* ring = ring_table.cookie() != 0 && key_made ? take_ring() : nullptr;
-  table_lock.unlock();
   const TableHook hook = new_table_hook.load(std::memory_order_relaxed);
-  if (made && hook != nullptr) hook();
+  if (ring_table.cookie() == 0 && hook != nullptr) hook();
+  Ring* ring = nullptr;
+  {
+    const Hold hold;
+    make_table();
+    if (!key_made) key_made = pthread_key_create(&exit_key, thread_exits) == 0;
+    if (ring_table.cookie() != 0 && key_made) ring = take_ring();
+    if (ring != nullptr) {
+      ring->owner_thread = os::thread_id();
+      ring->late = thread_slot.left;
+      if (ring->late) ++late;
+    }
+  }
   if (ring == nullptr) {
     *error = make_error(Code::no_memory, 0,
                         "This thread gets no ring: no address space is left for it, or %u threads "
@@ -116,10 +219,32 @@ Ring* attach_ring(Error* error) noexcept {
 void detach_ring() noexcept {
   Ring* ring = own_ring();
   thread_slot.ring = nullptr;
+  thread_slot.shared = false;
+  thread_slot.left = true;
   if (ring == nullptr) return;
-  table_lock.lock();
-  ring->owned.store(false, std::memory_order_relaxed);
-  table_lock.unlock();
+  {
+    const Hold hold;
+    give_up(*ring);
+    rest_left();
+  }
+  if (const TableHook hook = given_up_hook.load(std::memory_order_relaxed); hook != nullptr) hook();
+}
+
+void rest_left_rings() noexcept {
+  if (left.load(std::memory_order_relaxed) == 0) return;
+  const Hold hold;
+  rest_left();
+}
+
+void on_ring_given_up(TableHook hook) noexcept {
+  given_up_hook.store(hook, std::memory_order_relaxed);
+}
+
+bool any_ring_owned() noexcept {
+  const Hold hold;
+  const bool owned = look_for_owners(Owners::any) != 0;
+  rest_left();
+  return owned;
 }
 
 void on_new_table(TableHook hook) noexcept {
@@ -127,41 +252,43 @@ void on_new_table(TableHook hook) noexcept {
 }
 
 void lock_rings() noexcept {
+  os::SignalMask saved;
+  os::block_signals(&saved);
   table_lock.lock();
+  signals_before_lock = saved;
 }
 
 void unlock_rings() noexcept {
+  const os::SignalMask saved = signals_before_lock;
   table_lock.unlock();
+  os::restore_signals(saved);
 }
 
 void rings_before_fork() noexcept {
-  table_lock.lock();
   sharing_before_fork();
 }
 
 void rings_after_fork_parent() noexcept {
-  table_lock.unlock();
+  sharing_after_fork_parent();
 }
 
-void rings_after_fork_child() noexcept {
+bool rings_after_fork_child() noexcept {
+  // Whoever held it is not here: the forking thread holds it with signals blocked.
+  table_lock.forget();
+  forks_survived.fetch_add(1, std::memory_order_relaxed);
   cookie_page->store(cookie, std::memory_order_relaxed);
   if (!sharing_after_fork_child()) {
-    // Without a cookie the rings are nobody's, as in a child by a bare clone.
     cookie_page->store(0, std::memory_order_relaxed);
-    table_lock.unlock();
-    return;
+    return false;
   }
   const std::uint32_t count = ring_table.count.load(std::memory_order_relaxed);
+  left.store(0, std::memory_order_relaxed);
+  late = 0;
+  process = os::process_id();
   for (std::uint32_t i = 0; i < count; ++i) {
-    Ring& ring = ring_table.ring(i);
-    ring.completions.forget_descriptor();
-    if (&ring == thread_slot.ring) continue;
-    // Its thread is not here. Quiet as the gate left it, the ring can serve another.
-    ring.publishing.store(false, std::memory_order_relaxed);
-    ring.owned.store(false, std::memory_order_relaxed);
-    if (!ring.quiet()) ring.abandoned.store(true, std::memory_order_relaxed);
+    if (rings_in_use.has(i)) inherit(ring_table.ring(i));  // at rest it stays
   }
-  table_lock.unlock();
+  return true;
 }
 
 }  // namespace haul

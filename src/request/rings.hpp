@@ -7,26 +7,45 @@
 
 #include "base/error.hpp"
 #include "base/os.hpp"
+#include "base/stack_mark.hpp"
 #include "request/board.hpp"
+#include "request/ring_set.hpp"
 
 namespace haul {
+
+// Where each ring lies, once it has been made: there it stays for as long as the process lives.
+extern constinit std::atomic<Ring*> ring_places[max_rings];
 
 // What every call reads first. The cookie lies in a page of its own that a fork wipes
 // (MADV_WIPEONFORK) and the fork handler restores: 0 means not yet made, or a child that came by a
 // bare clone.
 struct RingTable {
   std::atomic<const std::atomic<std::uint32_t>*> cookie_word;
-  std::atomic<Ring*> rings;          // max_rings of them, reserved; untouched ones cost nothing
   std::atomic<std::uint32_t> count;  // rings [0, count) exist
 
   std::uint32_t cookie() const noexcept {
     return cookie_word.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
   }
   Ring& ring(std::uint32_t index) const noexcept {
-    return rings.load(std::memory_order_relaxed)[index];
+    return *ring_places[index].load(std::memory_order_relaxed);
   }
 };
 extern constinit RingTable ring_table;
+extern constinit RingSet rings_in_use;
+
+// How often a fork has made this process another, so far as it had rings. A frame that finds it
+// changed has come over into a child with a signal handler's fork.
+extern constinit std::atomic<std::uint32_t> forks_survived;
+
+// Calls act(ring) for each ring in use. Any thread, no lock.
+template <class Act>
+void for_each_ring(Act act) noexcept {
+  rings_in_use.for_each(ring_table.count.load(std::memory_order_acquire),
+                        [&](std::uint32_t index) { act(ring_table.ring(index)); });
+}
+
+// Does any thread have a ring? (Those that come and go meanwhile may count or not.)
+bool any_ring_owned() noexcept;
 
 // What belongs to the calling thread.
 struct ThreadSlot {
@@ -35,9 +54,14 @@ struct ThreadSlot {
   // Bytes it copied itself while the mover slept, since it last woke it.
   std::uint64_t invested = 0;
   unsigned carrying = 0;  // chunks that it has claimed and is copying
-  bool forking = false;   // between the fork handlers
+  unsigned forking = 0;   // forks that it is in, between the handlers
   bool shared = false;    // its ring lies in memory that the node's service can map (sharing.hpp)
-  bool busy = false;      // within a submit or a reap: a signal handler's call copies inline
+  bool left = false;      // it has given up a ring: its thread-specific destructors run
+  // Within what a submit or a reap does to the ring: a signal handler's call copies inline. The
+  // program's memory is not touched meanwhile, for a fault's handler may leave by siglongjmp().
+  bool busy = false;
+  // Where the inline request stands for which room in the completion queue is taken.
+  const StackMark* reserved = nullptr;
 };
 extern constinit thread_local ThreadSlot thread_slot;
 
@@ -49,9 +73,12 @@ class BusyThread {
     thread_slot.busy = true;
     os::compiler_barrier();
   }
-  ~BusyThread() {
+  ~BusyThread() { end(); }
+  // Not busy any more, before the scope ends.
+  void end() noexcept {
     os::compiler_barrier();
     if (mine_) thread_slot.busy = false;
+    mine_ = false;
   }
   BusyThread(const BusyThread&) = delete;
   BusyThread& operator=(const BusyThread&) = delete;
@@ -71,23 +98,35 @@ inline Ring* own_ring() noexcept {
 // nullptr with *error when none is to be had: the thread's copies are then inline.
 Ring* attach_ring(Error* error) noexcept;
 
-// Gives up the calling thread's ring; another thread may adopt it once it is quiet. Runs at thread
-// exit by itself.
+// Gives up the calling thread's ring, which comes to rest (rest.hpp) now if its requests have
+// ended, else when the next thread comes or goes or the mover falls asleep after. Runs at thread
+// exit by itself. A thread whose destructors ask for a ring once more, after the last that haul's
+// own could hear of, leaves one behind: it comes to rest when the next thread wants one.
 void detach_ring() noexcept;
 
-// Runs `hook` each time a table is made: in the first thread of a process to submit, and again in a
-// child by a bare clone. mover/ hangs its handlers here. Set before any submit.
+// Rings that their threads have left come to rest, where their requests have ended.
+void rest_left_rings() noexcept;
+
+// Runs `hook` before a table is made, so that no other thread ever sees a table without the
+// handlers that mover/ registers there: in the first thread of a process to submit (in each, if
+// several come at once), and again in a child by a bare clone. No lock is held. Set before any
+// submit.
 using TableHook = void (*)();
 void on_new_table(TableHook hook) noexcept;
+
+// Runs `hook` after a thread has given up its ring.
+void on_ring_given_up(TableHook hook) noexcept;
 
 // The table's lock, for sharing.cpp.
 void lock_rings() noexcept;
 void unlock_rings() noexcept;
 
-// Around fork, once there is a table: before takes its lock; the child keeps the calling thread's
-// ring and abandons the others'.
+// Around fork, once there is a table, with the gate held; no lock is kept. The child keeps the
+// calling thread's ring; those of others serve threads of its own, but for those that were not
+// quiet, which it abandons. False: there was no memory for them, so the child has no table, as one
+// by a bare clone.
 void rings_before_fork() noexcept;
 void rings_after_fork_parent() noexcept;
-void rings_after_fork_child() noexcept;
+bool rings_after_fork_child() noexcept;
 
 }  // namespace haul

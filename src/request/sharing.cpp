@@ -3,21 +3,28 @@
 
 #include "base/os.hpp"
 #include "base/sealed.hpp"
+#include "base/unforked.hpp"
 #include "completion/ledger.hpp"
 #include "request/rings.hpp"
 
 namespace haul {
 namespace {
 
-constinit SharedTable own{};  // under the rings' lock, as is the next
-constinit os::FileId own_id{};
+constinit SharedTable own{};  // under the rings' lock
 constinit std::atomic<const Board*> board_now{nullptr};
-constinit std::atomic<bool> shared_rings[max_rings];  // likewise; read without it
+constinit std::atomic<bool> shared_rings[max_shared_rings];  // likewise; read without it
 
-// What a child needs of its parent's rings, put aside before the fork: the parent goes on using
-// them while the child comes to life.
-constinit void* own_ring_copy = nullptr;  // of the forking thread's ring
-constinit std::uint64_t tails[max_rings];
+// What a child needs of its parent's rings, put aside before the fork by the thread that forks: the
+// parent goes on using them while the child comes to life.
+struct Past {
+  std::uint64_t tail;
+  Ring::Unfinished unfinished;
+};
+struct Stash {
+  alignas(4096) unsigned char own_ring[sizeof(Ring)];
+  Past pasts[max_shared_rings];
+};
+constinit thread_local Stash* stash = nullptr;
 
 void copy_ring(void* to, const void* from) noexcept {
   __builtin_memcpy(to, from, sizeof(Ring));
@@ -37,14 +44,19 @@ Code make_shared_table(SharedTable* table, Error* error) noexcept {
                           "free memory.",
                           fd < 0 ? describe_errno(-fd) : "no memory");
     } else {
-      own = SharedTable{fd, static_cast<Board*>(board)};
-      own_id = os::file_id(fd);
+      own = SharedTable{os::Descriptor::of(fd), static_cast<Board*>(board)};
       board_now.store(own.board, std::memory_order_release);
     }
   }
   *table = own;
   unlock_rings();
-  return own.board != nullptr ? Code::ok : Code::no_memory;
+  if (table->board == nullptr) return Code::no_memory;
+  if (table->file.intact()) return Code::ok;
+  *error = make_error(Code::closed, 0,
+                      "The program has closed descriptor %d, haul's rings, so no service can be "
+                      "attached to any more; close only descriptors that are yours.",
+                      table->file.number());
+  return Code::closed;
 }
 
 namespace {
@@ -52,15 +64,16 @@ namespace {
 // Locked. Puts the ring's content into the table, and the table's pages in the ring's place.
 bool move_in(Ring* ring) noexcept {
   // The program may have closed the descriptor, and opened a file of its own under the number.
-  if (own.board == nullptr || os::file_id(own.fd) != own_id) return false;
+  const int fd = own.file.get();
+  if (own.board == nullptr || fd < 0) return false;
   const std::size_t offset = ring_offset(ring->index);
-  void* place = os::map_shared(nullptr, sizeof(Ring), own.fd, offset);
+  void* place = os::map_shared(nullptr, sizeof(Ring), fd, offset);
   if (place == nullptr) return false;
   copy_ring(place, ring);
   os::unmap(place, sizeof(Ring));
-  if (os::map_shared(ring, sizeof(Ring), own.fd, offset) == nullptr) return false;
+  if (os::map_shared(ring, sizeof(Ring), fd, offset) == nullptr) return false;
   // In between as well: then these pages are a file's, and whoever shares them is unknown.
-  if (os::file_id(own.fd) == own_id) return true;
+  if (own.file.intact()) return true;
   Ring* const back = static_cast<Ring*>(os::map_anonymous(sizeof(Ring)));
   if (back != nullptr) {
     copy_ring(back, ring);
@@ -76,12 +89,12 @@ bool share_own_ring() noexcept {
   Ring* ring = own_ring();
   if (ring == nullptr) return false;
   if (thread_slot.shared) return true;
-  if (!ring->quiet()) return false;
-  // A signal handler on this thread must not count or copy between the copy and the switch.
-  os::SignalMask saved;
-  os::block_signals(&saved);
+  if (ring->index >= max_shared_rings || !ring->quiet()) return false;
+  // With signals blocked: a handler on this thread must not count or copy between the copy and the
+  // switch.
   lock_rings();
-  const bool moved = move_in(ring);
+  const Unforked unforked;
+  const bool moved = unforked && move_in(ring);
   if (moved) {
     // Who counts itself in or out during the switch counts on one side of it only. All requests
     // have ended, so nobody is about to sleep.
@@ -94,7 +107,6 @@ bool share_own_ring() noexcept {
     thread_slot.shared = true;
   }
   unlock_rings();
-  os::restore_signals(saved);
   return moved;
 }
 
@@ -103,41 +115,71 @@ const Board* shared_board() noexcept {
 }
 
 bool ring_is_shared(std::uint32_t index) noexcept {
-  return shared_rings[index].load(std::memory_order_relaxed);
+  return index < max_shared_rings && shared_rings[index].load(std::memory_order_relaxed);
+}
+
+void show_shared_ring(std::uint32_t index, bool in_use) noexcept {
+  if (own.board == nullptr || !ring_is_shared(index)) return;
+  const std::uint64_t bit = std::uint64_t{1} << index % 64;
+  std::atomic<std::uint64_t>& word = own.board->shared[index / 64];
+  // Release: what the ring holds by then.
+  if (in_use) {
+    word.fetch_or(bit, std::memory_order_release);
+  } else {
+    word.fetch_and(~bit, std::memory_order_release);
+  }
+}
+
+void remove_shared_pages(std::uint32_t index, std::size_t bytes) noexcept {
+  // The descriptor serves where the mapping is locked. Refused by both, the pages stay, as they
+  // are.
+  if (os::remove_pages(&ring_table.ring(index), bytes)) return;
+  if (const int fd = own.file.get(); fd >= 0) os::punch_hole(fd, ring_offset(index), bytes);
 }
 
 void sharing_before_fork() noexcept {
-  const std::uint32_t count = ring_table.count.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  if (shared_board() == nullptr) return;
+  if (stash == nullptr) stash = static_cast<Stash*>(os::map_anonymous(sizeof(Stash)));
+  if (stash == nullptr) return;
+  for (std::uint32_t i = 0; i < max_shared_rings; ++i) {
     if (!ring_is_shared(i)) continue;
     Ring& ring = ring_table.ring(i);
-    tails[i] = ring.next_seq();
+    stash->pasts[i] = Past{ring.next_seq(), {}};
+    if (!rings_in_use.has(i)) continue;
     ring.import_failures();
-    if (&ring != thread_slot.ring) continue;
-    if (own_ring_copy == nullptr) own_ring_copy = os::map_anonymous(sizeof(Ring));
-    if (own_ring_copy != nullptr) copy_ring(own_ring_copy, &ring);
+    stash->pasts[i].unfinished = ring.unfinished();
+    if (&ring == thread_slot.ring) copy_ring(stash->own_ring, &ring);
   }
+}
+
+void sharing_after_fork_parent() noexcept {
+  if (stash != nullptr) os::unmap(stash, sizeof(Stash));
+  stash = nullptr;
 }
 
 bool sharing_after_fork_child() noexcept {
   bool all_private = true;
-  const std::uint32_t count = ring_table.count.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint32_t i = 0; i < max_shared_rings; ++i) {
     if (!ring_is_shared(i)) continue;
     Ring& ring = ring_table.ring(i);
-    if (!os::map_private_at(&ring, sizeof(Ring))) {
+    if (stash == nullptr || !os::map_private_at(&ring, sizeof(Ring))) {
       all_private = false;
-    } else if (&ring == thread_slot.ring && own_ring_copy != nullptr) {
-      copy_ring(&ring, own_ring_copy);
+    } else if (&ring == thread_slot.ring) {
+      copy_ring(&ring, stash->own_ring);
       ring.forget_waiters();
+    } else if (!rings_in_use.has(i)) {
+      ring.begin_at_rest(i, ring_table.cookie(), stash->pasts[i].tail);
     } else {
-      ring.begin_ended(i, ring_table.cookie(), tails[i]);
-      // (There was no memory for the copy.)
-      if (&ring == thread_slot.ring) ring.owned.store(true, std::memory_order_relaxed);
+      const Past& past = stash->pasts[i];
+      ring.begin_ended(i, ring_table.cookie(), past.tail, past.unfinished);
     }
   }
-  if (own.board != nullptr) os::unmap(own.board, sizeof(Board));
-  if (own.fd >= 0 && os::file_id(own.fd) == own_id) os::close_fd(own.fd);
+  sharing_after_fork_parent();
+  if (own.board != nullptr) {
+    // A call that a signal handler's fork has interrupted may look at it once more: zeros, awake.
+    if (!os::map_private_at(own.board, sizeof(Board))) os::unmap(own.board, sizeof(Board));
+  }
+  own.file.close();
   forget_sharing();
   return all_private;
 }

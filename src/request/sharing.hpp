@@ -2,19 +2,21 @@
 // moves it into the shared table when it first wants the service, and there it stays.
 #pragma once
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "request/board.hpp"
 
 namespace haul {
 
-// This process's table: the board, and the memfd to hand over. fd -1: there is none.
+// This process's table: the board, and the memfd to hand over.
 struct SharedTable {
-  int fd = -1;
-  Board* board = nullptr;
+  os::Descriptor file;
+  Board* board = nullptr;  // nullptr: there is none
 };
 
 // Makes the table on the first call, once a process. no_memory: descriptors or memory are
-// exhausted. Thread-safe; takes the rings' lock.
+// exhausted; closed: the program has closed the table's descriptor. Thread-safe; takes the rings'
+// lock.
 Code make_shared_table(SharedTable* table, Error* error) noexcept;
 
 // Moves the calling thread's ring into the table, its content included. False if there is no table,
@@ -25,13 +27,20 @@ bool share_own_ring() noexcept;
 
 bool ring_is_shared(std::uint32_t index) noexcept;
 
+// Under the rings' lock; nothing where the ring is not shared. Tells the service whether the ring
+// is in use.
+void show_shared_ring(std::uint32_t index, bool in_use) noexcept;
+// Gives the first `bytes` of a shared ring back; they read as zero, also for the service.
+void remove_shared_pages(std::uint32_t index, std::size_t bytes) noexcept;
+
 // The table's board; nullptr: there is none. Lock-free.
 const Board* shared_board() noexcept;
 
-// Around fork, under the rings' lock: puts aside what the child needs, and gives the child private
-// rings again. Everything is finished by then, and nothing can be published. False: there was no
-// memory for them, so they are still the parent's and must not be touched.
+// Around fork: puts aside what the child needs, and gives the child private rings again. Nothing
+// can be published by then, and what could be finished is. False: there was no memory for them, so
+// they are still the parent's and must not be touched.
 void sharing_before_fork() noexcept;
+void sharing_after_fork_parent() noexcept;
 bool sharing_after_fork_child() noexcept;
 // In a child by a bare clone: the parent's table is none of ours.
 void forget_sharing() noexcept;

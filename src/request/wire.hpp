@@ -34,7 +34,7 @@ namespace haul::wire {
 
 inline constexpr std::uint32_t magic = 0x6C756168;  // "haul"
 // Raised with any change of a message, of Board or of Ring: other versions are refused by name.
-inline constexpr std::uint32_t protocol = 1;
+inline constexpr std::uint32_t protocol = 2;
 // A second guard against a forgotten raise.
 inline constexpr std::uint64_t layout =
     sizeof(Ring) ^ sizeof(Board) << 20 ^ sizeof(Job) << 40 ^ std::uint64_t{Ring::slots} << 48;

@@ -3,12 +3,18 @@
 
 #include <pthread.h>
 
+#include <atomic>
+#include <cerrno>
+
+#include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
+#include "base/own_threads.hpp"
 #include "mover/gate.hpp"
 #include "mover/mover.hpp"
 #include "tune/calibration_file.hpp"
+#include "tune/files.hpp"
 #include "tune/measure.hpp"
 
 namespace haul::tune {
@@ -20,50 +26,172 @@ constexpr std::uint64_t background_cpu_ns = 100'000'000;
 constexpr std::uint64_t background_pause_ns = 1'000'000;
 constexpr unsigned background_patience_ms = 200;
 
-void store(const plan::Calibration& figures) noexcept {
-  char path[path_bytes];
-  const Error no_path = default_calibration_path(path, sizeof path);
-  const Error failed = no_path.code == Code::ok ? store_calibration(path, figures) : no_path;
-  if (failed.code != Code::ok) log(LogLevel::info, "%s", failed.sentence);
+constexpr std::uint64_t load_patience_ns = 1'000'000'000, store_patience_ns = 5'000'000'000,
+                        asker_patience_ns = 1'000'000'000, look_patience_ns = 200'000'000;
+constexpr std::uint64_t never = ~std::uint64_t{0};
+constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::uint64_t look_again_ns = 600 * second_ns;   // at what was stored, and at the machine
+constexpr std::uint64_t other_process_ns = 5 * second_ns;  // that measures now
+
+// The process whose haul-tune is at work: a child of fork has none.
+constinit std::atomic<pid_t> at_work{0};
+// When there is something to do again, on the monotonic clock.
+constinit std::atomic<std::uint64_t> due_ns{0};
+constinit std::atomic<bool> may_measure{false};  // there is a mover to measure with
+// What was stored, for a look at each distance that is measured; 0: there is nothing.
+constinit std::atomic<std::uint64_t> stored_at_s{0};
+constinit std::atomic<double> stored_round_trip_ns{0};
+constinit std::atomic<bool> waits_for_quiet{false};  // or for another process that measures
+// Of the thread at work, one after the other:
+constinit bool told = false;       // of a file that is of no use
+constinit unsigned disturbed = 0;  // measurements in a row
+constinit Measured latest;         // that is believed: loaded or measured; of time 0: none
+
+void publish(const Measured& measured) noexcept {
+  set_calibration(in_order(measured.figures));
+  stored_round_trip_ns.store(measured.figures.round_trip_ns, std::memory_order_relaxed);
+  stored_at_s.store(measured.quality.measured_at_s, std::memory_order_relaxed);
 }
 
-void* measure_quietly(void*) noexcept {
-  os::name_thread("haul-tune");
-  os::lowest_priority();
+// For the thread at work.
+void use(const Measured& measured) noexcept {
+  latest = measured;
+  publish(measured);
+}
+
+// With what the host has taken meanwhile, where that can be read.
+Expected<Measured> measure_all(const Watch& watch) noexcept {
+  const CpuTimes before = cpu_times_patiently(look_patience_ns);
+  auto measured = measure(watch);
+  if (!measured) return measured.error();
+  Measured all = *measured;
+  all.quality.stolen_share = stolen_share(before, cpu_times_patiently(look_patience_ns));
+  log(LogLevel::debug,
+      "measured: ran %.3f, stolen %.3f, spread %.3f; lines %.2f, %.2f, %.2f, remote %.2f ns, wake "
+      "%.0f, kernel %.0f, submit %.0f ns",
+      all.quality.ran_share, all.quality.stolen_share, all.quality.spread, all.figures.hot_line_ns,
+      all.figures.l3_line_ns, all.figures.cold_line_ns, all.figures.remote_line_ns,
+      all.figures.wake_ns, all.figures.kernel_call_ns, all.figures.submit_ns);
+  return all;
+}
+
+std::uint64_t repeat_later(const char* why) noexcept {
+  waits_for_quiet.store(true, std::memory_order_relaxed);
+  const unsigned after_s = repeat_after_s(++disturbed);
+  if (after_s == 0) {
+    log(LogLevel::info, "The machine was not measured, since %s; this process gives up.", why);
+    return never;
+  }
+  log(LogLevel::info, "The machine was not measured, since %s; again in %u s.", why, after_s);
+  return now_ns() + after_s * second_ns;
+}
+
+// When to come back.
+std::uint64_t measure_and_store() noexcept {
   const CalibrationLock lock;
-  if (!lock.held()) return nullptr;  // another process is at it; its figures are there next time
+  if (!lock.held()) {  // another process is at it
+    waits_for_quiet.store(true, std::memory_order_relaxed);
+    return now_ns() + other_process_ns;  // then its figures are there
+  }
   Watch watch;
   watch.cpu_limit_ns = background_cpu_ns;
   watch.pause_ns = background_pause_ns;
   watch.patience_ms = background_patience_ms;
-  if (auto figures = measure(watch); figures) {
-    set_calibration(*figures);
-    store(*figures);
-  } else {
-    log(LogLevel::info, "%s", figures.error().sentence);
+  const auto measured = measure_all(watch);
+  if (!measured) {
+    log(LogLevel::info, "%s", measured.error().sentence);
+    return repeat_later("that failed");
   }
+  if (const char* why = distrust(*measured); why != nullptr) return repeat_later(why);
+  disturbed = 0;
+  waits_for_quiet.store(false, std::memory_order_relaxed);
+  use(*measured);
+  if (const Error failed = store_patiently(*measured, store_patience_ns); failed.code != Code::ok)
+    log(LogLevel::info, "%s", failed.sentence);
+  return now_ns() + look_again_ns;
+}
+
+void tell(const Error& error) noexcept {
+  if (!told) log(LogLevel::info, "%s", error.sentence);
+  told = true;
+}
+
+// Why the latest figures do not do, as a clause; nullptr: they do.
+const char* why_measure() noexcept {
+  if (latest.quality.measured_at_s == 0) return "there is none";
+  Seen seen;
+  seen.now_s = os::unix_time_s();
+  seen.round_trip_ns = round_trip_now();
+  seen.hot_line_ns = hot_line_now();
+  return outdated(latest, seen);
+}
+
+// When to come back.
+std::uint64_t work() noexcept {
+  const auto stored = load_patiently(load_patience_ns);
+  if (!stored) {
+    if (stored.error().sys_errno != ENOENT) tell(stored.error());
+    // It may answer yet.
+    if (stored.error().code == Code::timed_out) return now_ns() + second_ns;
+  } else if (stored->quality.measured_at_s >= latest.quality.measured_at_s) {
+    use(*stored);
+  }
+  if (knob_number(Knob::tune_background) == 1) return never;  // 1: "off"
+  const char* why = why_measure();
+  if (why == nullptr) return now_ns() + look_again_ns;
+  log(LogLevel::debug, "The calibration is to be measured, since %s.", why);
+  return may_measure.load(std::memory_order_relaxed) ? measure_and_store() : 0;
+}
+
+// Does the distance that the mover has just measured speak against what is stored?
+bool distance_contradicts() noexcept {
+  Measured stored;
+  stored.figures.round_trip_ns = stored_round_trip_ns.load(std::memory_order_relaxed);
+  stored.quality.measured_at_s = stored_at_s.load(std::memory_order_relaxed);
+  if (stored.quality.measured_at_s == 0) return false;
+  Seen seen;
+  seen.now_s = os::unix_time_s();
+  seen.round_trip_ns = round_trip_now();
+  return outdated(stored, seen) != nullptr;
+}
+
+void* tend(void* /*unused*/) noexcept {
+  os::name_thread("haul-tune");
+  os::lowest_priority();
+  // It was made by the mover, on whose CPU it would be measured in the mover's way.
+  os::widen_mask();
+  if (const int cpu = mover_cpu(); cpu >= 0) os::avoid_cpu(static_cast<unsigned>(cpu));
+  due_ns.store(work(), std::memory_order_relaxed);
+  at_work.store(0, std::memory_order_release);
+  if (!os::end_process_elsewhere()) os::detach_self();
   return nullptr;
 }
 
-bool load() noexcept {
-  char path[path_bytes];
-  if (default_calibration_path(path, sizeof path).code != Code::ok) return false;
-  auto stored = load_calibration(path);
-  if (!stored) return false;
-  set_calibration(*stored);
-  return true;
+void begin() noexcept {
+  const pid_t self = os::process_id();
+  pid_t before = at_work.load(std::memory_order_relaxed);
+  if (before == self || !at_work.compare_exchange_strong(before, self, std::memory_order_acquire)) {
+    return;
+  }
+  pthread_t thread;
+  if (os::start_thread(&thread, tend, nullptr) != 0) at_work.store(0, std::memory_order_release);
 }
 
 }  // namespace
 
-void start_background() noexcept {
-  if (load() || knob_number(Knob::tune_background) == 1) return;  // 1: "off"
-  pthread_t thread;
-  if (os::start_thread(&thread, measure_quietly, nullptr) == 0) pthread_detach(thread);
+void consider() noexcept {
+  const std::uint64_t due = due_ns.load(std::memory_order_relaxed);
+  if (due == never || files_stall()) return;
+  // A disturbed measurement is not repeated sooner for being contradicted as well.
+  if (now_ns() < due &&
+      (waits_for_quiet.load(std::memory_order_relaxed) || !distance_contradicts()))
+    return;
+  may_measure.store(true, std::memory_order_relaxed);
+  begin();
 }
 
 void load_stored() noexcept {
-  load();
+  if (due_ns.load(std::memory_order_relaxed) == 0) begin();
 }
 
 Code calibrate_now(void (*progress)(int percent, void* context), void* context,
@@ -72,16 +200,26 @@ Code calibrate_now(void (*progress)(int percent, void* context), void* context,
   watch.progress = progress;
   watch.context = context;
   watch.runs = max_runs;
-  auto figures = measure(watch);
-  if (!figures) {
-    *error = figures.error();
+  const auto measured = measure_all(watch);
+  if (!measured) {
+    *error = measured.error();
     return error->code;
   }
-  set_calibration(*figures);
-  char path[path_bytes];
-  *error = default_calibration_path(path, sizeof path);
-  if (error->code == Code::ok) *error = store_calibration(path, *figures);
+  if (const char* why = distrust(*measured); why != nullptr) {
+    *error = make_error(Code::again, 0,
+                        "The machine was too busy to be measured (%s), so the figures of before "
+                        "hold; run haul tune again when it is quiet.",
+                        why);
+    return error->code;
+  }
+  publish(*measured);  // the thread at work will find them stored
+  *error = store_patiently(*measured, store_patience_ns);
   return error->code;
+}
+
+plan::Calibration stored_or_default() noexcept {
+  const auto stored = load_patiently(asker_patience_ns);
+  return stored ? in_order(stored->figures) : plan::Calibration{};
 }
 
 }  // namespace haul::tune

@@ -2,22 +2,33 @@
 // on demand.
 #pragma once
 
+#include <cstddef>
+
 #include "base/error.hpp"
+#include "plan/calibration.hpp"
 
 namespace haul::tune {
 
-// Loads stored figures; if there are none, measures in a thread of the lowest priority (one process
-// at a time, half a second of CPU at most) and stores them. Called once, on the mover thread, when
-// it first starts. Never blocks for long. HAUL_TUNE_BACKGROUND=off: loads only.
-void start_background() noexcept;
+// Has a thread of the lowest priority ("haul-tune") load the stored figures; if there are none, or
+// what is seen of the machine speaks against them (trust.hpp; looked at every ten minutes), it
+// measures (one process of a user at a time, half a second of CPU at most) and stores what can be
+// believed. A disturbed measurement is repeated later, seven times at most. For the mover, at each
+// of its wakings and measurings of the distance; does nothing where there is nothing to do, and
+// never blocks. That thread opens no file either (files.hpp), and lives as long as its work.
+// HAUL_TUNE_BACKGROUND=off: loads only.
+void consider() noexcept;
 
-// Takes the stored figures into use, if there are any; measures nothing. For a process whose copies
-// go to the node's service.
+// Has the stored figures loaded, if there are any; measures nothing. For a process whose copies go
+// to the node's service. Never blocks.
 void load_stored() noexcept;
 
-// Measures in the calling thread and stores. progress may be nullptr. Blocks for a fraction of a
-// second.
+// Measures in the calling thread and stores. progress may be nullptr. Code::again also for a
+// machine that was too busy. Blocks for a fraction of a second; 5 s more where the file system does
+// not answer.
 Code calibrate_now(void (*progress)(int percent, void* context), void* context,
                    Error* error) noexcept;
+
+// The stored figures, or the defaults; blocks for a second at most.
+plan::Calibration stored_or_default() noexcept;
 
 }  // namespace haul::tune

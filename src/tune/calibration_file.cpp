@@ -4,19 +4,18 @@
 #include <stdlib.h>
 
 #include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-
-#include <atomic>
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 
+#include "base/descriptor.hpp"
 #include "base/knobs.hpp"
-#include "base/log.hpp"
 #include "base/os.hpp"
 #include "tune/machine_key.hpp"
 
@@ -48,6 +47,18 @@ constexpr Figure figures_in_order[] = {
 static_assert(sizeof(plan::Calibration) ==
               sizeof figures_in_order / sizeof figures_in_order[0] * sizeof(double) +
                   alignof(plan::Calibration));
+
+// How they came about, likewise in thousandths.
+struct Share {
+  const char* key;
+  double Quality::*member;
+};
+constexpr std::uint64_t maximum_thousandths = 1'000'000;
+constexpr Share shares_in_order[] = {
+    {"ran_share", &Quality::ran_share},
+    {"stolen_share", &Quality::stolen_share},
+    {"spread", &Quality::spread},
+};
 
 constexpr std::size_t file_bytes = 1024;  // of a good file, with room to spare
 
@@ -113,9 +124,37 @@ class Reader {
 
 constexpr const char* title = "haul calibration\n";
 
-enum class Verdict { good, damaged, other_version, other_machine };
+enum class Verdict { good, damaged, other_version, other_machine, doubtful };
 
-Verdict parse(const char* text, std::size_t size, plan::Calibration& figures) noexcept {
+// "key=0.125" and the line's end, in thousandths.
+bool read_thousandths(Reader& reader, const char* key, std::uint64_t& thousandths) noexcept {
+  std::uint64_t whole = 0, fraction = 0;
+  if (!reader.skip(key) || !reader.skip("=") || !reader.digits(10, whole) || !reader.skip(".")) {
+    return false;
+  }
+  const char* start = reader.position();
+  if (!reader.digits(3, fraction) || reader.position() - start != 3 || !reader.skip("\n")) {
+    return false;
+  }
+  thousandths = whole * 1000 + fraction;
+  return true;
+}
+
+bool read_quality(Reader& reader, Quality& quality) noexcept {
+  if (!reader.skip("measured_at=") || !reader.digits(12, quality.measured_at_s) ||
+      !reader.skip("\n")) {
+    return false;
+  }
+  for (const Share& share : shares_in_order) {
+    std::uint64_t thousandths = 0;
+    if (!read_thousandths(reader, share.key, thousandths) || thousandths > maximum_thousandths)
+      return false;
+    quality.*share.member = static_cast<double>(thousandths) / 1000;
+  }
+  return true;
+}
+
+Verdict parse(const char* text, std::size_t size, Measured& measured) noexcept {
   Reader reader(text, size);
   std::uint64_t number = 0;
   // Other versions may have other lines after these two.
@@ -128,20 +167,12 @@ Verdict parse(const char* text, std::size_t size, plan::Calibration& figures) no
   if (!reader.skip("machine=") || !reader.hex16(machine) || !reader.skip("\n")) {
     return Verdict::damaged;
   }
+  if (!read_quality(reader, measured.quality)) return Verdict::damaged;
   for (const Figure& figure : figures_in_order) {
-    std::uint64_t whole = 0;
-    if (!reader.skip(figure.key) || !reader.skip("=") || !reader.digits(10, whole) ||
-        !reader.skip(".")) {
+    std::uint64_t ps = 0;
+    if (!read_thousandths(reader, figure.key, ps) || ps < figure.minimum_ps || ps > maximum_ps)
       return Verdict::damaged;
-    }
-    const char* fraction = reader.position();
-    std::uint64_t thousandths = 0;
-    if (!reader.digits(3, thousandths) || reader.position() - fraction != 3 || !reader.skip("\n")) {
-      return Verdict::damaged;
-    }
-    const std::uint64_t ps = whole * 1000 + thousandths;
-    if (ps < figure.minimum_ps || ps > maximum_ps) return Verdict::damaged;
-    figures.*figure.member = static_cast<double>(ps) / 1000;
+    measured.figures.*figure.member = static_cast<double>(ps) / 1000;
   }
   const std::uint64_t expected =
       hash(hash_seed, text, static_cast<std::size_t>(reader.position() - text));
@@ -151,8 +182,8 @@ Verdict parse(const char* text, std::size_t size, plan::Calibration& figures) no
     return Verdict::damaged;
   }
   if (machine != machine_key()) return Verdict::other_machine;
-  figures.measured = true;
-  return Verdict::good;
+  measured.figures.measured = true;
+  return distrust(measured) == nullptr ? Verdict::good : Verdict::doubtful;
 }
 
 Code code_of(int sys_errno) noexcept {
@@ -160,19 +191,11 @@ Code code_of(int sys_errno) noexcept {
                                                                          : Code::io;
 }
 
-// Said once a process: a file that is there and of no use. A missing one is nothing to speak of.
-void tell_once(const Error& error) noexcept {
-  static constinit std::atomic<bool> told{false};
-  // Relaxed: only one of several threads is to win.
-  if (log_enabled(LogLevel::info) && !told.exchange(true, std::memory_order_relaxed)) {
-    log(LogLevel::info, "%s", error.sentence);
-  }
-}
-
 Error unusable(const char* path, Verdict verdict) noexcept {
   const char* cause = "is cut short or damaged";
   if (verdict == Verdict::other_version) cause = "is of another version of haul";
   if (verdict == Verdict::other_machine) cause = "was measured on another machine";
+  if (verdict == Verdict::doubtful) cause = "was measured on a busy machine";
   return make_error(Code::invalid, 0,
                     "the calibration file %.100s %s, so defaults hold; run 'haul tune' to replace "
                     "it",
@@ -221,7 +244,7 @@ Error default_calibration_path(char* path, std::size_t size) noexcept {
   return Error{};
 }
 
-Expected<plan::Calibration> load_calibration(const char* path) noexcept {
+Expected<Measured> load_calibration(const char* path) noexcept {
   char text[file_bytes + 1];
   const ssize_t size = os::read_file(path, text, sizeof text);
   if (size == -ENOENT) {
@@ -230,23 +253,31 @@ Expected<plan::Calibration> load_calibration(const char* path) noexcept {
                       "make one",
                       path);
   }
-  plan::Calibration figures;
-  Error error;
-  if (size < 0) {
-    error = unreadable(path, static_cast<int>(-size));
-  } else {
-    // One that fills the buffer is too long for a good file, and fails at its end.
-    const Verdict verdict = parse(text, static_cast<std::size_t>(size), figures);
-    if (verdict == Verdict::good) return figures;
-    error = unusable(path, verdict);
-  }
-  tell_once(error);
-  return error;
+  if (size < 0) return unreadable(path, static_cast<int>(-size));
+  Measured measured;
+  // One that fills the buffer is too long for a good file, and fails at its end.
+  const Verdict verdict = parse(text, static_cast<std::size_t>(size), measured);
+  if (verdict == Verdict::good) return measured;
+  return unusable(path, verdict);
 }
 
-Error store_calibration(const char* path, const plan::Calibration& figures) noexcept {
+Error store_calibration(const char* path, const Measured& measured) noexcept {
+  const plan::Calibration& figures = measured.figures;
+  if (const char* why = distrust(measured); why != nullptr && figures.measured) {
+    return make_error(Code::again, 0,
+                      "the calibration is not kept, since %s while it was measured; run 'haul "
+                      "tune' again on a quieter machine",
+                      why);
+  }
   Writer writer;
   writer.add("%sversion=%u\nmachine=%016" PRIx64 "\n", title, calibration_version, machine_key());
+  writer.add("measured_at=%" PRIu64 "\n", measured.quality.measured_at_s);
+  for (const Share& share : shares_in_order) {
+    const auto thousandths =
+        (static_cast<std::uint64_t>(measured.quality.*share.member * 10'000) + 5) / 10;
+    writer.add("%s=%" PRIu64 ".%03u\n", share.key, thousandths / 1000,
+               static_cast<unsigned>(thousandths % 1000));
+  }
   for (const Figure& figure : figures_in_order) {
     const double ns = figures.*figure.member;
     const double rounded_up = ns * 1000 + 0.5;
@@ -275,12 +306,12 @@ Error store_calibration(const char* path, const plan::Calibration& figures) noex
 
 namespace {
 
-constinit std::atomic<int> lock_fd{-1};  // of this process's one CalibrationLock, if it holds it
+constinit os::Descriptor held_lock;  // of this process's one CalibrationLock, if it holds it
 constinit std::atomic<bool> fork_handler_set{false};
 
 // A child must not hold the parent's lock for its life.
 void close_in_child() noexcept {
-  os::close_fd(lock_fd.exchange(-1, std::memory_order_relaxed));
+  held_lock.close();
 }
 
 }  // namespace
@@ -291,13 +322,13 @@ CalibrationLock::CalibrationLock() noexcept {
   }
   char name[64];
   snprintf(name, sizeof name, "haul-tune-%u-%016" PRIx64, os::user_id(), machine_key());
-  const int fd = os::bind_abstract(name);
-  held_ = fd >= 0;
-  if (held_) lock_fd.store(fd, std::memory_order_relaxed);
+  const auto lock = os::Descriptor::of(os::bind_abstract(name));
+  held_ = lock.valid();
+  if (held_) held_lock = lock;
 }
 
 CalibrationLock::~CalibrationLock() {
-  if (held_) os::close_fd(lock_fd.exchange(-1, std::memory_order_relaxed));
+  if (held_) held_lock.close();
 }
 
 }  // namespace haul::tune

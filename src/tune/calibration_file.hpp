@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "base/error.hpp"
-#include "plan/calibration.hpp"
+#include "tune/trust.hpp"
 
 namespace haul::tune {
 
@@ -16,11 +16,12 @@ inline constexpr std::size_t path_bytes = 512;
 Error default_calibration_path(char* path, std::size_t size) noexcept;
 
 // Reads and checks the file. An Error for one that is missing, corrupt, of another version, not
-// readable.
-Expected<plan::Calibration> load_calibration(const char* path) noexcept;
+// readable, of figures that distrust() refuses. Says nothing to the log.
+Expected<Measured> load_calibration(const char* path) noexcept;
 
-// Replaces the file in one step. An Error with code ok, or why not.
-Error store_calibration(const char* path, const plan::Calibration& figures) noexcept;
+// Replaces the file in one step. An Error with code ok, or why not; Code::again for figures that
+// distrust() refuses.
+Error store_calibration(const char* path, const Measured& measured) noexcept;
 
 // One process of this user at a time measures in the background. Held from construction, if nobody
 // else holds it, to destruction.

@@ -50,17 +50,35 @@ class Bench {
   // Did the mover go away? Then what was timed was something else.
   bool lost() const noexcept { return lost_; }
 
+  // Is it plain already that this thread gets no CPU? Then it is not worth going on.
+  bool starved() const noexcept {
+    constexpr std::uint64_t look_ns = 100'000'000;
+    return wanted_ns_ >= look_ns && ran_ns_ < wanted_ns_ / 2;
+  }
+
   bool out_of_time() const noexcept {
     return watch_.cpu_limit_ns != 0 && thread_cpu_ns() - cpu_began_ns_ > watch_.cpu_limit_ns;
   }
 
+  // Of what was run until now.
+  Quality quality() const noexcept {
+    Quality quality;
+    quality.measured_at_s = os::unix_time_s();
+    quality.spread = line_spread_;
+    if (wanted_ns_ != 0) {
+      const double share = static_cast<double>(ran_ns_) / static_cast<double>(wanted_ns_);
+      quality.ran_share = std::min(share, 1.0);
+    }
+    return quality;
+  }
+
   // ns a line of the caller's own copy. flush: both sides are in memory before.
   double copy_line_ns(std::size_t bytes, bool flush) noexcept {
-    return median([&] {
+    return median(&line_spread_, [&] {
       if (flush) {
         copy::flush_lines(src_, src_ + bytes);
         copy::flush_lines(dst_, dst_ + bytes);
-        os::sleep_ns(1000);  // a system call: the flushes are behind us
+        os::thread_id();  // a system call: the flushes are behind us
       }
       const std::uint64_t begin = fenced_ticks();
       copy::move_bytes(dst_, src_, bytes, Affinity::cacheable, Affinity::cacheable);
@@ -70,7 +88,7 @@ class Bench {
 
   // ns a line to read the destination after the mover wrote it (or this thread did).
   double read_line_ns(bool by_mover) noexcept {
-    return median([&] {
+    return median(nullptr, [&] {
       if (by_mover) {
         Ticket ticket;
         if (!publish(dst_, remote_bytes, &ticket)) return 0.0;
@@ -91,7 +109,7 @@ class Bench {
   // ns for the kernel to copy this much, at most kernel_bytes, of what the mover wrote into small
   // pages; 0 if it refuses.
   double kernel_read_ns(std::size_t bytes) noexcept {
-    return median([&] {
+    return median(nullptr, [&] {
       Ticket ticket;
       if (!publish(small_pages_, bytes, &ticket)) return 0.0;
       await(ticket);
@@ -106,7 +124,7 @@ class Bench {
   // ns to publish a request while the mover is awake.
   double submit_ns() noexcept {
     constexpr unsigned in_a_row = 16;
-    return median([&] {
+    return median(nullptr, [&] {
       Ticket tickets[in_a_row];
       const std::uint64_t begin = fenced_ticks();
       for (Ticket& ticket : tickets) publish(dst_, 64, &ticket);
@@ -125,7 +143,7 @@ class Bench {
     for (double& figure : figures) {
       std::uint64_t slept_ns = 0;
       while (gate.state.load(std::memory_order_relaxed) != plan::MoverState::asleep) {
-        if (slept_ns > patience_ns) return 0;
+        if (slept_ns > patience_ns || starved()) return 0;
         os::sleep_ns(step_ns);
         slept_ns += step_ns;
       }
@@ -175,19 +193,36 @@ class Bench {
     }
   }
 
+  // Sleeps the pause between two runs. Who wakes much too late has waited for a CPU.
+  void rest() noexcept {
+    constexpr std::uint64_t ordinary_ns = 500'000;
+    if (watch_.pause_ns == 0) return;
+    const std::uint64_t begin = now_ns();
+    os::sleep_ns(watch_.pause_ns);
+    const std::uint64_t slept_ns = now_ns() - begin;
+    if (slept_ns > watch_.pause_ns + ordinary_ns)
+      wanted_ns_ += slept_ns - watch_.pause_ns - ordinary_ns;
+  }
+
   template <class Run>
-  double median(Run run) noexcept {
+  double median(double* spread, Run run) noexcept {
     double figures[max_runs];
     unsigned count = 0;
-    for (; count < watch_.runs && !out_of_time(); ++count) {
+    for (; count < watch_.runs && !out_of_time() && !starved(); ++count) {
       Error ignored;
       wake_mover(&ignored);
-      if (watch_.pause_ns != 0) os::sleep_ns(watch_.pause_ns);
+      rest();
+      const std::uint64_t begin = now_ns(), cpu_begin = thread_cpu_ns();
       figures[count] = run();
+      ran_ns_ += thread_cpu_ns() - cpu_begin;
+      wanted_ns_ += now_ns() - begin;
     }
     if (count == 0) return 0;
-    std::nth_element(figures, figures + count / 2, figures + count);
-    return figures[count / 2];
+    std::sort(figures, figures + count);
+    const double middle = figures[count / 2];
+    if (spread != nullptr && middle > 0)
+      *spread = std::max(*spread, (figures[count * 3 / 4] - figures[count / 4]) / middle);
+    return middle;
   }
 
   const Watch& watch_;
@@ -197,6 +232,8 @@ class Bench {
   std::byte* small_pages_ = nullptr;
   volatile std::uint64_t sink_ = 0;
   bool lost_ = false;
+  std::uint64_t wanted_ns_ = 0, ran_ns_ = 0;  // of the runs
+  double line_spread_ = 0;
 };
 
 void tell(const Watch& watch, int percent) noexcept {
@@ -205,7 +242,7 @@ void tell(const Watch& watch, int percent) noexcept {
 
 }  // namespace
 
-Expected<plan::Calibration> measure(const Watch& watch) noexcept {
+Expected<Measured> measure(const Watch& watch) noexcept {
   Error error;
   if (ring_for_submit(&error) == nullptr) return error;
   if (wake_mover(&error) != Code::ok) return error;
@@ -213,14 +250,16 @@ Expected<plan::Calibration> measure(const Watch& watch) noexcept {
   const auto awake = [] {
     return gate.state.load(std::memory_order_relaxed) == plan::MoverState::awake;
   };
-  for (unsigned turn = 0; !awake() || round_trip_now() <= 0; ++turn) {
-    if (turn == watch.patience_ms && awake()) {
+  const std::uint64_t until_ns = now_ns() + std::uint64_t{watch.patience_ms} * 1'000'000;
+  while (!awake() || round_trip_now() <= 0) {
+    const bool late = now_ns() >= until_ns;
+    if (late && awake()) {
       return make_error(
           Code::again, 0,
           "The two cores were too busy to measure the distance between them; try again "
           "on a quieter machine.");
     }
-    if (turn == watch.patience_ms) {
+    if (late) {
       return make_error(Code::again, 0,
                         "The mover did not become awake, so nothing was measured; another process "
                         "may lease the core: try again later.");
@@ -238,9 +277,9 @@ Expected<plan::Calibration> measure(const Watch& watch) noexcept {
   tell(watch, 0);
   figures.hot_line_ns = bench.copy_line_ns(hot_bytes, false);
   tell(watch, 15);
-  figures.l3_line_ns = std::max(bench.copy_line_ns(l3_bytes, false), figures.hot_line_ns);
+  figures.l3_line_ns = bench.copy_line_ns(l3_bytes, false);
   tell(watch, 35);
-  figures.cold_line_ns = std::max(bench.copy_line_ns(cold_bytes, true), figures.l3_line_ns);
+  figures.cold_line_ns = bench.copy_line_ns(cold_bytes, true);
   tell(watch, 60);
   const double own = bench.read_line_ns(false);
   const double remote = bench.read_line_ns(true);
@@ -254,18 +293,37 @@ Expected<plan::Calibration> measure(const Watch& watch) noexcept {
   figures.submit_ns = bench.submit_ns();
   if (const double wake = bench.wake_ns(figures.submit_ns); wake > 0) figures.wake_ns = wake;
   figures.round_trip_ns = distance;
-  if (bench.lost()) {
+  if (bench.lost() && !bench.starved()) {
     return make_error(Code::again, 0,
                       "The mover went away while it was being measured; run haul tune again.");
   }
   figures.measured = true;
   tell(watch, 100);
-  if (bench.out_of_time()) {
+  if (bench.out_of_time() && !bench.starved()) {
     return make_error(Code::timed_out, 0,
                       "Measuring took more CPU time than it may; the safe figures hold, and haul "
                       "tune measures at leisure.");
   }
-  return figures;
+  return Measured{figures, bench.quality()};
+}
+
+double hot_line_now() noexcept {
+  constexpr unsigned runs = 15;
+  auto* buffers = static_cast<std::byte*>(os::map_anonymous(2 * hot_bytes));
+  if (buffers == nullptr) return 0;
+  copy::fill_bytes(buffers, 2 * hot_bytes, 0x5a, 1, Affinity::cacheable);
+  std::uint64_t times[runs];
+  for (std::uint64_t& time : times) {
+    const std::uint64_t begin = fenced_ticks();
+    copy::move_bytes(buffers, buffers + hot_bytes, hot_bytes, Affinity::cacheable,
+                     Affinity::cacheable);
+    time = fenced_ticks() - begin;
+  }
+  os::unmap(buffers, 2 * hot_bytes);
+  std::uint64_t* const median = times + runs / 2;
+  std::nth_element(times, median, times + runs);
+  constexpr std::size_t lines = hot_bytes / 64;
+  return static_cast<double>(*median) / ticks_per_ns() / static_cast<double>(lines);
 }
 
 }  // namespace haul::tune

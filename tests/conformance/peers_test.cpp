@@ -144,6 +144,21 @@ TEST_F(Peers, APidGivenToAnotherProcessIsNotThePeer) {
   waitpid(pid, nullptr, 0);
 }
 
+// The program has closed haul's descriptor of it, and put a file of its own in its place.
+TEST_F(Peers, WhoseDescriptorIsLostIsKnownByTheTimeItBegan) {
+  const SpaceUse use = acquire_space(peer_.space());
+  const int lost = use.pidfd.number();
+  release_space(peer_.space());
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(dup2(ends[0], lost), lost);
+  for (const bool reads : {false, true}) EXPECT_EQ(run(*engine_, piece(reads)).code, Code::ok);
+  peer_.kill();
+  for (const bool reads : {false, true})
+    EXPECT_EQ(run(*engine_, piece(reads)).code, Code::peer_gone);
+  for (const int fd : {lost, ends[0], ends[1]}) EXPECT_EQ(close(fd), 0);
+}
+
 TEST_F(Peers, AClosedSpaceIsClosedEvenIfItsIndexIsReused) {
   Expected<Space> another = open_space(peer_.pid());
   ASSERT_TRUE(another);

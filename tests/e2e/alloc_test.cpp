@@ -280,7 +280,7 @@ TEST(Alloc, LittleAddressSpaceMakesASmallerArena) {
             0);
   EXPECT_EQ(run_child([] {
               quiet_environment();
-              limit(RLIMIT_AS, 16 * mib);  // less than is in use
+              limit(RLIMIT_AS, 4 * mib);  // less than is in use
               CHILD_CHECK(haul_alloc(4096) == nullptr);
               CHILD_CHECK(std::strstr(haul_last_error(), "ulimit -v") != nullptr);
               limit(RLIMIT_AS, 2048 * mib);

@@ -230,7 +230,7 @@ TEST(Limits, AFullCompletionQueueIsEagainUntilReaped) {
             0);
 }
 
-TEST(Limits, MoreThreadsThanRingsCopyAllTheSame) {
+TEST(Limits, ElevenHundredThreadsHaveRings) {
   EXPECT_EQ(run_child(
                 [] {
                   always_mover();

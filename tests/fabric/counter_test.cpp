@@ -165,6 +165,44 @@ TEST_F(Counting, remote_memory_on_both_sides) {
   EXPECT_TRUE(reaches(0, FI_REMOTE_WRITE, 0));
 }
 
+// Without FI_RMA_EVENT a counter of remote accesses may be bound, and counts.
+TEST(Counter, of_remote_accesses_without_their_capability) {
+  if (!provider_is_haul()) GTEST_SKIP() << "others may want the capability";
+  Node node(Wish{.caps = FI_MSG | FI_RMA | FI_ATOMIC});
+  ASSERT_TRUE(node.ready());
+  ASSERT_EQ(node.info->caps & FI_RMA_EVENT, 0u);
+  const auto reads = open_counter(node), writes = open_counter(node);
+  fid_ep* raw = nullptr;
+  ASSERT_EQ(fi_endpoint(node.domain, node.info.get(), &raw, nullptr), 0);
+  const Owned<fid_ep> ep{raw};
+  ASSERT_EQ(fi_ep_bind(raw, &node.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(raw, &node.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_ep_bind(raw, &reads->fid, FI_REMOTE_READ), 0);
+  ASSERT_EQ(fi_ep_bind(raw, &writes->fid, FI_REMOTE_WRITE), 0);
+  ASSERT_EQ(fi_enable(raw), 0);
+  std::byte name[256];
+  std::size_t length = sizeof name;
+  ASSERT_EQ(fi_getname(&raw->fid, name, &length), 0);
+  const fi_addr_t to = node.insert({name, name + length});
+  Region region(node, 64, FI_REMOTE_READ | FI_REMOTE_WRITE, 3);
+  std::uint64_t word = 1;
+  Op op;
+  ASSERT_EQ(node.post([&] {
+    return fi_write(node.ep.get(), &word, sizeof word, nullptr, to, region.address(), region.key(),
+                    &op);
+  }),
+            0);
+  EXPECT_EQ(node.await(op).err, 0);
+  ASSERT_EQ(node.post([&] {
+    return fi_read(node.ep.get(), &word, sizeof word, nullptr, to, region.address(), region.key(),
+                   &op);
+  }),
+            0);
+  EXPECT_EQ(node.await(op).err, 0);
+  EXPECT_TRUE(node.await_until([&] { return fi_cntr_read(reads.get()) == 1; }));
+  EXPECT_EQ(fi_cntr_read(writes.get()), 1u);
+}
+
 TEST_F(Counting, errors_apart) {
   Op op;
   char byte = 0;

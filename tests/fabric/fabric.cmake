@@ -45,3 +45,6 @@ add_test(NAME fabric.soak COMMAND fabric_soak --seconds 10)
 add_test(NAME fabric.environment COMMAND bash "${fabric_dir}/environment.sh")
 set_tests_properties(fabric.kill fabric.soak fabric.environment PROPERTIES LABELS fabric
   TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 RUN_SERIAL ON ENVIRONMENT "${fabric_environment}")
+# A dozen runs of a part of the suite: four minutes where others keep the machine busy.
+math(EXPR fabric_environment_timeout_s "4 * ${script_timeout_s}")
+set_tests_properties(fabric.environment PROPERTIES TIMEOUT ${fabric_environment_timeout_s})

@@ -236,6 +236,22 @@ TEST(Info, smaller_wishes_are_met_at_least) {
   EXPECT_GE(info->ep_attr->max_msg_size, std::size_t{1} << 20);
 }
 
+// As other providers do, so that programs with limits of their own do not inject beyond these.
+TEST(Info, little_is_injected_unless_asked_for_more) {
+  if (!provider_is_haul()) GTEST_SKIP() << "this is haul's own promise";
+  const Info hints = hints_of(Wish{});
+  const auto offered = [&](std::size_t wanted) {
+    hints->tx_attr->inject_size = wanted;
+    const Info info = ask_raw(FI_VERSION(1, 17), hints.get());
+    return info ? info->tx_attr->inject_size : 0;
+  };
+  EXPECT_EQ(offered(0), 4 * kib);
+  EXPECT_EQ(offered(16), 4 * kib);
+  EXPECT_EQ(offered(16 * kib), 16 * kib);
+  EXPECT_EQ(offered(32 * kib), 32 * kib);
+  EXPECT_EQ(offered(32 * kib + 1), 0u);
+}
+
 TEST(Info, registration_modes_as_asked) {
   const int basic = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   for (const int mode : {0, basic, basic | FI_MR_ENDPOINT, int{FI_MR_ENDPOINT}}) {

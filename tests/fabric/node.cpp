@@ -65,6 +65,10 @@ Node::Node(const Wish& wish) {
   open(wish);
 }
 
+Node::Node(const Wish& wish, const fi_info& answer) : info(fi_dupinfo(&answer)) {
+  open_domain(wish);
+}
+
 void Node::open(const Wish& wish) {
   info = ask(wish);
   if (!info) {
@@ -77,6 +81,10 @@ void Node::open(const Wish& wish) {
     }
     return;
   }
+  open_domain(wish);
+}
+
+void Node::open_domain(const Wish& wish) {
   fid_fabric* new_fabric = nullptr;
   fid_domain* new_domain = nullptr;
   ASSERT_EQ(fi_fabric(info->fabric_attr, &new_fabric, nullptr), 0);

@@ -91,6 +91,8 @@ struct Completion {
 class Node {
  public:
   explicit Node(const Wish& wish);
+  // Of this answer of fi_getinfo()'s.
+  Node(const Wish& wish, const fi_info& answer);
   // A second endpoint in the domain of another node, which must outlive it.
   Node(const Wish& wish, Node& neighbour);
   ~Node();
@@ -131,6 +133,7 @@ class Node {
 
  private:
   void open(const Wish& wish);
+  void open_domain(const Wish& wish);
   void open_endpoint(const Wish& wish);
   bool read_queue();
 

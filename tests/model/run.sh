@@ -204,9 +204,12 @@ check stuck sleep BUG_LOCAL_FENCE
 check stuck sleep BUG_NO_RESCAN
 check stuck sleep BUG_WAITER_NO_MEMBARRIER
 check stuck sleep BUG_WAITER_NO_COMPARE
+check stuck sleep BUG_RETIRES_UNSEEN
+check stuck sleep BUG_GONE_IS_AWAKE
 check stuck sleep NAP BUG_NO_RESCAN
 check stuck sleep NAP BUG_NAP_BEFORE_FLAG
 check assertion sleep REACH_MOVER_WOKEN
+check assertion sleep REACH_MADE_ANEW
 check assertion sleep REACH_WAITER_WOKEN
 check assertion sleep REACH_RESCAN_FINDS
 # Without store buffers the lost wake-up would pass unseen; this is why they are modelled.

@@ -1,8 +1,9 @@
 /* sleep.pml: the mover sleeps, submitters wake it; a waiter sleeps, the finisher wakes it.
  *
  * Two submitters, each with its ring, hand REQUESTS requests to one mover and sleep until their
- * last ticket is done. Contract: docs/design/hot-path.md, "Submit" step 3, "Complete" step 4,
- * "Sleep". Property: no lost wake-up, that is, no state in which all are blocked and a request
+ * last ticket is done. A third thread gives up its ring, so that the mover looks whether it is still
+ * needed; and a mover that sleeps may retire at any time, to be made anew by a bell. Contract:
+ * docs/design/hot-path.md, "Submit" step 3, "Complete" step 4, "Sleep", "How movers end". Property: no lost wake-up, that is, no state in which all are blocked and a request
  * is not done (an invalid end state), and no cycle. -DNAP: membarrier is refused, sleepers nap
  * instead.
  */
@@ -19,6 +20,10 @@
  * and `S(r)` the finished ones, as the words of successive slots would show. */
 #define MOVER 0
 #define ASLEEP 0
+#define RUNS 0
+#define SLEEPS 1
+#define LOOKS 2
+#define GONE 3
 #define P(ring) (ring)
 #define S(ring) (SUBMITTERS + (ring))
 #define SLEEPERS(ring) (2 * SUBMITTERS + (ring))
@@ -28,6 +33,7 @@
 
 /* The kernel's side of futex: who sleeps on which word. */
 bool mover_in_futex;
+bool mover_alive = true; /* under the lock under which movers are made */
 bool waiter_in_futex[SUBMITTERS + 1];
 
 #define WORKER_LOCALS byte scratch, todo, value
@@ -82,7 +88,7 @@ awake:
     if :: found :: else -> break fi;
   od;
   /* idle for the spin time */
-  store(MOVER, ASLEEP, 1);
+  store(MOVER, ASLEEP, SLEEPS);
 #ifdef BUG_LOCAL_FENCE
   LOCKED(MOVER); /* a fence of the mover's own, which a submitter's store buffer does not feel */
 #elif !defined(BUG_NO_MEMBARRIER)
@@ -95,25 +101,58 @@ awake:
 #ifdef REACH_RESCAN_FINDS
     assert(false);
 #endif
-    store(MOVER, ASLEEP, 0);
+    store(MOVER, ASLEEP, RUNS);
     goto awake;
   :: else
   fi;
 #endif
   /* futex-wait on `asleep`: the kernel compares and enqueues under its lock */
+sleep:
   atomic {
     LOCKED(MOVER);
     if
-    :: memory[ASLEEP] == 1 -> mover_in_futex = true;
+    :: memory[ASLEEP] == SLEEPS -> mover_in_futex = true;
+    :: memory[ASLEEP] == LOOKS -> memory[ASLEEP] = SLEEPS; goto sleep /* compare-and-swap */
     :: else -> goto awake
     fi;
   }
 end_asleep:
-  !mover_in_futex;
+  if
+  :: !mover_in_futex ->
 #ifdef REACH_MOVER_WOKEN
+    assert(false);
+#endif
+    goto sleep
+  :: mover_in_futex -> /* the time is up, and no ring is owned */
+    atomic {
+      LOCKED(MOVER);
+      mover_in_futex = false;
+      if
+#ifdef BUG_RETIRES_UNSEEN
+      :: true -> memory[ASLEEP] = GONE; mover_alive = false;
+#else
+      :: memory[ASLEEP] == SLEEPS -> memory[ASLEEP] = GONE; mover_alive = false;
+      :: else -> goto sleep
+#endif
+      fi
+    }
+  fi;
+end_gone:
+  mover_alive;
+#ifdef REACH_MADE_ANEW
   assert(false);
 #endif
+  /* a new thread */
+  store(MOVER, ASLEEP, RUNS);
   goto awake
+}
+
+/* The last thread but the submitters that had a ring. (What they own does not keep the mover here.) */
+active proctype giver()
+{
+  atomic {
+    if :: memory[ASLEEP] == SLEEPS -> memory[ASLEEP] = LOOKS; mover_in_futex = false; :: else fi;
+  }
 }
 
 inline submit(me)
@@ -122,17 +161,27 @@ inline submit(me)
   store(me, P(me), published); /* release; then a compiler barrier and a plain load */
   load(me, ASLEEP, value);
   if
-  :: value == 1 ->
-    atomic { /* compare-and-swap */
+  :: value == SLEEPS || value == LOOKS ->
+    atomic { /* compare-and-swap, again while it is one of these */
       LOCKED(me);
-      if :: memory[ASLEEP] == 1 -> memory[ASLEEP] = 0; :: else -> value = 0; fi;
+      value = memory[ASLEEP];
+      if
+      :: value == SLEEPS || value == LOOKS -> memory[ASLEEP] = RUNS;
+      :: else
+      fi;
     }
     if
-    :: value == 1 -> mover_in_futex = false; /* futex-wake */
+    :: value == SLEEPS || value == LOOKS -> mover_in_futex = false; /* futex-wake */
     :: else
     fi;
   :: else
   fi;
+#ifndef BUG_GONE_IS_AWAKE
+  if
+  :: value == GONE -> d_step { LOCKED(me); mover_alive = true; }
+  :: else
+  fi;
+#endif
   value = 0
 }
 

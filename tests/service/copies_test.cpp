@@ -190,7 +190,7 @@ TEST(ServiceCopies, NotificationAndQueue) {
   auto* word = reinterpret_cast<std::atomic<std::uint64_t>*>(client.arena() + 4096);
   CompletionQueue& queue = client.ring().completions;
   ASSERT_TRUE(queue.reserve());
-  EXPECT_FALSE(queue.arm());
+  EXPECT_EQ(queue.arm(), CompletionQueue::Armed::armed);
   Extras extras;
   extras.notify = word;
   extras.notify_value = 99;

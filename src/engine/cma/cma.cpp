@@ -38,7 +38,7 @@ class Side {
   bool is_self() const noexcept { return space_ == self_space; }
   // Any thread's id stands for its process, and this thread's for this one, in a child of fork too.
   Party party() const noexcept {
-    return is_self() ? Party{os::thread_id(), -1} : Party{use_.pid, use_.pidfd};
+    return is_self() ? Party{os::thread_id(), {}, 0} : Party{use_.pid, use_.pidfd, use_.started};
   }
 
   // Do both name one memory? Two handles of one process do, and so does a handle of this process
@@ -53,6 +53,38 @@ class Side {
   SpaceUse use_;
 };
 
+// One step through the bounce buffer: what of it arrived. This process's memory is the local side
+// of each transfer: that the kernel accesses as a program does, while of a party's it needs the
+// pages, which it lends to nobody of memfd_secret, vvar or a device.
+Outcome bounce_step(const Piece& piece, const Side& dst, const Side& src, const Bounce& bounce,
+                    std::size_t offset, std::size_t step) noexcept {
+  const Party self{os::thread_id(), {}, 0};
+  const Outcome read =
+      src.is_self()
+          ? transfer(Direction::write, self, piece.src + offset, bounce.address(), step)
+          : transfer(Direction::read, src.party(), bounce.address(), piece.src + offset, step);
+  const Outcome written = dst.is_self() ? transfer(Direction::read, self, piece.dst + offset,
+                                                   bounce.address(), read.good_bytes)
+                                        : transfer(Direction::write, dst.party(), bounce.address(),
+                                                   piece.dst + offset, read.good_bytes);
+  return Outcome{written.good_bytes, written.code != Code::ok ? written.code : read.code};
+}
+
+// From byte `done` on: peer to peer, overlapping ranges whose destination lies below, and memory of
+// this process that the kernel does not lend.
+Outcome copy_ascending(const Piece& piece, const Side& dst, const Side& src,
+                       std::size_t done = 0) noexcept {
+  const Bounce bounce;
+  while (done < piece.length) {
+    const std::size_t step = smaller(bounce.size_bytes(), piece.length - done);
+    const Outcome part = bounce_step(piece, dst, src, bounce, done, step);
+    done += part.good_bytes;
+    piece.watermark.publish(done);
+    if (part.code != Code::ok) return Outcome{done, part.code};
+  }
+  return Outcome{piece.length, Code::ok};
+}
+
 // Self to self, self to peer, peer to self: one copy by the kernel.
 Outcome copy_directly(const Piece& piece, const Side& dst, const Side& src) noexcept {
   // The local side is the one that faults to the byte, and that the kernel need not pin: prefer it
@@ -66,29 +98,8 @@ Outcome copy_directly(const Piece& piece, const Side& dst, const Side& src) noex
               : transfer(Direction::write, party, piece.src + done, piece.dst + done, step);
     done += part.good_bytes;
     piece.watermark.publish(done);
-    if (part.code != Code::ok) return Outcome{done, part.code};
-  }
-  return Outcome{piece.length, Code::ok};
-}
-
-// One step through the bounce buffer: what of it arrived.
-Outcome bounce_step(const Piece& piece, const Side& dst, const Side& src, const Bounce& bounce,
-                    std::size_t offset, std::size_t step) noexcept {
-  const Outcome read =
-      transfer(Direction::read, src.party(), bounce.address(), piece.src + offset, step);
-  const Outcome written = transfer(Direction::write, dst.party(), bounce.address(),
-                                   piece.dst + offset, read.good_bytes);
-  return Outcome{written.good_bytes, written.code != Code::ok ? written.code : read.code};
-}
-
-// Peer to peer, and overlapping ranges whose destination lies below: ascending.
-Outcome copy_ascending(const Piece& piece, const Side& dst, const Side& src) noexcept {
-  const Bounce bounce;
-  for (std::size_t done = 0; done < piece.length;) {
-    const std::size_t step = smaller(bounce.size_bytes(), piece.length - done);
-    const Outcome part = bounce_step(piece, dst, src, bounce, done, step);
-    done += part.good_bytes;
-    piece.watermark.publish(done);
+    if (part.code == Code::fault && dst.is_self() && src.is_self())
+      return copy_ascending(piece, dst, src, done);
     if (part.code != Code::ok) return Outcome{done, part.code};
   }
   return Outcome{piece.length, Code::ok};

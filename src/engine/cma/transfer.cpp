@@ -26,8 +26,10 @@ Code code_of(int sys_errno) noexcept {
   }
 }
 
-bool gone(Party party) noexcept {
-  return party.pidfd >= 0 && !os::pidfd_alive(party.pidfd);
+bool gone(const Party& party) noexcept {
+  if (!party.pidfd.valid()) return false;
+  if (const int pidfd = party.pidfd.get(); pidfd >= 0) return !os::pidfd_alive(pidfd);
+  return party.started == 0 || os::process_start(party.pid) != party.started;
 }
 
 std::size_t smaller(std::size_t a, std::size_t b) noexcept {
@@ -42,7 +44,7 @@ iovec range(std::uintptr_t address, std::size_t length) noexcept {
   return iovec{reinterpret_cast<void*>(address), length};
 }
 
-ssize_t call(Direction direction, Party party, const iovec* here, std::size_t here_count,
+ssize_t call(Direction direction, const Party& party, const iovec* here, std::size_t here_count,
              const iovec* there, std::size_t there_count) noexcept {
   return direction == Direction::read
              ? os::read_process(party.pid, here, here_count, there, there_count)
@@ -51,7 +53,7 @@ ssize_t call(Direction direction, Party party, const iovec* here, std::size_t he
 
 }  // namespace
 
-Outcome transfer(Direction direction, Party party, std::uintptr_t here, std::uintptr_t there,
+Outcome transfer(Direction direction, const Party& party, std::uintptr_t here, std::uintptr_t there,
                  std::size_t length) noexcept {
   std::size_t done = 0;
   // Before: a reused pid must not be written to. After each call: what a reused pid gave is not
@@ -80,7 +82,8 @@ Outcome transfer(Direction direction, Party party, std::uintptr_t here, std::uin
   return Outcome{length, Code::ok};
 }
 
-Outcome accessible(Party party, std::uintptr_t there, std::size_t length, bool writable) noexcept {
+Outcome accessible(const Party& party, std::uintptr_t there, std::size_t length,
+                   bool writable) noexcept {
   constexpr std::size_t batch = 64;
   std::byte bytes[batch];
   iovec remote[batch];

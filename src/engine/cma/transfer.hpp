@@ -6,14 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/descriptor.hpp"
 #include "engine/engine.hpp"
 
 namespace haul::cma {
 
-// Whose memory. A pidfd guards against a pid that was given to another process.
+// Whose memory. A pidfd guards against a pid that was given to another process, or, where the
+// program has closed that, the time the process began.
 struct Party {
   pid_t pid = 0;
-  int pidfd = -1;  // -1: this process, which outlives its own call
+  os::Descriptor pidfd;  // none: this process, which outlives its own call
+  std::uint64_t started = 0;
 };
 
 enum class Direction : std::uint8_t {
@@ -26,12 +29,13 @@ enum class Direction : std::uint8_t {
 // side ends the prefix at its edge. Code ok, fault, permission, peer_gone (after which bytes are
 // good only if the party lived after they moved), no_memory, not_supported or io. Blocks while the
 // kernel copies.
-Outcome transfer(Direction direction, Party party, std::uintptr_t here, std::uintptr_t there,
+Outcome transfer(Direction direction, const Party& party, std::uintptr_t here, std::uintptr_t there,
                  std::size_t length) noexcept;
 
 // How many bytes from the front of a range of the party's memory can be read (and, if asked,
 // written: each page's first byte of the range is written back as it was read). Code as above.
-Outcome accessible(Party party, std::uintptr_t there, std::size_t length, bool writable) noexcept;
+Outcome accessible(const Party& party, std::uintptr_t there, std::size_t length,
+                   bool writable) noexcept;
 
 // Does the kernel let this process use process_vm_readv on itself? 0 or an errno. Asked once a
 // process.

@@ -1,6 +1,8 @@
 // wire/serve.h on several processors at once, as the XDP program runs: the same packets meet there,
 // the same slots change hands, and yet each is executed once.
 #include <atomic>
+#include <functional>
+#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,6 +30,8 @@ class Meeting {
 thread_local Meeting* before_taking_slot = nullptr;
 thread_local Meeting* before_results = nullptr;
 thread_local unsigned slots_looked_at = 0;
+// What other processors do while this one stands between a packet's session and its results.
+thread_local std::function<void()> meanwhile;
 
 void attend(Meeting** meeting) {
   if (*meeting != nullptr) std::exchange(*meeting, nullptr)->meet();
@@ -64,6 +68,7 @@ SERVE_INLINE struct session_entry* find_session(struct responder* self, __u32 sl
 }
 SERVE_INLINE struct result_entry* find_results(struct responder* self, __u32 slot, __u32 sequence) {
   attend(&before_results);
+  if (const auto others = std::exchange(meanwhile, nullptr)) others();
   return self->shared->tables->find_results(slot, sequence);
 }
 SERVE_INLINE __u32 session_slots(struct responder* self) {
@@ -186,6 +191,90 @@ TEST_F(Processors, ClientsThatWantOneSlotAreKeptApart) {
   });
   EXPECT_EQ(wrong.load(), 0u);
   EXPECT_EQ(service.memory.word(0), added.load());
+}
+
+TEST_F(Processors, ALateCopyOfAnEndedSessionLeavesTheNextOnesResultsAlone) {
+  Asker old(5);
+  ASSERT_EQ(old.hello(service), WIRE_OK);
+  const Packet first = old.request({operation(WIRE_ADD, 0, 1)});
+  Packet answer = first;
+  ASSERT_TRUE(serve_here(&answer, old.source));
+  // A copy is held up behind the look at its session; meanwhile that one ends, and its slot's next
+  // session uses the same entry of the table.
+  Asker next(6);
+  Packet next_first;
+  meanwhile = [&] {
+    old.bye(service);
+    ASSERT_EQ(next.hello(service), WIRE_OK);
+    ASSERT_EQ(next.slot & 0xffff, old.slot & 0xffff);
+    next_first = next.request({operation(WIRE_ADD, 8, 1)});
+    answer = next_first;
+    ASSERT_TRUE(serve_here(&answer, next.source));
+  };
+  Packet copy = first;
+  EXPECT_FALSE(serve_here(&copy, old.source));
+  EXPECT_EQ(service.memory.word(0), 1u) << "the copy was executed once more";
+  // A copy of the next session's packet is answered from the table.
+  answer = next_first;
+  ASSERT_TRUE(serve_here(&answer, next.source));
+  EXPECT_EQ(answer.operations[0].operand, 0u);
+  EXPECT_EQ(service.memory.word(8), 1u) << "the next session's packet was executed once more";
+}
+
+TEST_F(Processors, EntriesOfAnySessionBeforeAreEmptyToTheNext) {
+  // However long ago that was: generations wrap round.
+  const Asker first(5);
+  constexpr std::uint32_t generations[] = {1, 2, 77, 1u << 29, (1u << 29) + 1, (1u << 30) - 1};
+  for (const std::uint32_t passed : generations) {
+    Asker one = first;
+    ASSERT_EQ(one.hello(service), WIRE_OK);
+    Packet answer = one.request({operation(WIRE_ADD, 0, 1)});
+    ASSERT_TRUE(serve_here(&answer, one.source));
+    one.bye(service);
+    service.tables.find_session(one.slot & 0xffff)->generation += passed - 1;
+    Asker next = first;
+    ASSERT_EQ(next.hello(service), WIRE_OK);
+    answer = next.request({operation(WIRE_ADD, 8, 1)});
+    ASSERT_TRUE(serve_here(&answer, next.source)) << passed << " sessions later";
+    EXPECT_EQ(answer.header.status, WIRE_OK);
+    next.bye(service);
+  }
+  EXPECT_EQ(service.memory.word(8), std::size(generations));
+}
+
+TEST_F(Processors, SessionsComeAndGoBesideLateCopies) {
+  constexpr std::uint64_t rounds = 20'000;
+  std::atomic<std::uint64_t> wrong{0};
+  Packet last{};
+  on_each([&](unsigned processor) {
+    Packet bye{};
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      meeting.meet();
+      Packet copy = last;
+      meeting.meet();
+      if (processor == 1) {
+        // A copy of what the session before has asked, while that one ends.
+        if (i != 0) serve_here(&copy, 1);
+        continue;
+      }
+      if (i != 0) serve_here(&bye, 1);
+      Asker asker(i + 1, 1);
+      Packet answer;
+      if (!ask_until_answered(asker.packet(WIRE_HELLO), 1, &answer)) ++wrong;
+      asker.slot = answer.header.slot;
+      const Packet question = asker.request({operation(WIRE_ADD, 0, 1)});
+      for (int copies = 0; copies < 2; ++copies) {
+        if (!ask_until_answered(question, 1, &answer) || answer.header.status != WIRE_OK ||
+            answer.operations[0].operand != i) {
+          ++wrong;
+        }
+      }
+      last = question;
+      bye = asker.packet(WIRE_BYE);
+    }
+  });
+  EXPECT_EQ(wrong.load(), 0u);
+  EXPECT_EQ(service.memory.word(0), rounds);
 }
 
 TEST_F(Processors, GuardedWordsLoseNothing) {

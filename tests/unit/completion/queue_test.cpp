@@ -1,9 +1,11 @@
 // The completion queue: order, capacity, many posters, the armed eventfd.
 #include "completion/queue.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <thread>
 #include <vector>
@@ -63,19 +65,19 @@ TEST_F(Queue, TheEventfdFiresOnceForAnArming) {
   const int fd = queue().descriptor();
   ASSERT_GE(fd, 0);
   EXPECT_EQ(queue().descriptor(), fd);
-  EXPECT_FALSE(queue().arm());
+  EXPECT_EQ(queue().arm(), CompletionQueue::Armed::armed);
   EXPECT_FALSE(readable(fd));
   queue().reserve();
   EXPECT_TRUE(queue().post(numbered(1)));
   queue().signal();
   EXPECT_TRUE(readable(fd));
-  EXPECT_TRUE(queue().arm()) << "an entry waits";
+  EXPECT_EQ(queue().arm(), CompletionQueue::Armed::entry_waits) << "an entry waits";
   EXPECT_FALSE(readable(fd)) << "arming clears";
   queue().pop();
   queue().reserve();
   EXPECT_FALSE(queue().post(numbered(2))) << "it was not armed";
   queue().pop();
-  EXPECT_FALSE(queue().arm());
+  EXPECT_EQ(queue().arm(), CompletionQueue::Armed::armed);
 }
 
 TEST_F(Queue, ManyPostersLoseNothing) {
@@ -107,6 +109,30 @@ TEST_F(Queue, ManyPostersLoseNothing) {
     }
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// The program's file is neither written, nor read, nor closed.
+TEST_F(Queue, LeavesAFileAloneThatLiesWhereItsDescriptorWas) {
+  const int fd = queue().descriptor();
+  ASSERT_GE(fd, 0);
+  int pipes[2];
+  ASSERT_EQ(pipe2(pipes, O_NONBLOCK), 0);
+  ASSERT_EQ(dup2(pipes[0], fd), fd);  // a reader's end: what is read there is gone
+  ASSERT_EQ(write(pipes[1], "abcdefgh", 8), 8);
+  EXPECT_EQ(queue().arm(), CompletionQueue::Armed::event_lost);
+  ASSERT_TRUE(queue().reserve());
+  EXPECT_FALSE(queue().post(numbered(1))) << "not armed";
+  queue().signal();
+  const int other = queue().descriptor();
+  ASSERT_GE(other, 0);
+  EXPECT_NE(other, fd);
+  EXPECT_TRUE(readable(other)) << "a signal may have been lost";
+  EXPECT_EQ(queue().arm(), CompletionQueue::Armed::entry_waits);
+  queue().forget_descriptor();
+  char text[16];
+  EXPECT_EQ(read(fd, text, sizeof text), 8);
+  EXPECT_EQ(fcntl(other, F_GETFD), -1);
+  for (const int end : {fd, pipes[0], pipes[1]}) EXPECT_EQ(close(end), 0);
 }
 
 }  // namespace

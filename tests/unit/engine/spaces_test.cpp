@@ -35,7 +35,7 @@ TEST(Spaces, SelfIsAlwaysOpenAndNeverClosed) {
   EXPECT_EQ(close_space(self_space), Code::invalid);
   const SpaceUse use = acquire_space(self_space);
   EXPECT_EQ(use.code, Code::ok);
-  EXPECT_EQ(use.pidfd, -1);
+  EXPECT_FALSE(use.pidfd.valid());
   EXPECT_TRUE(use.own_memory);
   release_space(self_space);
 }
@@ -123,7 +123,7 @@ TEST(Spaces, TheLastUserClosesTheDescriptor) {
   ASSERT_EQ(close_space(space), Code::ok);
   EXPECT_EQ(acquire_space(space).code, Code::closed) << "no new users";
   EXPECT_FALSE(space_open(space));
-  EXPECT_TRUE(os::pidfd_alive(use.pidfd)) << "but it is there for the old";
+  EXPECT_TRUE(os::pidfd_alive(use.pidfd.get())) << "but it is there for the old";
   release_space(space);
   EXPECT_EQ(open_descriptors(), before + 1);
   release_space(space);
@@ -153,7 +153,7 @@ TEST(Spaces, UsersAndClosersAtOnceNeverMeetAClosedDescriptor) {
         const Space space = current.load(std::memory_order_relaxed);
         const SpaceUse use = acquire_space(space);
         if (use.code != Code::ok) continue;
-        if (use.pid != getpid() || !os::pidfd_alive(use.pidfd)) ++wrong;
+        if (use.pid != getpid() || !os::pidfd_alive(use.pidfd.get())) ++wrong;
         ++used;
         release_space(space);
       }

@@ -72,13 +72,40 @@ TEST_F(GateTest, AServiceOpensItForWhatIsMappedAlone) {
 TEST_F(GateTest, HeldItIsShutAndReleasedItIsAsBefore) {
   set_mover_state(plan::MoverState::awake);
   const std::uint64_t open_from = from();
-  hold_gate();
+  hold_gate(UINT64_MAX);
   EXPECT_TRUE(gate.held.load());
   EXPECT_EQ(below(), never);
   EXPECT_EQ(from(), never);
   release_gate(After::open);
   EXPECT_FALSE(gate.held.load());
   EXPECT_EQ(from(), open_from);
+}
+
+// Threads that fork at once; and nobody who sets a figure waits for them.
+TEST_F(GateTest, HeldByTwoItOpensWithTheLast) {
+  set_mover_state(plan::MoverState::awake);
+  const std::uint64_t open_from = from();
+  hold_gate(UINT64_MAX);
+  hold_gate(1);
+  release_gate(After::open);
+  EXPECT_TRUE(gate.held.load());
+  set_service_round_trip(300);
+  set_round_trip(110);
+  EXPECT_EQ(from(), never);
+  release_gate(After::open);
+  EXPECT_FALSE(gate.held.load());
+  EXPECT_EQ(from(), open_from);
+}
+
+TEST_F(GateTest, InAChildNobodyHoldsIt) {
+  set_mover_state(plan::MoverState::awake);
+  hold_gate(UINT64_MAX);
+  hold_gate(UINT64_MAX);
+  reset_gate_in_child();
+  EXPECT_FALSE(gate.held.load());
+  EXPECT_EQ(gate.state.load(), plan::MoverState::none);
+  release_gate(After::open);  // of a frame that came over with the fork
+  EXPECT_FALSE(gate.held.load());
 }
 
 TEST_F(GateTest, DistanceMovesTheThresholds) {

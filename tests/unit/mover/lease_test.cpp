@@ -1,7 +1,9 @@
 // The lease: one holder at a time, given back, and not inherited.
 #include "mover/lease.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +39,21 @@ TEST(Lease, OneProcessAtATimeHoldsIt) {
   EXPECT_EQ(take_lease(index), Code::ok) << "the child is dead, so its lease is free";
   drop_lease(index);
   drop_lease(index);
+}
+
+TEST(Lease, IsLostWithItsSocket) {
+  if (knob_number(Knob::mover_lease) == 1)
+    GTEST_SKIP() << "HAUL_MOVER_LEASE=off grants every lease";
+  EXPECT_EQ(in_child([] {
+              if (take_lease(index) != Code::ok || !holds_lease(index)) return 1;
+              closefrom(3);
+              if (holds_lease(index)) return 2;
+              const int own = memfd_create("own", 0);  // at the lease's number, in all likelihood
+              drop_lease(index);
+              if (fcntl(own, F_GETFD) != 0) return 3;
+              return take_lease(index) == Code::ok && holds_lease(index) ? 0 : 4;
+            }),
+            0);
 }
 
 }  // namespace

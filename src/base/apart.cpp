@@ -1,0 +1,110 @@
+// A detached thread; where a FUSE file system is mounted, a helper process below it.
+#include "base/apart.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "base/descriptor.hpp"
+#include "base/keep_errno.hpp"
+#include "base/os.hpp"
+#include "base/sanitizer.hpp"
+#include "base/uncancelled.hpp"
+
+namespace haul::os {
+
+namespace {
+
+constexpr std::size_t helper_stack_bytes = std::size_t{256} << 10;
+
+int run_in_helper(void* argument) noexcept {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // as soon as what it waits for lets it
+  unshare(CLONE_FS);                 // who shares it cannot run set-user-id programs
+  const Apart& work = *static_cast<const Apart*>(argument);
+  work.body(work.argument);
+  return 0;
+}
+
+// The helper shares this process's memory and is no child that wait() would find: it has no exit
+// signal. (With CLONE_FS and CLONE_FILES it looks like a thread to valgrind.) False: there is none.
+bool done_by_helper(const Apart& work) noexcept {
+  void* stack = map_anonymous(helper_stack_bytes);
+  if (stack == nullptr) return false;
+  const pid_t helper =
+      clone(run_in_helper, static_cast<char*>(stack) + helper_stack_bytes,
+            CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED, const_cast<Apart*>(&work));
+  if (helper > 0) {
+    // The helper uses this thread's local storage, so this thread does nothing but wait.
+    while (waitpid(helper, nullptr, static_cast<int>(__WCLONE)) < 0 && errno == EINTR) {
+    }
+  }
+  unmap(stack, helper_stack_bytes);
+  return helper > 0;
+}
+
+void* run(void* argument) noexcept {
+  const Apart& work = *static_cast<const Apart*>(argument);
+  name_thread(work.name);
+  widen_mask();  // a mover's thread may have made this one
+  own_descriptors();
+  // (A sanitizer's runtime knows nothing of such helpers.)
+  if (accesses_are_checked || !has_unkillable_mounts("/proc/self/mountinfo") ||
+      !done_by_helper(work)) {
+    work.body(work.argument);
+  }
+  return nullptr;
+}
+
+// Does a line's type begin here? It stands after " - ", and spaces within fields are escaped.
+bool is_unkillable(const char* text) noexcept {
+  for (const char* type : {" - fuse.", " - fuse ", " - fuseblk ", " - virtiofs "}) {
+    if (strncmp(text, type, strlen(type)) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int start_apart(const Apart& work) noexcept {
+  pthread_t thread;
+  const int result = start_thread(&thread, run, const_cast<Apart*>(&work));
+  if (result == 0) pthread_detach(thread);
+  return result;
+}
+
+bool own_descriptors() noexcept {
+  const KeepErrno keep;
+  return syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+}
+
+bool has_unkillable_mounts(const char* table) noexcept {
+  const KeepErrno keep;
+  const Uncancelled guard;
+  const int fd = above_streams(open(table, O_RDONLY | O_CLOEXEC));
+  if (fd < 0) return false;
+  constexpr std::size_t longest = 16;  // more than any type above
+  char text[4096];
+  std::size_t kept = 0;
+  bool found = false;
+  for (ssize_t bytes; !found && (bytes = read(fd, text + kept, sizeof text - 1 - kept)) > 0;) {
+    const std::size_t size = kept + static_cast<std::size_t>(bytes);
+    text[size] = '\0';
+    for (std::size_t at = 0; at < size && !found; ++at) found = is_unkillable(text + at);
+    kept = size < longest ? size : longest;
+    memmove(text, text + size - kept, kept);
+  }
+  close(fd);
+  return found;
+}
+
+}  // namespace haul::os

@@ -1,0 +1,17 @@
+// haul's own threads among the process's. A process ends when its last thread does (pthread_exit of
+// main included), so haul's must not be what keeps it.
+#pragma once
+
+namespace haul::os {
+
+// Is every other living thread of the process one of haul's (by name: "haul-...", of whatever
+// library of haul's)? False where /proc does not tell. Opens files, allocates nothing.
+bool only_own_threads() noexcept;
+
+// The last act of a thread of haul's that ends by itself. Where only haul's are left, glibc calls
+// exit() on the one that ends last: not on one with a small stack and blocked signals then, but on
+// an ordinary one that is made here, and that ends after all of them. It joins the caller. False if
+// none was made: the caller is to be detached or joined as ever.
+bool end_process_elsewhere() noexcept;
+
+}  // namespace haul::os

@@ -1,0 +1,63 @@
+// The table of rights that were met, and what the movers have.
+#include "mover/rights.hpp"
+
+namespace haul {
+namespace {
+
+constexpr std::size_t max_numbers = 63;
+
+struct Entry {
+  enum State : std::uint32_t { free, changing, made };
+  std::atomic<std::uint32_t> state{free};
+  os::Rights rights;
+};
+constinit Entry entries[max_numbers];
+constinit std::atomic<RightsNumber> movers{nobodys};
+
+}  // namespace
+
+constinit MoverKeys mover_keys;
+
+RightsNumber number_of(const os::Rights& rights) noexcept {
+  for (std::size_t i = 0; i < max_numbers; ++i) {
+    Entry& entry = entries[i];
+    // Acquire: pairs with the release below.
+    std::uint32_t state = entry.state.load(std::memory_order_acquire);
+    if (state == Entry::free &&
+        entry.state.compare_exchange_strong(state, Entry::changing, std::memory_order_acquire)) {
+      entry.rights = rights;
+      entry.state.store(Entry::made, std::memory_order_release);
+      state = Entry::made;
+    }
+    // Another thread enters rights just now, perhaps these (or did, in a process that this one is
+    // the child of): for the moment they are nobody's.
+    if (state == Entry::changing) return nobodys;
+    if (state == Entry::made && entry.rights == rights) return static_cast<RightsNumber>(i + 1);
+  }
+  return nobodys;
+}
+
+RightsNumber rights_number() noexcept {
+  return number_of(os::rights_of_this_thread());
+}
+
+void note_mover_rights(RightsNumber number) noexcept {
+  movers.store(number, std::memory_order_relaxed);
+}
+
+RightsNumber mover_rights() noexcept {
+  return movers.load(std::memory_order_relaxed);
+}
+
+void forget_mover_rights() noexcept {
+  movers.store(nobodys, std::memory_order_relaxed);
+}
+
+void note_mover_keys() noexcept {
+  if (!cpu_features().protection_keys) return;
+  mover_keys.opened.store(opened_keys(), std::memory_order_relaxed);
+  // Release: whoever sees it sees what is opened. (Who does not, sees the movers' state no sooner.)
+  mover_keys.keyed.store(true, std::memory_order_release);
+}
+
+}  // namespace haul

@@ -1,0 +1,225 @@
+// Who there is: mover threads are made when they are needed, woken, and ended.
+#include <pthread.h>
+
+#include "base/clock.hpp"
+#include "base/knobs.hpp"
+#include "base/log.hpp"
+#include "base/os.hpp"
+#include "base/own_threads.hpp"
+#include "base/quiet_lock.hpp"
+#include "completion/barrier.hpp"
+#include "mover/gate.hpp"
+#include "mover/help.hpp"
+#include "mover/lease.hpp"
+#include "mover/rights.hpp"
+#include "mover/service_link.hpp"
+#include "mover/thread.hpp"
+#include "request/rings.hpp"
+
+namespace haul {
+namespace {
+
+constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // who is made and who retires
+constinit bool forbidden = false;                             // a child by a bare clone
+
+// Locked.
+Code make_threads(Error* error) noexcept {
+  if (forbidden) {
+    *error = make_error(Code::not_supported, 0,
+                        "No mover: this process was made by clone() without fork's handlers, so it "
+                        "cannot make threads; use fork().");
+    return Code::not_supported;
+  }
+  if (knob_number(Knob::mover_cores) == 0) {
+    *error =
+        make_error(Code::not_supported, 0, "No mover: HAUL_MOVER_CORES is 0; set it to 1 or more.");
+    return Code::not_supported;
+  }
+  if (os::allowed_cpus() < 2 && knob_number(Knob::mover_cpu) == knob_auto) {
+    *error = make_error(
+        Code::not_supported, 0,
+        "No mover: this process may use one CPU only; widen its affinity mask or cpuset to two.");
+    return Code::not_supported;
+  }
+  const auto wanted = static_cast<unsigned>(knob_number(Knob::mover_cores));
+  asymmetric_barrier_works();  // registers before any thread relies on it
+  crew.stopping.store(false, std::memory_order_relaxed);
+  // The threads inherit both.
+  note_mover_rights(rights_number());
+  note_mover_keys();
+  for (unsigned i = 0; i < wanted && i < max_movers; ++i) {
+    Mover& mover = crew.movers[i];
+    if (mover.now() != Life::none) continue;  // it has not noticed yet that the first had retired
+    mover.index = i;
+    mover.loop.drive_devices(i == 0);
+    mover.become(Life::running);
+    const int result = os::start_thread(&mover.thread, live, &mover);
+    if (result < 0) {
+      mover.become(Life::none);
+      if (i != 0) break;
+      *error = make_error(
+          Code::no_memory, -result,
+          "No mover: a thread could not be made (%s); raise the limit on processes (ulimit -u).",
+          describe_errno(-result));
+      return Code::no_memory;
+    }
+  }
+  return Code::ok;
+}
+
+// Makes them, where there are none.
+Code make_movers(Error* error) noexcept {
+  Code code = Code::ok;
+  {
+    // A signal handler that forks must not find the lock held by its own thread.
+    const QuietLock lock(mutex);
+    if (gate.closed.load(std::memory_order_relaxed)) {
+      code = Code::closed;
+      *error = make_error(code, 0, "haul_shutdown() was called; there are no movers after it.");
+    } else if (gate.held.load(std::memory_order_relaxed)) {
+      code = Code::again;
+      *error = make_error(code, 0, "No mover now: the process forks or exits.");
+    } else if (crew.movers[0].now() == Life::none) {
+      crew.submitter_cpu.store(os::current_cpu(), std::memory_order_relaxed);
+      code = make_threads(error);
+    }
+  }
+  if (code == Code::not_supported || code == Code::no_memory) {
+    set_mover_state(plan::MoverState::impossible);
+    log(LogLevel::info, "%s", error->sentence);
+  }
+  return code;
+}
+
+// The movers have retired, and are needed again.
+void call_back() noexcept {
+  Error error;
+  if (make_movers(&error) == Code::ok) return;
+  // Nobody will: what this thread has published it carries out itself.
+  if (Ring* ring = own_ring(); ring != nullptr && thread_slot.carrying == 0)
+    drain(*ring, ring->next_seq());
+}
+
+}  // namespace
+
+Code wake_mover(Error* error) noexcept {
+  // An own mover that is there is woken first; it looks for the node's service by itself.
+  switch (gate.state.load(std::memory_order_relaxed)) {
+    case plan::MoverState::awake: return Code::ok;
+    case plan::MoverState::asleep: ring_doorbell(); return Code::ok;
+    case plan::MoverState::denied:
+      look_for_service();
+      *error =
+          lease_refusal() == Code::again
+              ? make_error(Code::again, 0,
+                           "No mover now: another process leases the node's mover core; copies "
+                           "are inline until it is free.")
+              : make_error(Code::again, 0,
+                           "No mover now: the lease's socket cannot be made; raise ulimit -n, "
+                           "or allow AF_UNIX sockets.");
+      return Code::again;
+    case plan::MoverState::none:
+      // While a service is being attached to, no thread is worth making for this copy.
+      if (look_for_service() && gate.service_bell.load(std::memory_order_relaxed) == nullptr) {
+        *error =
+            make_error(Code::again, 0, "No mover now: the node's service is being attached to.");
+        return Code::again;
+      }
+      break;
+    case plan::MoverState::impossible: look_for_service(); break;
+  }
+  return make_movers(error);
+}
+
+void ring_doorbell() noexcept {
+  std::uint32_t word = gate.asleep.load(std::memory_order_relaxed);
+  while (word == mover_sleeps || word == mover_looks) {
+    if (!gate.asleep.compare_exchange_weak(word, mover_runs, std::memory_order_release)) continue;
+    crew.submitter_cpu.store(os::current_cpu(), std::memory_order_relaxed);
+    os::futex_wake(&gate.asleep, 1);
+    return;
+  }
+  if (word == mover_gone) call_back();
+}
+
+void ring_was_given_up() noexcept {
+  if (any_ring_owned()) return;
+  std::uint32_t word = mover_sleeps;
+  // Sequentially consistent, and behind the store that gave the ring up: either the mover that
+  // falls asleep sees that, or this sees that it sleeps.
+  if (gate.asleep.compare_exchange_strong(word, mover_looks, std::memory_order_seq_cst))
+    os::futex_wake(&gate.asleep, 1);
+}
+
+bool first_is_gone() noexcept {
+  return crew.movers[0].now() == Life::none;
+}
+
+bool retire(Mover& self) noexcept {
+  {
+    const QuietLock lock(mutex);
+    if (crew.stopping.load(std::memory_order_relaxed)) return false;
+    if (self.index == 0) {
+      // Whoever has published since has rung the bell, or finds that there is nobody.
+      std::uint32_t word = mover_sleeps;
+      if (!gate.asleep.compare_exchange_strong(word, mover_gone, std::memory_order_acq_rel))
+        return false;
+      crew.party.fetch_add(1, std::memory_order_release);
+      forget_mover_rights();
+    } else if (!first_is_gone()) {
+      return false;
+    }
+    self.become(Life::none);
+  }
+  os::futex_wake(&crew.party, static_cast<int>(max_movers));
+  if (!os::end_process_elsewhere()) os::detach_self();
+  return true;
+}
+
+bool stop_movers(std::uint64_t deadline_ns) noexcept {
+  {
+    const QuietLock lock(mutex);
+    crew.stopping.store(true, std::memory_order_release);
+    crew.party.fetch_add(1, std::memory_order_release);
+    if (gate.asleep.load(std::memory_order_relaxed) != mover_gone)
+      gate.asleep.store(mover_runs, std::memory_order_release);
+  }
+  os::futex_wake(&crew.party, static_cast<int>(max_movers));
+  os::futex_wake(&gate.asleep, 1);
+  bool all = true;
+  for (Mover& mover : crew.movers) {
+    for (std::uint64_t now = now_ns(); mover.now() == Life::running && now < deadline_ns;
+         now = now_ns()) {
+      os::futex_wait(&mover.life, static_cast<std::uint32_t>(Life::running), deadline_ns - now);
+    }
+    const QuietLock lock(mutex);
+    if (mover.now() == Life::over) {
+      os::join_thread(mover.thread);
+      mover.become(Life::none);
+    }
+    all = all && mover.now() == Life::none;
+    drop_lease(static_cast<unsigned>(&mover - crew.movers));
+  }
+  if (first_is_gone()) tidy_after_first_mover();
+  set_mover_state(plan::MoverState::none);
+  return all;
+}
+
+void forget_movers() noexcept {
+  mutex = PTHREAD_MUTEX_INITIALIZER;
+  crew.stopping.store(false, std::memory_order_relaxed);
+  forget_first_mover();
+  for (Mover& mover : crew.movers) {
+    mover.become(Life::none);
+    mover.loop.begin();
+  }
+  forget_mover_rights();
+  drop_inherited_leases();
+}
+
+void forbid_movers() noexcept {
+  forget_movers();
+  forbidden = true;
+}
+
+}  // namespace haul

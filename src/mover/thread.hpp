@@ -1,0 +1,53 @@
+// What the lives of the mover threads (thread.cpp) and their making and ending (roster.cpp) share.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "mover/loop.hpp"
+#include "mover/mover.hpp"
+
+namespace haul {
+
+// none: there is no such thread. over: it has ended, as it was told to, and is to be joined.
+enum class Life : std::uint32_t { none, running, over };
+
+struct Mover {
+  pthread_t thread{};
+  MoverLoop loop;
+  unsigned index = 0;
+  std::atomic<std::uint32_t> life{0};  // a Life; futex word
+
+  Life now() const noexcept { return static_cast<Life>(life.load(std::memory_order_acquire)); }
+  void become(Life state) noexcept {
+    life.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+  }
+};
+
+struct Crew {
+  Mover movers[max_movers];
+  std::atomic<bool> stopping{false};
+  std::atomic<int> first_cpu{-1};
+  std::atomic<int> submitter_cpu{-1};  // of whoever woke the mover last
+  // Raised when the first mover wakes, or ends: the others follow.
+  std::atomic<std::uint32_t> party{0};
+};
+extern constinit Crew crew;
+
+// ---- thread.cpp ----
+void* live(void* mover) noexcept;
+// The first mover's thread has ended: what it had begun beside is waited for (0.2 ms).
+void tidy_after_first_mover() noexcept;
+// In a child of fork: there is no such thread.
+void forget_first_mover() noexcept;
+
+// ---- roster.cpp ----
+// A mover that has slept while no thread had a ring ends itself. False if it is needed after all;
+// after true nothing of it may be touched, and its thread ends.
+bool retire(Mover& self) noexcept;
+// May a mover beyond the first retire?
+bool first_is_gone() noexcept;
+
+}  // namespace haul

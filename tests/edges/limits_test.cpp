@@ -1,0 +1,149 @@
+// Limits on what a process may have, set before or after haul starts: copies go on, inline if need
+// be, the program keeps what the limit leaves it, and nothing ends by a signal.
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <thread>
+
+#include "e2e/support.hpp"
+
+namespace {
+
+using namespace e2e;
+
+void limit(__rlimit_resource resource, rlim_t value) {
+  const rlimit both{value, value};
+  CHILD_EQUAL(setrlimit(resource, &both), 0);
+}
+
+// What a program does with haul, under the limit. Only copies must work.
+int use() {
+  copy_works(100, 1);
+  copy_works(mib, 2);
+  haul_wake();
+  copy_works(4 * mib, 3);
+  haul_free(haul_alloc(mib));
+  haul_reap_eventfd();
+  std::thread([] { copy_works(mib, 4); }).join();
+  copy_works(4 * mib, 5);
+  std::exit(0);
+}
+
+// `set` before haul's first call, and after it.
+template <class Set>
+void expect_copies_under(Set set) {
+  EXPECT_EQ(run_child([&] {
+              always_mover();
+              set();
+              return use();
+            }),
+            0)
+      << "set before the first call";
+  EXPECT_EQ(run_child([&] {
+              always_mover();
+              copy_works(mib, 6);
+              haul_wake();
+              set();
+              return use();
+            }),
+            0)
+      << "set after the first call";
+}
+
+TEST(Limits, NoDescriptorButTheStreams) {
+  if (sanitizer) GTEST_SKIP() << "sanitizers open files of their own";
+  expect_copies_under([] { limit(RLIMIT_NOFILE, 3); });
+}
+
+TEST(Limits, NoFileOfAnySize) {
+  expect_copies_under([] { limit(RLIMIT_FSIZE, 0); });
+}
+
+TEST(Limits, NoLockedMemory) {
+  expect_copies_under([] { limit(RLIMIT_MEMLOCK, 0); });
+}
+
+TEST(Limits, NoPendingSignalsNorRealTime) {
+  expect_copies_under([] {
+    limit(RLIMIT_SIGPENDING, 0);
+    limit(RLIMIT_RTPRIO, 0);
+    limit(RLIMIT_CORE, 0);
+  });
+}
+
+// Little data: what is left is 64 MiB, which copies leave to the program.
+TEST(Limits, LittleData) {
+  if (sanitizer) GTEST_SKIP() << "sanitizers reserve terabytes";
+  expect_copies_under([] { limit(RLIMIT_DATA, 96 * mib); });
+}
+
+TEST(Limits, LittleAddressSpace) {
+  if (sanitizer) GTEST_SKIP() << "sanitizers reserve terabytes";
+  expect_copies_under([] {
+    long pages = 0;
+    std::FILE* file = std::fopen("/proc/self/statm", "r");
+    CHILD_EQUAL(std::fscanf(file, "%ld", &pages), 1);
+    std::fclose(file);
+    limit(RLIMIT_AS, static_cast<rlim_t>(pages) * 4096 + 64 * mib);
+    // A thread of the program's must find room for its stack.
+    const rlimit stack{1 * mib, RLIM_INFINITY};
+    setrlimit(RLIMIT_STACK, &stack);
+  });
+}
+
+// A stack of the least size is enough for every call.
+TEST(Limits, AThreadWithTheSmallestStack) {
+  if (sanitizer) GTEST_SKIP() << "sanitizers need more stack";
+  EXPECT_EQ(run_child([] {
+              always_mover();
+              pthread_attr_t attributes;
+              pthread_attr_init(&attributes);
+              CHILD_EQUAL(pthread_attr_setstacksize(&attributes, 32 * kib), 0);
+              pthread_t thread;
+              CHILD_EQUAL(pthread_create(
+                              &thread, &attributes,
+                              [](void*) -> void* {
+                                static unsigned char src[64 * 1024], dst[64 * 1024];
+                                src[0] = src[sizeof src - 1] = 7;
+                                for (int round = 0; round < 3; ++round) {
+                                  std::memset(dst, 0, sizeof dst);
+                                  CHILD_EQUAL(haul_wait(haul_copy(dst, src, sizeof src)), 0);
+                                  CHILD_EQUAL(std::memcmp(dst, src, sizeof src), 0);
+                                  haul_wake();
+                                  haul_free(haul_alloc(mib));
+                                  haul_reap_eventfd();
+                                }
+                                CHILD_EQUAL(haul_shutdown(), 0);
+                                return nullptr;
+                              },
+                              nullptr),
+                          0);
+              CHILD_EQUAL(pthread_join(thread, nullptr), 0);
+              return 0;
+            }),
+            0);
+}
+
+// Ordinary users may have no further thread or process: nor may haul.
+TEST(Limits, NoFurtherThread) {
+  EXPECT_EQ(run_child([] {
+              always_mover();
+              if (geteuid() == 0) {
+                CHILD_EQUAL(setgroups(0, nullptr), 0);
+                CHILD_EQUAL(setresgid(65534, 65534, 65534), 0);
+                CHILD_EQUAL(setresuid(65534, 65534, 65534), 0);
+              }
+              limit(RLIMIT_NPROC, 1);
+              copy_works(100, 1);
+              copy_works(mib, 2);
+              haul_wake();
+              copy_works(4 * mib, 3);
+              std::exit(0);
+              return 0;
+            }),
+            0);
+}
+
+}  // namespace

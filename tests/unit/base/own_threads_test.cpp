@@ -1,0 +1,56 @@
+// haul's threads among a process's.
+#include "base/own_threads.hpp"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "base/os.hpp"
+#include "base/sanitizer.hpp"
+
+namespace haul {
+namespace {
+
+// In a child, which begins with the calling thread alone.
+template <class Body>
+int in_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(OwnThreads, AProgramsThreadIsNone) {
+  EXPECT_FALSE(os::only_own_threads());
+}
+
+TEST(OwnThreads, AreToldByTheirNames) {
+  if (accesses_are_checked) GTEST_SKIP() << "a sanitizer has a thread of its own beside them";
+  EXPECT_EQ(in_child([] {
+              os::name_thread("haul-one");
+              if (!os::only_own_threads()) return 1;
+              static std::atomic<std::uint32_t> step{0};
+              pthread_t other;
+              const auto body = [](void*) -> void* {
+                os::name_thread("another");
+                step = 1;
+                while (step == 1) os::sleep_ns(1'000'000);
+                return nullptr;
+              };
+              if (os::start_thread(&other, body, nullptr) != 0) return 2;
+              while (step == 0) os::sleep_ns(1'000'000);
+              if (os::only_own_threads()) return 3;
+              if (os::end_process_elsewhere()) return 4;
+              step = 2;
+              os::join_thread(other);
+              return os::only_own_threads() ? 0 : 5;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace haul
