@@ -27,22 +27,37 @@ namespace {
 
 constexpr std::size_t helper_stack_bytes = std::size_t{256} << 10;
 
+constexpr int no_descriptor = -1;
+
+// From now on the calling thread has its own table, with this one only.
+void keep_alone(int fd) noexcept {
+  const auto kept = static_cast<unsigned>(fd);
+  if (syscall(SYS_close_range, kept + 1, ~0u, CLOSE_RANGE_UNSHARE) == 0 && kept != 0)
+    syscall(SYS_close_range, 0u, kept - 1, 0u);
+}
+
+struct Helped {
+  const Apart& work;
+  int fd;  // no_descriptor: the table is the caller's own
+};
+
 int run_in_helper(void* argument) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // as soon as what it waits for lets it
   unshare(CLONE_FS);                 // who shares it cannot run set-user-id programs
-  const Apart& work = *static_cast<const Apart*>(argument);
-  work.body(work.argument);
+  const Helped& helped = *static_cast<const Helped*>(argument);
+  if (helped.fd != no_descriptor) keep_alone(helped.fd);
+  helped.work.body(helped.work.argument);
   return 0;
 }
 
 // The helper shares this process's memory and is no child that wait() would find: it has no exit
 // signal. (With CLONE_FS and CLONE_FILES it looks like a thread to valgrind.) False: there is none.
-bool done_by_helper(const Apart& work) noexcept {
+bool done_by_helper(const Apart& work, int fd) noexcept {
   void* stack = map_anonymous(helper_stack_bytes);
   if (stack == nullptr) return false;
-  const pid_t helper =
-      clone(run_in_helper, static_cast<char*>(stack) + helper_stack_bytes,
-            CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED, const_cast<Apart*>(&work));
+  Helped helped{work, fd};
+  const pid_t helper = clone(run_in_helper, static_cast<char*>(stack) + helper_stack_bytes,
+                             CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED, &helped);
   if (helper > 0) {
     // The helper uses this thread's local storage, so this thread does nothing but wait.
     while (waitpid(helper, nullptr, static_cast<int>(__WCLONE)) < 0 && errno == EINTR) {
@@ -55,13 +70,7 @@ bool done_by_helper(const Apart& work) noexcept {
 void* run(void* argument) noexcept {
   const Apart& work = *static_cast<const Apart*>(argument);
   name_thread(work.name);
-  widen_mask();  // a mover's thread may have made this one
-  own_descriptors();
-  // (A sanitizer's runtime knows nothing of such helpers.)
-  if (accesses_are_checked || !has_unkillable_mounts("/proc/self/mountinfo") ||
-      !done_by_helper(work)) {
-    work.body(work.argument);
-  }
+  run_apart(work);
   return nullptr;
 }
 
@@ -80,6 +89,20 @@ int start_apart(const Apart& work) noexcept {
   const int result = start_thread(&thread, run, const_cast<Apart*>(&work));
   if (result == 0) pthread_detach(thread);
   return result;
+}
+
+void run_apart(const Apart& work) noexcept {
+  widen_mask();  // who made the thread may be pinned
+  own_descriptors();
+  run_apart_with(no_descriptor, work);
+}
+
+void run_apart_with(int fd, const Apart& work) noexcept {
+  // (A sanitizer's runtime knows nothing of such helpers.)
+  if (accesses_are_checked || !has_unkillable_mounts("/proc/self/mountinfo") ||
+      !done_by_helper(work, fd)) {
+    work.body(work.argument);
+  }
 }
 
 bool own_descriptors() noexcept {

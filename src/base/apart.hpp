@@ -22,6 +22,13 @@ struct Apart {
 // child of a fork it does not go on.
 int start_apart(const Apart& work) noexcept;
 
+// The same on the calling thread, an aide (aide.hpp) that does such work alone, until it is done.
+void run_apart(const Apart& work) noexcept;
+
+// The same on a thread that keeps the process's descriptors: the helper, if there is one, has `fd`
+// alone. (Without one a stalled thread keeps none of them longer than its process lives.)
+void run_apart_with(int fd, const Apart& work) noexcept;
+
 // Gives the calling thread a descriptor table of its own, with nothing in it. False where the
 // kernel or a filter refuses that; then nothing is closed.
 bool own_descriptors() noexcept;

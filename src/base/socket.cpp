@@ -23,7 +23,7 @@ namespace {
 #define SO_PEERPIDFD 77
 #endif
 
-constexpr int packet_socket = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+constexpr int packet_kind = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 int address_of(const char* path, sockaddr_un* address) noexcept {
   *address = {};
@@ -48,7 +48,7 @@ int abstract_address_of(const char* name, sockaddr_un* address, socklen_t* bytes
 }
 
 int new_socket() noexcept {
-  const int fd = socket(AF_UNIX, packet_socket, 0);
+  const int fd = socket(AF_UNIX, packet_kind, 0);
   return fd < 0 ? -errno : above_streams(fd);
 }
 
@@ -59,16 +59,25 @@ int close_with(int fd, int error) noexcept {
 
 }  // namespace
 
-int connect_to(const char* path) noexcept {
+int packet_socket() noexcept {
+  const KeepErrno keep;
+  return new_socket();
+}
+
+int connect_socket(int fd, const char* path) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
   sockaddr_un address;
   if (const int wrong = address_of(path, &address); wrong != 0) return wrong;
+  return connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : -errno;
+}
+
+int connect_to(const char* path) noexcept {
+  const KeepErrno keep;
   const int fd = new_socket();
   if (fd < 0) return fd;
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return close_with(fd, errno);
-  return fd;
+  const int failed = connect_socket(fd, path);
+  return failed == 0 ? fd : close_with(fd, -failed);
 }
 
 int listen_at(const char* path) noexcept {

@@ -18,6 +18,10 @@ int accept_from(int listener) noexcept;
 // Connects without waiting: fd (non-blocking, close-on-exec), or -errno (-ENOENT, -ECONNREFUSED:
 // nobody listens; -EAGAIN: too many wait).
 int connect_to(const char* path) noexcept;
+// The two halves of that, for a file system that may not answer: a socket (fd or -errno), which
+// then connects (0 or -errno; it may try again elsewhere).
+int packet_socket() noexcept;
+int connect_socket(int fd, const char* path) noexcept;
 // The same for a name without a file (abstract, given without the leading NUL): gone with the
 // socket, and of one network namespace.
 int listen_abstract(const char* name, int backlog) noexcept;

@@ -28,6 +28,9 @@ bool stop_movers(std::uint64_t deadline_ns) noexcept;
 // later, if none has got one meanwhile). The next doorbell makes new ones.
 void ring_was_given_up() noexcept;
 
+// Aides (base/aide.hpp) end with the movers; here where there is none, if no thread has a ring.
+void dismiss_unneeded_aides() noexcept;
+
 // In a child: there are no threads, and nobody is making any, whatever the variables say.
 void forget_movers() noexcept;
 

@@ -1,6 +1,7 @@
 // Who there is: mover threads are made when they are needed, woken, and ended.
 #include <pthread.h>
 
+#include "base/aide.hpp"
 #include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
@@ -13,6 +14,7 @@
 #include "mover/lease.hpp"
 #include "mover/rights.hpp"
 #include "mover/service_link.hpp"
+#include "mover/survey.hpp"
 #include "mover/thread.hpp"
 #include "request/rings.hpp"
 
@@ -21,6 +23,16 @@ namespace {
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // who is made and who retires
 constinit bool forbidden = false;                             // a child by a bare clone
+
+// Locked. A mover may have been refused for these, so where that was refused before they come last:
+// it asks again for what it does not get. Else they come first: to make a thread while another one
+// runs takes longer.
+constinit bool threads_are_scarce = false;
+void make_aides() noexcept {
+  for (const os::Aide aide : {os::Aide::files, os::Aide::tune, os::Aide::distance})
+    os::make_aide(aide);
+  prepare_to_look();
+}
 
 // Locked.
 Code make_threads(Error* error) noexcept {
@@ -44,6 +56,8 @@ Code make_threads(Error* error) noexcept {
   const auto wanted = static_cast<unsigned>(knob_number(Knob::mover_cores));
   asymmetric_barrier_works();  // registers before any thread relies on it
   crew.stopping.store(false, std::memory_order_relaxed);
+  if (!threads_are_scarce) make_aides();
+  start_survey();
   // The threads inherit both.
   note_mover_rights(rights_number());
   note_mover_keys();
@@ -57,6 +71,8 @@ Code make_threads(Error* error) noexcept {
     if (result < 0) {
       mover.become(Life::none);
       if (i != 0) break;
+      threads_are_scarce = true;
+      os::dismiss_aides();
       *error = make_error(
           Code::no_memory, -result,
           "No mover: a thread could not be made (%s); raise the limit on processes (ulimit -u).",
@@ -64,6 +80,7 @@ Code make_threads(Error* error) noexcept {
       return Code::no_memory;
     }
   }
+  if (threads_are_scarce) make_aides();
   return Code::ok;
 }
 
@@ -149,6 +166,13 @@ void ring_was_given_up() noexcept {
   // falls asleep sees that, or this sees that it sleeps.
   if (gate.asleep.compare_exchange_strong(word, mover_looks, std::memory_order_seq_cst))
     os::futex_wake(&gate.asleep, 1);
+  dismiss_unneeded_aides();
+}
+
+void dismiss_unneeded_aides() noexcept {
+  // Whoever has got a ring since makes movers under this lock, and the aides anew.
+  const QuietLock lock(mutex);
+  if (first_is_gone() && !any_ring_owned()) os::dismiss_aides();
 }
 
 bool first_is_gone() noexcept {
@@ -170,6 +194,7 @@ bool retire(Mover& self) noexcept {
       return false;
     }
     self.become(Life::none);
+    if (self.index == 0) os::dismiss_aides();
   }
   os::futex_wake(&crew.party, static_cast<int>(max_movers));
   if (!os::end_process_elsewhere()) os::detach_self();
@@ -201,12 +226,14 @@ bool stop_movers(std::uint64_t deadline_ns) noexcept {
     drop_lease(static_cast<unsigned>(&mover - crew.movers));
   }
   if (first_is_gone()) tidy_after_first_mover();
+  os::dismiss_aides();
   set_mover_state(plan::MoverState::none);
   return all;
 }
 
 void forget_movers() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
+  os::forget_aides();
   crew.stopping.store(false, std::memory_order_relaxed);
   forget_first_mover();
   for (Mover& mover : crew.movers) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/aide.hpp"
+#include "base/backoff.hpp"
 #include "base/clock.hpp"
 #include "base/os.hpp"
 
@@ -24,10 +26,8 @@ bool await(const std::atomic<std::uint32_t>& word, std::uint32_t value,
 
 }  // namespace
 
-void* RoundTripMeter::answer(void* argument) noexcept {
+void RoundTripMeter::answer(void* argument) noexcept {
   RoundTripMeter& meter = *static_cast<RoundTripMeter*>(argument);
-  os::name_thread("haul-distance");
-  // It inherited the mover's CPU, where it must not stay.
   const bool placed = meter.other_cpu_ >= 0 && meter.other_cpu_ != meter.own_cpu_ &&
                       os::pin_thread(static_cast<unsigned>(meter.other_cpu_));
   const std::uint64_t until_ns = now_ns() + limit_ns;
@@ -36,7 +36,6 @@ void* RoundTripMeter::answer(void* argument) noexcept {
     if (!await(meter.served_, turn, until_ns)) break;
   }
   meter.gone_.store(true, std::memory_order_release);
-  return nullptr;
 }
 
 void RoundTripMeter::start(int own_cpu, int other) noexcept {
@@ -47,7 +46,7 @@ void RoundTripMeter::start(int own_cpu, int other) noexcept {
   answered_.store(0, std::memory_order_relaxed);
   gone_.store(false, std::memory_order_relaxed);
   played_ = false;
-  started_ = os::start_thread(&helper_, answer, this) >= 0;
+  started_ = os::ask_aide(os::Aide::distance, answer, this) == 0;
 }
 
 double RoundTripMeter::poll() noexcept {
@@ -82,7 +81,7 @@ void RoundTripMeter::finish() noexcept {
   if (!started_) return;
   // Whatever it still waits for.
   served_.store(exchanges + 1, std::memory_order_release);
-  os::join_thread(helper_);
+  for (Backoff backoff; !gone_.load(std::memory_order_acquire);) backoff.pause();
   started_ = false;
 }
 

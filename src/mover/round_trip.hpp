@@ -1,9 +1,7 @@
 // How far apart two cores are: the time of a line's round trip between the mover and a helper
-// thread on the submitter's CPU. The helper may wait long for that CPU, so the mover does not wait
+// on the submitter's CPU. The helper may wait long for that CPU, so the mover does not wait
 // for it.
 #pragma once
-
-#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
@@ -16,12 +14,13 @@ class RoundTripMeter {
   // Is a measurement under way?
   bool busy() const noexcept { return started_; }
 
-  // Starts a helper thread on CPU `other` (-1: wherever it may run but on own_cpu), for a
-  // millisecond of its time at most, usually 30 us. Does nothing where no thread is to be had.
+  // Has a helper (the aide "haul-distance") run on CPU `other` (-1: wherever it may run but on
+  // own_cpu), for a millisecond of its time at most, usually 30 us. Does nothing where there is
+  // none.
   void start(int own_cpu, int other) noexcept;
 
   // Median round trip in ns when the helper has just run, else 0. The exchange takes 20 to 100 us,
-  // 200 at most. The helper is joined by a later poll, when it is gone.
+  // 200 at most.
   double poll() noexcept;
 
   // Waits until the helper is gone.
@@ -31,7 +30,7 @@ class RoundTripMeter {
   void forget() noexcept { started_ = false; }
 
  private:
-  static void* answer(void* meter) noexcept;
+  static void answer(void* meter) noexcept;
   double exchange() noexcept;
 
   alignas(64) std::atomic<std::uint32_t> served_{0};
@@ -39,7 +38,6 @@ class RoundTripMeter {
   std::atomic<bool> gone_{false};
   bool started_ = false, played_ = false;
   int own_cpu_ = -1, other_cpu_ = -1;
-  pthread_t helper_{};
 };
 
 }  // namespace haul

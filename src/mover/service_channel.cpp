@@ -25,17 +25,35 @@ constinit os::SharedDescriptor link{};                        // set under the m
 constinit bool shut = false;
 constinit std::atomic<bool> may_tell{false};
 
-}  // namespace
-
-int open_channel() noexcept {
+// What will be the channel: in its variable before it is connected, so that a child of fork closes
+// it, and that a file which the program puts at its number meanwhile is not taken for it.
+int make_socket() noexcept {
   const QuietLock lock(mutex);
   if (shut) return -ESHUTDOWN;
   const Unforked unforked;  // a child closes the one it knows of
   if (!unforked) return -EAGAIN;
-  const int fd = connect_to_service();
+  const int fd = os::packet_socket();
   if (fd < 0) return fd;
   link.set(os::Descriptor::of(fd));
   return 0;
+}
+
+}  // namespace
+
+int open_channel() noexcept {
+  int best = -ENOENT;
+  for (unsigned place = 0;;) {
+    if (const int failed = make_socket(); failed != 0) return failed;
+    const int failed = connect_to_service(link.now(), &place);
+    if (failed == 0) {
+      const QuietLock lock(mutex);
+      if (!shut) return 0;
+    }
+    close_channel();
+    if (failed == 0) return -ESHUTDOWN;
+    if (failed != -ENOENT) best = failed;
+    if (failed != -EPERM) return best;
+  }
 }
 
 void close_channel() noexcept {

@@ -11,12 +11,12 @@
 
 namespace haul {
 
-// Connects to a service, without waiting for it. 0, or -errno; -ESHUTDOWN once the channel was told
-// to stay shut; -EAGAIN while a fork is under way (the child must know of the descriptor, to close
-// it).
+// Connects to a service, without waiting for it; but it may wait for a file system, without a lock.
+// 0, or -errno; -ESHUTDOWN once the channel was told to stay shut; -EAGAIN while a fork is under
+// way (the child must know of the descriptor, to close it). The link's thread only.
 int open_channel() noexcept;
 void close_channel() noexcept;
-// Has it been opened, and not closed since (by haul)?
+// Is it open, or being opened, and not closed since (by haul)?
 bool channel_open() noexcept;
 // The socket; -1 if there is none, or if the program has closed it or put a file of its own in its
 // place. A system call.

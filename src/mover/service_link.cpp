@@ -5,19 +5,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 
+#include "base/aide.hpp"
 #include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
 #include "base/own_threads.hpp"
 #include "base/quiet_lock.hpp"
+#include "completion/barrier.hpp"
 #include "memory/arena.hpp"
 #include "mover/gate.hpp"
 #include "mover/grants.hpp"
+#include "mover/mover.hpp"
 #include "mover/recover.hpp"
 #include "mover/service_channel.hpp"
+#include "mover/service_demand.hpp"
 #include "mover/service_listen.hpp"
 #include "mover/service_talk.hpp"
 #include "request/rings.hpp"
@@ -27,25 +32,28 @@ namespace {
 
 // Between two looks for a service: doubled while there is none, or none that answers.
 constexpr std::uint64_t shortest_pause_ns = 200'000'000, longest_pause_ns = 5'000'000'000;
-constexpr std::uint64_t start_pause_ns = 60'000'000'000;  // between two services on demand
 constexpr std::uint64_t step_ns = 200'000;
 constexpr std::uint64_t parting_ns = 1'000'000'000;
+// A look takes some 0.1 ms. A submit that could do with the answer waits for it so long; later it
+// does without a thread of its own so long; and what takes longer still is told.
+constexpr std::uint64_t answer_ns = 1'000'000, near_ns = 100'000'000, stalled_ns = 200'000'000;
 
-// none: there is no thread. waiting: for the next service, since memory is granted. ending: by
-// leave_service(), which joins the thread.
-enum class Phase : std::uint32_t { none, greeting, attached, waiting, ending };
+// none: the link's thread, the aide "haul-service", does nothing. looking: it connects, which a
+// file system may stall; nothing waits for that. waiting: for the next service, since memory is
+// granted. ending: by leave_service().
+enum class Phase : std::uint32_t { none, looking, greeting, attached, waiting, ending };
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-constinit pthread_t thread{};  // under the mutex, as are the next two
-constinit int service_pid = -1;
+constinit int service_pid = -1;  // under the mutex, as is the next one
 constinit char sentence[sizeof(ServiceStatus::sentence)] = "No service was looked for yet.";
 constinit std::atomic<Phase> phase{Phase::none};
-constinit std::atomic<std::uint32_t> tending{0};  // 1 while there is a thread; futex word
+constinit std::atomic<std::uint32_t> tending{0};  // 1 while the thread is at it; futex word
 constinit std::atomic<bool> leaving{false};
 constinit std::atomic<bool> forbidden{false};
 constinit std::atomic<std::uint32_t> stirred{0};  // raised to end a wait for the next service
+constinit std::atomic<std::uint32_t> answers{0};  // counts ends of looks; futex word
 constinit std::atomic<std::uint64_t> looked_ns{0}, pause_ns{shortest_pause_ns};
-constinit std::atomic<std::uint64_t> started_ns{0};
+constinit std::atomic<std::uint64_t> look_began_ns{0};
 constinit std::atomic<bool> in_vain{false};  // the latest greeting was not answered well
 constinit std::atomic<ServiceHook> attached_hook{nullptr};
 constinit bool hook_ran = false;  // the link's thread only
@@ -65,24 +73,34 @@ bool wanted() noexcept {
          !forbidden.load(std::memory_order_relaxed);
 }
 
+bool phase_is(Phase which) noexcept {
+  return phase.load(std::memory_order_acquire) == which;
+}
+
+// False if it has become another meanwhile: leave_service() was called.
+bool go_on(Phase from, Phase to) noexcept {
+  if (!phase.compare_exchange_strong(from, to, std::memory_order_seq_cst)) return false;
+  if (from == Phase::looking) {
+    answers.fetch_add(1, std::memory_order_release);
+    os::futex_wake(&answers, INT_MAX);
+  }
+  return true;
+}
+
+std::uint64_t looking_for_ns() noexcept {
+  if (!phase_is(Phase::looking)) return 0;
+  return now_ns() - look_began_ns.load(std::memory_order_relaxed);
+}
+
 void look_later() noexcept {
   looked_ns.store(now_ns(), std::memory_order_relaxed);
   const std::uint64_t pause = pause_ns.load(std::memory_order_relaxed);
   pause_ns.store(std::min(2 * pause, longest_pause_ns), std::memory_order_relaxed);
 }
 
-// HAUL_SERVICE_USE=demand, and none was started of late?
-bool may_start_one() noexcept {
-  if (knob_number(Knob::service_use) != 2) return false;
-  const std::uint64_t last = started_ns.load(std::memory_order_relaxed);
-  return last == 0 || now_ns() - last >= start_pause_ns;
-}
-
 // Starts a service, and connects to it. False: there is none.
 bool start_one() noexcept {
-  started_ns.store(now_ns(), std::memory_order_relaxed);
-  const char* const arguments[] = {"haul", "serve", "--daemon", "--idle-exit", "60", nullptr};
-  const int status = os::run_program(arguments);
+  const int status = start_service();
   if (open_channel() == 0) return true;
   note(make_error(Code::not_supported, 0,
                   "HAUL_SERVICE_USE=demand: `haul serve --daemon` gave no service (%s); is haul in "
@@ -121,8 +139,7 @@ void stay(Board* board, const ArenaView& arena, const wire::Welcome& welcome) no
   resend_grants();
   set_service_arena(arena.base, arena.bytes);
   set_service(&board->asleep, welcome.reaches_memory != 0);
-  Phase greeting = Phase::greeting;
-  phase.compare_exchange_strong(greeting, Phase::attached, std::memory_order_release);
+  go_on(Phase::greeting, Phase::attached);
   bool let_go = true;
   const Error refusal = listen_to_service(&let_go);
   if (!let_go) return;  // the process ends
@@ -170,78 +187,69 @@ void link() noexcept {
   service_pid = -1;
 }
 
+// True: a service is to be greeted.
+bool find_service() noexcept {
+  if (!wanted()) return false;  // leave_service() may have come before the look
+  const int failed = open_channel();
+  if (failed == 0) return go_on(Phase::looking, Phase::greeting);
+  if (failed == -EKEYREJECTED || !may_start_service()) {
+    note(error_of_connecting(failed));
+  } else if (go_on(Phase::looking, Phase::greeting) && start_one()) {
+    return true;
+  }
+  look_later();
+  return false;
+}
+
 // Memory that this process has granted is of use to others only while it is attached, whether it
 // copies anything itself or not. So it waits for the next service; false: there is no point in
 // that.
 bool await_next() noexcept {
   Phase before = phase.load(std::memory_order_relaxed);
-  if (before == Phase::ending ||
-      !phase.compare_exchange_strong(before, Phase::waiting, std::memory_order_release))
-    return false;
+  if (before == Phase::ending || !go_on(before, Phase::waiting)) return false;
   for (std::uint64_t wait_ns = shortest_pause_ns;
        has_grants() && wanted() && !os::only_own_threads();
        wait_ns = std::min(2 * wait_ns, longest_pause_ns)) {
     const std::uint32_t seen = stirred.load(std::memory_order_acquire);
     if (in_vain.exchange(false, std::memory_order_relaxed))
       os::futex_wait(&stirred, seen, longest_pause_ns);
-    if (open_channel() == 0) {
-      Phase waiting = Phase::waiting;
-      return phase.compare_exchange_strong(waiting, Phase::greeting, std::memory_order_release);
-    }
+    look_began_ns.store(now_ns(), std::memory_order_relaxed);
+    if (!go_on(Phase::waiting, Phase::looking)) return false;
+    if (open_channel() == 0) return go_on(Phase::looking, Phase::greeting);
+    if (!go_on(Phase::looking, Phase::waiting)) return false;
     if (wanted()) os::futex_wait(&stirred, seen, wait_ns);
   }
   return false;
 }
 
-void* tend(void*) noexcept {
-  os::name_thread("haul-service");
-  thread_slot.carrying = 1;  // a crash handler that calls exit() here must not join this thread
-  if (channel_open() || start_one()) {
+// The work of the link's thread, from the look to the end of the link.
+void tend(void* /*unused*/) noexcept {
+  ++thread_slot.carrying;  // a crash handler that calls exit() here must not wait for this thread
+  if (find_service()) {
     do {
       link();
     } while (await_next());
   }
   close_channel();
-  bool joined = false;
-  {
-    const QuietLock lock(mutex);
-    joined = phase.load(std::memory_order_relaxed) == Phase::ending;
-    if (!joined) phase.store(Phase::none, std::memory_order_release);
-    tending.store(0, std::memory_order_release);
-  }
+  --thread_slot.carrying;
+  tending.store(0, std::memory_order_release);
   os::futex_wake(&tending, 1);
-  if (!joined && !os::end_process_elsewhere()) os::detach_self();
-  return nullptr;
+  for (Phase now = Phase::none; now != Phase::ending && !go_on(now, Phase::none);)
+    now = phase.load(std::memory_order_relaxed);
+  dismiss_unneeded_aides();
 }
 
-// Locked. Begins a link if there is none, and somebody to talk to.
-bool begin() noexcept {
-  if (!wanted()) return false;
-  if (phase.load(std::memory_order_relaxed) != Phase::none)
-    return phase.load(std::memory_order_relaxed) <= Phase::attached;
-  const int failed = open_channel();
-  if (failed == -EKEYREJECTED || (failed != 0 && !may_start_one())) {
-    std::snprintf(sentence, sizeof sentence, "%s",
-                  failed == -EKEYREJECTED
-                      ? "This process acts for two users (it is set-user-id, or has put rights "
-                        "aside), so it shares memory with no service; it copies by itself."
-                  : failed == -EPERM
-                      ? "The service that listens is another user's; start one of your own "
-                        "with `haul serve`."
-                  : failed == -ENOENT || failed == -ECONNREFUSED
-                      ? "No service runs; `haul serve` starts one."
-                      : "The service's socket cannot be reached; check its directory's rights, and "
-                        "ulimit -n.");
-    look_later();
-    return false;
-  }
-  phase.store(Phase::greeting, std::memory_order_relaxed);
+// Has the link's thread look, unless it is at something. 0; -EBUSY: it is just ending that; or why
+// there is no thread.
+int begin() noexcept {
+  if (!go_on(Phase::none, Phase::looking)) return 0;
+  look_began_ns.store(now_ns(), std::memory_order_relaxed);
   tending.store(1, std::memory_order_relaxed);
-  if (os::start_thread(&thread, tend, nullptr) == 0) return true;
-  tending.store(0, std::memory_order_relaxed);
-  close_channel();
-  phase.store(Phase::none, std::memory_order_relaxed);
-  return false;
+  const int refused = os::ask_aide(os::Aide::service, tend, nullptr);
+  if (refused == 0) return 0;
+  tending.store(0, std::memory_order_release);
+  go_on(Phase::looking, Phase::none);
+  return refused;
 }
 
 void stir() noexcept {
@@ -249,63 +257,90 @@ void stir() noexcept {
   os::futex_wake(&stirred, 1);
 }
 
-}  // namespace
-
-bool look_for_service() noexcept {
-  const Phase now = phase.load(std::memory_order_acquire);
-  if (now == Phase::attached) {
-    if (arena_is_owed()) hand_arena_over();
-    return true;
+// prepare: the calling thread is the program's.
+bool ask(bool prepare) noexcept {
+  switch (phase.load(std::memory_order_acquire)) {
+    case Phase::attached:
+      if (arena_is_owed()) hand_arena_over();
+      return true;
+    // A service that has not answered before is not counted on.
+    case Phase::greeting: return !in_vain.load(std::memory_order_relaxed);
+    case Phase::looking:
+      return looking_for_ns() < near_ns && !in_vain.load(std::memory_order_relaxed);
+    case Phase::ending: return false;
+    case Phase::none:
+    case Phase::waiting: break;
   }
-  // A service that has not answered before is not counted on.
-  if (now == Phase::greeting) return !in_vain.load(std::memory_order_relaxed);
   if (!wanted()) return false;
   std::uint64_t last = looked_ns.load(std::memory_order_relaxed);
   const std::uint64_t time = now_ns();
   if (last != 0 && time - last < pause_ns.load(std::memory_order_relaxed)) return false;
   if (!looked_ns.compare_exchange_strong(last, time, std::memory_order_relaxed)) return false;
-  if (now == Phase::waiting) {
+  if (prepare) prepare_to_look();
+  if (phase_is(Phase::waiting)) {
     stir();
     return false;
   }
-  const QuietLock lock(mutex);
-  return begin() && !in_vain.load(std::memory_order_relaxed);
+  return begin() == 0 && !in_vain.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void prepare_to_look() noexcept {
+  if (!wanted()) return;
+  asymmetric_barrier_works();  // takes the kernel 10 ms once there are several threads
+  // The first for the link; the others load the stored figures once it is made.
+  for (const os::Aide aide : {os::Aide::service, os::Aide::files, os::Aide::tune})
+    os::make_aide(aide);
+}
+
+bool ask_for_service() noexcept {
+  return ask(false);
+}
+
+bool look_for_service() noexcept {
+  const std::uint32_t seen = answers.load(std::memory_order_acquire);
+  if (!ask(true)) return false;
+  if (const std::uint64_t since_ns = looking_for_ns();
+      phase_is(Phase::looking) && since_ns < answer_ns)
+    os::futex_wait(&answers, seen, answer_ns - since_ns);
+  return !phase_is(Phase::none) && ask(true);
 }
 
 Code await_service(unsigned timeout_ms, Error* error) noexcept {
   const std::uint64_t deadline = now_ns() + std::uint64_t{timeout_ms} * 1'000'000;
-  if (phase.load(std::memory_order_acquire) == Phase::waiting) {
-    stir();
-  } else if (phase.load(std::memory_order_acquire) != Phase::attached) {
-    const QuietLock lock(mutex);
-    begin();
-  }
-  // (Waiting it is connecting, just now, for it has been stirred.)
-  for (Phase now = phase.load(std::memory_order_acquire);
-       (now == Phase::greeting || now == Phase::waiting) && now_ns() < deadline;
-       now = phase.load(std::memory_order_acquire)) {
+  if (phase_is(Phase::waiting)) stir();
+  prepare_to_look();
+  int refused = -EBUSY;
+  bool begun = false;
+  for (;;) {
+    const Phase now = phase.load(std::memory_order_acquire);
+    if (now == Phase::attached) return Code::ok;
+    if (now == Phase::ending || now_ns() >= deadline) break;
+    if (now == Phase::none) {
+      // (Waiting it is connecting, just now, for it has been stirred.)
+      if (begun || !wanted() || refused != -EBUSY) break;
+      refused = begin();
+      begun = refused == 0;
+    }
     os::sleep_ns(step_ns);
   }
-  if (phase.load(std::memory_order_acquire) == Phase::attached) return Code::ok;
-  const QuietLock lock(mutex);
+  ServiceStatus status;
+  service_status(&status);
   *error = make_error(Code::not_supported, 0, "This needs the node's service. %s",
-                      wanted() ? sentence : "The settings or haul_shutdown() rule it out.");
+                      wanted() ? status.sentence : "The settings or haul_shutdown() rule it out.");
   return Code::not_supported;
 }
 
 void leave_service(std::uint64_t deadline_ns, bool at_rest) noexcept {
-  pthread_t ending{};
-  {
-    const QuietLock lock(mutex);
-    leaving.store(true, std::memory_order_release);
-    Phase now = phase.load(std::memory_order_acquire);
-    // Without a thread there is nothing to end; another thread may be at it already.
-    while (now != Phase::none && now != Phase::ending &&
-           !phase.compare_exchange_weak(now, Phase::ending, std::memory_order_acq_rel)) {
-    }
-    if (now == Phase::none || now == Phase::ending) return;
-    ending = thread;
+  leaving.store(true, std::memory_order_seq_cst);
+  Phase now = phase.load(std::memory_order_seq_cst);
+  while (now != Phase::none && now != Phase::ending &&
+         !phase.compare_exchange_weak(now, Phase::ending, std::memory_order_seq_cst)) {
   }
+  // Without a link there is nothing to end; another thread may be at it already. A look may last,
+  // and finds that nobody wants its result.
+  if (now == Phase::none || now == Phase::ending || now == Phase::looking) return;
   shut_channel(false);
   stir();
   // The service may be amid a copy that another process has asked for, in memory that was granted:
@@ -316,11 +351,10 @@ void leave_service(std::uint64_t deadline_ns, bool at_rest) noexcept {
   // again: they are not recovered before it is known to have let go.
   if (at_rest) shut_channel(true);
   while (tending.load(std::memory_order_acquire) != 0) {
-    const std::uint64_t now = now_ns();
-    if (now >= deadline_ns) return;  // it stays as it is: amid memory that does not arrive
-    os::futex_wait(&tending, 1, deadline_ns - now);
+    const std::uint64_t time = now_ns();
+    if (time >= deadline_ns) return;  // it stays as it is: amid memory that does not arrive
+    os::futex_wait(&tending, 1, deadline_ns - time);
   }
-  os::join_thread(ending);
   phase.store(Phase::none, std::memory_order_relaxed);
 }
 
@@ -355,7 +389,12 @@ void service_status(ServiceStatus* status) noexcept {
   }
   const QuietLock lock(mutex);
   status->pid = service_pid;
-  std::snprintf(status->sentence, sizeof status->sentence, "%s", sentence);
+  std::snprintf(status->sentence, sizeof status->sentence, "%s",
+                looking_for_ns() < stalled_ns
+                    ? sentence
+                    : "Haul's thread haul-service waits for the file system of the service's "
+                      "socket; this process goes on without it (HAUL_SERVICE_SOCKET names another "
+                      "place).");
 }
 
 }  // namespace haul

@@ -10,18 +10,25 @@
 
 namespace haul {
 
-// Asks whether a service listens, if none is attached: one connect() a place, every 200 ms
-// at first and every 5 s while there is none. True if one is attached, or is being attached by the
-// thread that this call has started. HAUL_SERVICE_USE=off, HAUL_PLAN_MOVER=caller and thread:
-// never.
+// Has the link's thread ask whether a service listens, if none is attached: one connect() a place,
+// every 200 ms at first and every 5 s while there is none. True if one is attached, or may be being
+// attached. Waits for nothing, makes no thread: for movers. HAUL_SERVICE_USE=off,
+// HAUL_PLAN_MOVER=caller and thread: never.
+bool ask_for_service() noexcept;
+
+// Makes the link's thread for that.
+void prepare_to_look() noexcept;
+
+// For the program's threads: makes the thread, and waits for the answer, for a millisecond after
+// the look began at most.
 bool look_for_service() noexcept;
 
 // Looks at once, and waits up to timeout_ms until a service is attached. not_supported: none is.
 Code await_service(unsigned timeout_ms, Error* error) noexcept;
 
-// Ends the link, before the process exits, and waits until deadline_ns (now_ns() terms) for its
-// thread; then that is left. at_rest: nothing of this process is in the service's hands any more.
-// Blocks no signal while it waits.
+// Ends the link, before the process exits, and waits until deadline_ns (now_ns() terms) for that;
+// then it is left, as is a look that a file system stalls. at_rest: nothing of this process is in
+// the service's hands any more. Blocks no signal while it waits.
 void leave_service(std::uint64_t deadline_ns, bool at_rest) noexcept;
 
 // In a child of fork, which has no link: its first request for a dedicated core looks for one.

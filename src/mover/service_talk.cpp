@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/apart.hpp"
 #include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
@@ -48,22 +49,39 @@ bool say_hello(int fd, const SharedTable& table, const ArenaView& arena) noexcep
          static_cast<ssize_t>(sizeof hello);
 }
 
+// Where the socket is to go; the link's thread waits for it.
+struct Attempt {
+  os::Descriptor socket;
+  unsigned place = 0;
+  int result = -ENOENT;
+};
+constinit Attempt attempt;
+
+void try_places(void* /*unused*/) noexcept {
+  char path[socket_path_bytes];
+  while (service_socket_path(attempt.place, path)) {
+    ++attempt.place;
+    const int tried = os::connect_socket(attempt.socket.get(), path);
+    os::Peer peer;
+    if (tried == 0) {
+      const bool ours = os::peer_of(attempt.socket.get(), &peer) && peer.uid == os::user_id();
+      attempt.result = ours ? 0 : -EPERM;  // another user's would see our memory
+      return;
+    }
+    if (tried != -ENOENT) attempt.result = tried;
+  }
+}
+
+constexpr os::Apart connecting{"haul-service", try_places, nullptr};
+
 }  // namespace
 
-int connect_to_service() noexcept {
+int connect_to_service(const os::Descriptor& socket, unsigned* place) noexcept {
   if (os::rights_are_mixed()) return -EKEYREJECTED;
-  char path[socket_path_bytes];
-  int result = -ENOENT;
-  for (unsigned place = 0; service_socket_path(place, path); ++place) {
-    const int fd = os::connect_to(path);
-    os::Peer peer;
-    if (fd >= 0 && os::peer_of(fd, &peer) && peer.uid == os::user_id()) return fd;
-    os::close_fd(fd);
-    // Another user's would see our memory.
-    if (fd >= 0) result = -EPERM;
-    if (fd < 0 && fd != -ENOENT) result = fd;
-  }
-  return result;
+  attempt = Attempt{socket, *place, -ENOENT};
+  os::run_apart_with(socket.number(), connecting);
+  *place = attempt.place;
+  return attempt.result;
 }
 
 Expected<wire::Welcome> greet_service(int fd, const SharedTable& table, ArenaView* arena) noexcept {
@@ -100,6 +118,20 @@ Received receive_from_service(int fd, ServiceMessage* message, std::size_t* byte
   if (got == 0 || got == -ECONNRESET) return Received::closed;
   if (got == -EAGAIN) return Received::nothing;
   return got >= static_cast<ssize_t>(sizeof message->kind) ? Received::message : Received::trouble;
+}
+
+Error error_of_connecting(int failed) noexcept {
+  return make_error(
+      Code::not_supported, 0, "%s",
+      failed == -EKEYREJECTED
+          ? "This process acts for two users (it is set-user-id, or has put rights aside), so it "
+            "shares memory with no service; it copies by itself."
+      : failed == -EPERM ? "The service that listens is another user's; start one of your own with "
+                           "`haul serve`."
+      : failed == -ENOENT || failed == -ECONNREFUSED
+          ? "No service runs; `haul serve` starts one."
+          : "The service's socket cannot be reached; check its directory's rights, and ulimit "
+            "-n.");
 }
 
 Error error_of(const wire::Refused& refused) noexcept {

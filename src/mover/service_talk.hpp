@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "memory/arena.hpp"
 #include "request/sharing.hpp"
@@ -11,10 +12,12 @@
 
 namespace haul {
 
-// Connects to whoever of our own user listens at one of the places. fd, or -errno; -EKEYREJECTED
-// for a process of mixed rights (base/rights.hpp), which shares its rings with nobody: the pointers
-// in them would be the other user's to write.
-int connect_to_service() noexcept;
+// Connects this socket to whoever of our own user listens at one of the places, from the place-th
+// on. 0, or -errno; -EKEYREJECTED for a process of mixed rights (base/rights.hpp), which shares its
+// rings with nobody: the pointers in them would be the other user's to write. -EPERM: it is another
+// user's who listens; *place is the next one, for which another socket is needed, as this one is
+// connected. Blocks for as long as a file system does; the link's thread only.
+int connect_to_service(const os::Descriptor& socket, unsigned* place) noexcept;
 
 // Says hello, hands the rings and the arena over, and waits (2 s at most) for the answer. *arena:
 // what was handed over.
@@ -36,6 +39,9 @@ bool read_as(const ServiceMessage& message, std::size_t bytes, T* to) noexcept {
   std::memcpy(to, message.bytes, sizeof *to);
   return true;
 }
+
+// Why connect_to_service() failed, as a sentence.
+Error error_of_connecting(int failed) noexcept;
 
 // A refusal as a sentence.
 Error error_of(const wire::Refused& refused) noexcept;

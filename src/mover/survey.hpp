@@ -9,7 +9,7 @@
 namespace haul {
 
 // Has the machine looked at (thread "haul-survey"), once a process; does nothing while that is
-// under way or done. Any thread.
+// under way or done. For the program's threads (base/aide.hpp).
 void start_survey() noexcept;
 
 // Waits at most so long while that is under way; true if it is not (any more). Any thread.

@@ -49,12 +49,11 @@ const Topology& topology_now() noexcept {
   return known != nullptr ? *known : guess;
 }
 
-// Has the machine looked at, and moves what waits meanwhile.
-void survey_machine(MoverLoop& loop) noexcept {
+// The machine is being looked at; moves what waits meanwhile.
+void await_machine(MoverLoop& loop) noexcept {
   if (const auto mask = guess_topology(); mask && !guessed.load(std::memory_order_relaxed))
     guess = *mask;
   guessed.store(true, std::memory_order_release);  // the further movers read it
-  start_survey();
   const std::uint64_t until_ns = now_ns() + survey_patience_ns;
   while (!await_survey(survey_step_ns) && now_ns() < until_ns &&
          !crew.stopping.load(std::memory_order_acquire)) {
@@ -180,7 +179,7 @@ bool sleep_until_called(Mover& self, plan::MoverState state, std::uint64_t timeo
 // True if it has retired.
 bool run_first(Mover& self) noexcept {
   os::widen_mask();  // the thread that made this one may be pinned
-  survey_machine(self.loop);
+  await_machine(self.loop);
   while (!crew.stopping.load(std::memory_order_acquire)) {
     note_mover_rights(rights_number());
     gate.asleep.store(mover_runs, std::memory_order_relaxed);
@@ -189,7 +188,7 @@ bool run_first(Mover& self) noexcept {
     const double cpu_quota = topology_now().cpu_quota;
     const bool may_spin = cpu_quota <= 0 || cpu_quota >= 2;
     const std::uint64_t spin_ns = may_spin ? knob_number(Knob::mover_spin_us) * 1000 : 0;
-    look_for_service();  // here rather than on a submit: it makes system calls
+    ask_for_service();
     if (take_lease(0) != Code::ok) {
       serve(self.loop, 0);
       sleep_until_called(self, plan::MoverState::denied, denied_pause_ns);

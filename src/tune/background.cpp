@@ -1,16 +1,14 @@
 // The cache file first; measuring only where there is none.
 #include "tune/background.hpp"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cerrno>
 
+#include "base/aide.hpp"
 #include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
-#include "base/own_threads.hpp"
 #include "mover/gate.hpp"
 #include "mover/mover.hpp"
 #include "tune/calibration_file.hpp"
@@ -33,8 +31,6 @@ constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t look_again_ns = 600 * second_ns;   // at what was stored, and at the machine
 constexpr std::uint64_t other_process_ns = 5 * second_ns;  // that measures now
 
-// The process whose haul-tune is at work: a child of fork has none.
-constinit std::atomic<pid_t> at_work{0};
 // When there is something to do again, on the monotonic clock.
 constinit std::atomic<std::uint64_t> due_ns{0};
 constinit std::atomic<bool> may_measure{false};  // there is a mover to measure with
@@ -155,26 +151,17 @@ bool distance_contradicts() noexcept {
   return outdated(stored, seen) != nullptr;
 }
 
-void* tend(void* /*unused*/) noexcept {
-  os::name_thread("haul-tune");
+void tend(void* /*unused*/) noexcept {
   os::lowest_priority();
-  // It was made by the mover, on whose CPU it would be measured in the mover's way.
-  os::widen_mask();
+  os::widen_mask();  // whoever made the aide may be pinned
+  // On the mover's CPU it would be in the mover's way.
   if (const int cpu = mover_cpu(); cpu >= 0) os::avoid_cpu(static_cast<unsigned>(cpu));
   due_ns.store(work(), std::memory_order_relaxed);
-  at_work.store(0, std::memory_order_release);
-  if (!os::end_process_elsewhere()) os::detach_self();
-  return nullptr;
 }
 
+// Where it is at work already there is nothing to begin.
 void begin() noexcept {
-  const pid_t self = os::process_id();
-  pid_t before = at_work.load(std::memory_order_relaxed);
-  if (before == self || !at_work.compare_exchange_strong(before, self, std::memory_order_acquire)) {
-    return;
-  }
-  pthread_t thread;
-  if (os::start_thread(&thread, tend, nullptr) != 0) at_work.store(0, std::memory_order_release);
+  os::ask_aide(os::Aide::tune, tend, nullptr);
 }
 
 }  // namespace

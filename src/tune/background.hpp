@@ -14,7 +14,7 @@ namespace haul::tune {
 // measures (one process of a user at a time, half a second of CPU at most) and stores what can be
 // believed. A disturbed measurement is repeated later, seven times at most. For the mover, at each
 // of its wakings and measurings of the distance; does nothing where there is nothing to do, and
-// never blocks. That thread opens no file either (files.hpp), and lives as long as its work.
+// never blocks. That thread, an aide (base/aide.hpp), opens no file either (files.hpp).
 // HAUL_TUNE_BACKGROUND=off: loads only.
 void consider() noexcept;
 

@@ -2,9 +2,11 @@
 #include "tune/files.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <cstdio>
 
+#include "base/aide.hpp"
 #include "base/apart.hpp"
 #include "base/clock.hpp"
 #include "base/os.hpp"
@@ -106,6 +108,19 @@ void access_file(void* /*unused*/) noexcept {
 
 constexpr os::Apart file_access{"haul-files", access_file, nullptr};
 
+// By the aide; where there is none yet, by a thread that is made for it. 0 or -errno.
+int begin_access(std::uint64_t until_ns) noexcept {
+  constexpr std::uint64_t step_ns = 50'000;
+  for (;;) {
+    const int refused = os::ask_aide(
+        os::Aide::files, [](void*) noexcept { os::run_apart(file_access); }, nullptr);
+    if (refused == -ESRCH) return os::start_apart(file_access);
+    // It is just ending the access of before.
+    if (refused != -EBUSY || now_ns() >= until_ns) return refused;
+    os::sleep_ns(step_ns);
+  }
+}
+
 // Waits until the word is another; false once it is too late.
 bool wait_while(std::uint32_t seen, std::uint64_t until_ns) noexcept {
   const std::uint64_t now = now_ns();
@@ -140,7 +155,7 @@ Error have_done(Work* wanted, std::uint64_t patience_ns) noexcept {
   work = *wanted;
   began_ns.store(now_ns(), std::memory_order_relaxed);
   word.store(own(running), std::memory_order_relaxed);
-  if (const int failed = os::start_apart(file_access); failed != 0) {
+  if (const int failed = begin_access(until_ns); failed != 0) {
     let_go();
     return make_error(Code::no_memory, -failed,
                       "No thread to access the calibration's file (%s); raise the limit on "

@@ -1,7 +1,7 @@
-// The home directory, or what stands for sysfs, does not answer: a FUSE file system whose server
-// reads requests and never replies, as that of a dead sshfs or lxcfs. Copies are moved all the
-// same, by default figures and a guessed core; fork, exit() and SIGTERM work, and no pipe stays
-// open.
+// The home directory, the service's socket, or what stands for sysfs, does not answer: a FUSE file
+// system whose server reads requests and never replies, as that of a dead sshfs or lxcfs. Copies
+// are moved all the same, by default figures and a guessed core; fork, exit() and SIGTERM work, and
+// no pipe stays open.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/fuse.h>
@@ -197,6 +197,70 @@ TEST_F(HungFiles, ASurveyThatHangsCostsAGuess) {
 
 TEST_F(HungFiles, CgroupsThatHangCostAGuess) {
   expect_good("/sys/fs/cgroup", [] { moved_by_the_mover(1); });
+}
+
+// The service is looked for in a directory that hangs.
+void with_socket() {
+  const std::string socket = std::string(getenv("XDG_CACHE_HOME")) + "/service.sock";
+  setenv("HAUL_SERVICE_USE", "auto", 1);
+  setenv("HAUL_SERVICE_SOCKET", socket.c_str(), 1);
+  setenv("HAUL_TUNE_CACHE", "/proc/nonexistent/haul-hung", 1);
+}
+
+void socket_stall_is_told() {
+  haul_state state = state_now();
+  for (unsigned turn = 0;
+       std::strstr(state.service_status, "haul-service waits") == nullptr && turn < 200; ++turn) {
+    sleep_ms(100);
+    state = state_now();
+  }
+  CHILD_CHECK(std::strstr(state.service_status, "haul-service waits") != nullptr);
+}
+
+TEST_F(HungFiles, ASocketThatHangsCostsTheService) {
+  expect_good("", [] {
+    with_socket();
+    moved_by_the_mover(1);
+    socket_stall_is_told();
+    moved_by_the_mover(2);
+    static unsigned char bytes[64];
+    haul_grant grant{};
+    CHILD_EQUAL(haul_share(bytes, sizeof bytes, HAUL_SHARE_READ, &grant), HAUL_ENOTSUP);
+  });
+}
+
+TEST_F(HungFiles, ASocketThatHangsLetsForksGoOn) {
+  expect_good("", [] {
+    with_socket();
+    moved_by_the_mover(1);
+    for (std::uint64_t turn = 0; turn < 3; ++turn) {
+      CHILD_EQUAL(run_child([turn] {
+                    moved_by_the_mover(turn);
+                    exit(0);
+                    return 0;
+                  }),
+                  0);
+      moved_by_the_mover(turn + 10);
+    }
+  });
+}
+
+TEST_F(HungFiles, ASocketThatHangsLetsSigtermEnd) {
+  expect_good(
+      "",
+      [] {
+        with_socket();
+        moved_by_the_mover(1);
+      },
+      SIGTERM);
+}
+
+TEST_F(HungFiles, ASocketThatHangsLetsShutdownEnd) {
+  expect_good("", [] {
+    with_socket();
+    moved_by_the_mover(1);
+    CHILD_EQUAL(haul_shutdown(), 0);
+  });
 }
 
 }  // namespace

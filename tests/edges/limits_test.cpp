@@ -93,6 +93,38 @@ TEST(Limits, LittleAddressSpace) {
   });
 }
 
+// What the program may still have after haul's threads were made, in all sizes down to a page.
+// (glibc reserves 64 MiB for each thread that calls malloc.)
+TEST(Limits, FewAddressesGoToHaul) {
+  if (sanitizer) GTEST_SKIP() << "sanitizers reserve terabytes";
+  EXPECT_EQ(
+      run_child([] {
+        always_mover();
+        long pages = 0;
+        std::FILE* file = std::fopen("/proc/self/statm", "r");
+        CHILD_EQUAL(std::fscanf(file, "%ld", &pages), 1);
+        std::fclose(file);
+        limit(RLIMIT_AS, static_cast<rlim_t>(pages) * 4096 + 400 * mib);
+        CHILD_CHECK(wake_and_see());
+        copy_works(mib, 1);
+        haul_state state = state_now();
+        for (int turn = 0; turn < 2000 && state.round_trip_ns == 0; ++turn) {
+          sleep_ms(1);
+          state = state_now();
+        }
+        // Not all of it need lie in one piece.
+        std::size_t left = 0;
+        for (std::size_t size = 64 * mib; size >= 4 * kib; size /= 2) {
+          while (mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+            left += size;
+        }
+        if (left < 390 * mib) std::fprintf(stderr, "%zu MiB are left\n", left / mib);
+        CHILD_CHECK(left >= 390 * mib);
+        return 0;
+      }),
+      0);
+}
+
 // A stack of the least size is enough for every call.
 TEST(Limits, AThreadWithTheSmallestStack) {
   if (sanitizer) GTEST_SKIP() << "sanitizers need more stack";

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <string>
 
+#include "base/aide.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
 #include "mover/gate.hpp"
@@ -43,6 +44,7 @@ class Background : public testing::Test {
       setenv("HAUL_LOG_LEVEL", "debug", 1);
       reread_knobs();
       dup2(open(said.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600), STDERR_FILENO);
+      os::make_aide(os::Aide::tune);
       load_stored();
       plan::Inputs inputs;
       for (int turn = 0; turn < 400 && inputs.calibration.wake_ns != mark_ns; ++turn) {

@@ -1,0 +1,31 @@
+// One attempt a minute.
+#include "mover/service_demand.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.hpp"
+#include "base/knobs.hpp"
+#include "base/os.hpp"
+
+namespace haul {
+namespace {
+
+constexpr std::uint64_t start_pause_ns = 60'000'000'000;
+constinit std::atomic<std::uint64_t> started_ns{0};
+
+}  // namespace
+
+bool may_start_service() noexcept {
+  if (knob_number(Knob::service_use) != 2) return false;
+  const std::uint64_t last = started_ns.load(std::memory_order_relaxed);
+  return last == 0 || now_ns() - last >= start_pause_ns;
+}
+
+int start_service() noexcept {
+  started_ns.store(now_ns(), std::memory_order_relaxed);
+  const char* const arguments[] = {"haul", "serve", "--daemon", "--idle-exit", "60", nullptr};
+  return os::run_program(arguments);
+}
+
+}  // namespace haul
