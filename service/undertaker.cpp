@@ -11,7 +11,7 @@ Undertaker::~Undertaker() {
     stopping_ = true;
   }
   called_.notify_one();
-  if (running_) pthread_join(thread_, nullptr);
+  if (running_) os::join_thread(thread_);
 }
 
 void Undertaker::unmap(void* at, std::size_t bytes) {

@@ -70,6 +70,7 @@ bool done_by_helper(const Apart& work, int fd) noexcept {
 void* run(void* argument) noexcept {
   const Apart& work = *static_cast<const Apart*>(argument);
   name_thread(work.name);
+  detach_self();
   run_apart(work);
   return nullptr;
 }
@@ -86,9 +87,7 @@ bool is_unkillable(const char* text) noexcept {
 
 int start_apart(const Apart& work) noexcept {
   pthread_t thread;
-  const int result = start_thread(&thread, run, const_cast<Apart*>(&work));
-  if (result == 0) pthread_detach(thread);
-  return result;
+  return start_thread(&thread, run, const_cast<Apart*>(&work));
 }
 
 void run_apart(const Apart& work) noexcept {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/keep_errno.hpp"
+#include "base/sanitizer.hpp"
 
 namespace haul::os {
 
@@ -71,16 +72,28 @@ bool membarrier_global() noexcept {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
+// Not by mmap() and munmap(): others overwrite these while a thread of haul's may be inside, and
+// keep books of the program's memory by them, to which haul's own does not belong
+// (base/thread_stack.hpp). Sanitizers keep such books, too, and want to be told.
 void* map_anonymous(std::size_t bytes) noexcept {
   const KeepErrno keep;
-  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return address == MAP_FAILED ? nullptr : address;
+  constexpr int access = PROT_READ | PROT_WRITE;
+  constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const at =
+      accesses_are_checked
+          ? mmap(nullptr, bytes, access, kind, -1, 0)
+          : reinterpret_cast<void*>(syscall(SYS_mmap, nullptr, bytes, access, kind, -1L, 0L));
+  return at == MAP_FAILED ? nullptr : at;
 }
 
 void unmap(void* address, std::size_t bytes) noexcept {
   const KeepErrno keep;
-  if (address != nullptr) munmap(address, bytes);
+  if (address == nullptr) return;
+  if (accesses_are_checked) {
+    munmap(address, bytes);
+  } else {
+    syscall(SYS_munmap, address, bytes);
+  }
 }
 
 bool drop_pages(void* at, std::size_t bytes) noexcept {

@@ -19,6 +19,7 @@
 #include "base/clock.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/thread_stack.hpp"
 #include "base/topology.hpp"
 #include "base/uncancelled.hpp"
 
@@ -213,15 +214,14 @@ int start_thread(pthread_t* thread, void* (*body)(void*), void* argument) noexce
   pthread_attr_t attributes;
   int error = pthread_attr_init(&attributes);
   if (error != 0) return -error;
-  error = pthread_attr_setstacksize(&attributes, stack_bytes());
-  if (error == 0) error = schedule_ordinarily(&attributes);
+  error = schedule_ordinarily(&attributes);
   if (error == 0) {
     // The new thread inherits the mask: no instant passes in which it could take a signal.
     const sigset_t blocked = asynchronous_signals();
     sigset_t callers;
     error = pthread_sigmask(SIG_BLOCK, &blocked, &callers);
     if (error == 0) {
-      error = pthread_create(thread, &attributes, body, argument);
+      error = create_thread(thread, &attributes, stack_bytes(), body, argument);
       pthread_sigmask(SIG_SETMASK, &callers, nullptr);
     }
   }
@@ -232,10 +232,12 @@ int start_thread(pthread_t* thread, void* (*body)(void*), void* argument) noexce
 void join_thread(pthread_t thread) noexcept {
   const Uncancelled guard;
   pthread_join(thread, nullptr);
+  release_stack_of(thread);
 }
 
 void detach_self() noexcept {
   pthread_detach(pthread_self());
+  release_own_stack();
 }
 
 void sleep_ns(std::uint64_t ns) noexcept {
