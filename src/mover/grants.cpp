@@ -41,6 +41,8 @@ constinit Binding bindings[max_spaces];                        // by the space's
 constinit std::uint8_t own_key[wire::key_bytes] = {};
 constinit bool has_key = false;
 constinit os::Descriptor key_file;
+// Bindings that a new service was told of, and has not confirmed. The link's thread only.
+constinit unsigned unheard = 0;
 
 // One question is asked at a time. Whoever waits for its turn, or for its answer, has its signals
 // open, and its five seconds run from the moment it came.
@@ -312,6 +314,7 @@ bool has_grants() noexcept {
 
 // One at a time, and not under the lock, since the service may be slow to read.
 void resend_grants() noexcept {
+  unheard = 0;
   for (std::size_t i = 0; i < max_grants; ++i) {
     const wire::Grant grant = granted_at(i);
     if (grant.index == 0 || grant.rights == withdrawing) continue;
@@ -329,17 +332,22 @@ void resend_grants() noexcept {
       const QuietLock lock(tables);
       message = bind_of(bindings[i]);
     }
-    if (message.space != self_space &&
-        tell_service(&message, sizeof message, answer_ns) != Code::ok)
-      return;
+    if (message.space == self_space) continue;
+    if (tell_service(&message, sizeof message, answer_ns) != Code::ok) return;
+    ++unheard;
   }
 }
 
+bool bindings_are_known() noexcept {
+  return unheard == 0;
+}
+
 void answer_bound(const wire::Bound& bound) noexcept {
-  // Not one of resend_grants(), nor a late one.
   if (asked.load(std::memory_order_relaxed) != bound.space ||
-      state_of(answer.load(std::memory_order_acquire)) != Answer::awaited)
+      state_of(answer.load(std::memory_order_acquire)) != Answer::awaited) {
+    if (unheard != 0) --unheard;  // one of resend_grants(), or a late one
     return;
+  }
   last_bound = bound;
   give(Answer::given, bound.space);
 }

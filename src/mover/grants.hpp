@@ -46,6 +46,8 @@ void grant_key(std::uint8_t (&key)[wire::key_bytes]) noexcept;
 bool has_grants() noexcept;
 // A new service learns what the former one knew.
 void resend_grants() noexcept;
+// Has it answered what resend_grants() said? The link's thread only.
+bool bindings_are_known() noexcept;
 void answer_bound(const wire::Bound& bound) noexcept;
 void answer_withdrawn(const wire::Withdrawn& withdrawn) noexcept;
 // The service is gone: whoever waits for an answer gets none.

@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
+#include "mover/service_channel.hpp"
 
 namespace haul {
 namespace {
@@ -22,10 +23,15 @@ bool may_start_service() noexcept {
   return last == 0 || now_ns() - last >= start_pause_ns;
 }
 
-int start_service() noexcept {
+Error start_service() noexcept {
   started_ns.store(now_ns(), std::memory_order_relaxed);
   const char* const arguments[] = {"haul", "serve", "--daemon", "--idle-exit", "60", nullptr};
-  return os::run_program(arguments);
+  const int status = os::run_program(arguments);
+  if (open_channel() == 0) return Error{};
+  return make_error(Code::not_supported, 0,
+                    "HAUL_SERVICE_USE=demand: `haul serve --daemon` gave no service (%s); is haul "
+                    "in PATH?",
+                    status < 0 ? describe_errno(-status) : "it failed");
 }
 
 }  // namespace haul

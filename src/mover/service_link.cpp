@@ -98,17 +98,6 @@ void look_later() noexcept {
   pause_ns.store(std::min(2 * pause, longest_pause_ns), std::memory_order_relaxed);
 }
 
-// Starts a service, and connects to it. False: there is none.
-bool start_one() noexcept {
-  const int status = start_service();
-  if (open_channel() == 0) return true;
-  note(make_error(Code::not_supported, 0,
-                  "HAUL_SERVICE_USE=demand: `haul serve --daemon` gave no service (%s); is haul in "
-                  "PATH?",
-                  status < 0 ? describe_errno(-status) : "it failed"));
-  return false;
-}
-
 void welcome_in(const wire::Welcome& welcome) noexcept {
   {
     const QuietLock lock(mutex);
@@ -131,6 +120,14 @@ void welcome_in(const wire::Welcome& welcome) noexcept {
   }
 }
 
+// Who is in use from now on, on the link's thread.
+constinit Board* board_in_use = nullptr;
+constinit bool reaches_memory = false;
+void use_service() noexcept {
+  set_service(&board_in_use->asleep, reaches_memory);
+  go_on(Phase::greeting, Phase::attached);
+}
+
 // From the welcome to the end of the link.
 void stay(Board* board, const ArenaView& arena, const wire::Welcome& welcome) noexcept {
   welcome_in(welcome);
@@ -138,10 +135,10 @@ void stay(Board* board, const ArenaView& arena, const wire::Welcome& welcome) no
   if (arena.bytes == 0) hand_arena_over();  // it may have been made since the hello
   resend_grants();
   set_service_arena(arena.base, arena.bytes);
-  set_service(&board->asleep, welcome.reaches_memory != 0);
-  go_on(Phase::greeting, Phase::attached);
+  board_in_use = board;
+  reaches_memory = welcome.reaches_memory != 0;
   bool let_go = true;
-  const Error refusal = listen_to_service(&let_go);
+  const Error refusal = listen_to_service(use_service, &let_go);
   if (!let_go) return;  // the process ends
   // From here on the service touches nothing of ours: it had let go before it closed, or it is
   // dead, and the kernel takes an address space down before it closes descriptors.
@@ -194,8 +191,10 @@ bool find_service() noexcept {
   if (failed == 0) return go_on(Phase::looking, Phase::greeting);
   if (failed == -EKEYREJECTED || !may_start_service()) {
     note(error_of_connecting(failed));
-  } else if (go_on(Phase::looking, Phase::greeting) && start_one()) {
-    return true;
+  } else if (go_on(Phase::looking, Phase::greeting)) {
+    const Error refusal = start_service();
+    if (refusal.code == Code::ok) return true;
+    note(refusal);
   }
   look_later();
   return false;

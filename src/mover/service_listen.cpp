@@ -23,7 +23,7 @@ namespace haul {
 namespace {
 
 constexpr std::uint64_t arena_patience_ns = 100'000'000, step_ns = 200'000,
-                        parting_ns = 1'000'000'000;
+                        parting_ns = 1'000'000'000, patience_ns = 1'000'000'000;
 constexpr int look_ms = 1000;
 
 constinit std::atomic<bool> arena_owed{false};
@@ -60,7 +60,7 @@ bool arena_is_owed() noexcept {
 
 // Takes no lock for longer than a few instructions: whoever waits for the service's requests (a
 // fork does) waits for the recovery that comes after this, if the service dies.
-Error listen_to_service(bool* let_go) noexcept {
+Error listen_to_service(void (*use)(), bool* let_go) noexcept {
   ServiceMessage message;
   std::size_t bytes = 0;
   Error last;
@@ -68,7 +68,12 @@ Error listen_to_service(bool* let_go) noexcept {
   std::uint64_t parted_ns = 0;
   *let_go = true;
   const os::Rights rights = os::rights_of_this_thread();
-  for (;;) {
+  const std::uint64_t begun_ns = now_ns();
+  for (bool in_use = false;;) {
+    if (!in_use && (bindings_are_known() || now_ns() - begun_ns >= patience_ns)) {
+      in_use = true;
+      use();
+    }
     // A descriptor that the program closes while this waits for it does not end the waiting, so
     // that is looked for now and then. (Never for -1: poll() would pass over it in silence.)
     const int waited = channel_fd();
