@@ -224,7 +224,7 @@ extern "C" HAUL_API int haul_wake(void) {
   }
   // The ring first: its making hangs up the fork and exit handlers that a mover thread needs.
   if (ring_for_submit(&error) == nullptr) return fail(error);
-  if (look_for_service()) {
+  if (look_for_service(wake_patience_ns)) {
     wake_service();
     return 0;
   }

@@ -34,9 +34,9 @@ namespace {
 constexpr std::uint64_t shortest_pause_ns = 200'000'000, longest_pause_ns = 5'000'000'000;
 constexpr std::uint64_t step_ns = 200'000;
 constexpr std::uint64_t parting_ns = 1'000'000'000;
-// A look takes some 0.1 ms. A submit that could do with the answer waits for it so long; later it
-// does without a thread of its own so long; and what takes longer still is told.
-constexpr std::uint64_t answer_ns = 1'000'000, near_ns = 100'000'000, stalled_ns = 200'000'000;
+// A look takes some 0.1 ms. Meanwhile no mover is made, for so long; what takes longer still is
+// told.
+constexpr std::uint64_t near_ns = 100'000'000, stalled_ns = 200'000'000;
 
 // none: the link's thread, the aide "haul-service", does nothing. looking: it connects, which a
 // file system may stall; nothing waits for that. waiting: for the next service, since memory is
@@ -297,12 +297,12 @@ bool ask_for_service() noexcept {
   return ask(false);
 }
 
-bool look_for_service() noexcept {
+bool look_for_service(std::uint64_t patience_ns) noexcept {
   const std::uint32_t seen = answers.load(std::memory_order_acquire);
   if (!ask(true)) return false;
   if (const std::uint64_t since_ns = looking_for_ns();
-      phase_is(Phase::looking) && since_ns < answer_ns)
-    os::futex_wait(&answers, seen, answer_ns - since_ns);
+      phase_is(Phase::looking) && since_ns < patience_ns)
+    os::futex_wait(&answers, seen, patience_ns - since_ns);
   return !phase_is(Phase::none) && ask(true);
 }
 

@@ -19,9 +19,10 @@ bool ask_for_service() noexcept;
 // Makes the link's thread for that.
 void prepare_to_look() noexcept;
 
-// For the program's threads: makes the thread, and waits for the answer, for a millisecond after
-// the look began at most.
-bool look_for_service() noexcept;
+// For the program's threads: makes the thread, and waits for the answer, for patience_ns after the
+// look began at most.
+inline constexpr std::uint64_t submit_patience_ns = 1'000'000, wake_patience_ns = 100'000'000;
+bool look_for_service(std::uint64_t patience_ns = submit_patience_ns) noexcept;
 
 // Looks at once, and waits up to timeout_ms until a service is attached. not_supported: none is.
 Code await_service(unsigned timeout_ms, Error* error) noexcept;
