@@ -125,6 +125,33 @@ TEST(Limits, FewAddressesGoToHaul) {
       0);
 }
 
+long locked_kib() {
+  long kib = -1;
+  std::FILE* file = std::fopen("/proc/self/status", "r");
+  char line[256];
+  while (std::fgets(line, sizeof line, file) != nullptr) std::sscanf(line, "VmLck: %ld", &kib);
+  std::fclose(file);
+  return kib;
+}
+
+// A real-time program, with all its memory locked, does not find arenas of malloc's among it.
+TEST(Limits, LittleIsLockedWhereAllIs) {
+  if (sanitizer) GTEST_SKIP() << "sanitizers reserve terabytes";
+  const int status = run_child([] {
+    always_mover();
+    const Buffer src(mib), dst(mib);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return skip_status;
+    const long before = locked_kib();
+    CHILD_CHECK(wake_and_see());
+    CHILD_EQUAL(haul_wait(haul_copy(dst.data(), src.data(), mib)), 0);
+    CHILD_CHECK(haul_alloc(4 * kib) != nullptr);
+    CHILD_CHECK(locked_kib() - before < 16 * 1024);
+    return 0;
+  });
+  if (status == skip_status) GTEST_SKIP() << "no memory may be locked here";
+  EXPECT_EQ(status, 0);
+}
+
 // A stack of the least size is enough for every call.
 TEST(Limits, AThreadWithTheSmallestStack) {
   if (sanitizer) GTEST_SKIP() << "sanitizers need more stack";
