@@ -134,6 +134,12 @@ void run_all(std::deque<Cell>& cells, std::size_t jobs) {
   }
 }
 
+// haul_tune() may find the machine too busy to be measured: in one call, and not in another.
+bool same_answer(const Cell& cell, int ordinary) {
+  return cell.outcome == ordinary || (std::strcmp(cell.function.name, "haul_tune") == 0 &&
+                                      (cell.outcome == HAUL_EAGAIN || ordinary == HAUL_EAGAIN));
+}
+
 int run(std::size_t jobs, const std::vector<std::string>& names) {
   std::deque<Cell> cells;
   // What takes longest comes first, and all have an ordinary call to be compared with.
@@ -154,7 +160,7 @@ int run(std::size_t jobs, const std::vector<std::string>& names) {
   for (Cell& cell : cells) {
     const auto ordinary = plain.find(cell.function.name);
     if (cell.failure.empty() && cell.situation.as_plain && ordinary != plain.end() &&
-        ordinary->second != cell.outcome) {
+        !same_answer(cell, ordinary->second)) {
       cell.failure = std::string("says \"") + haul_strerror(cell.outcome) +
                      "\" where an ordinary call says \"" + haul_strerror(ordinary->second) + "\"";
     }
