@@ -213,8 +213,8 @@ std::string provider_file() {
 
 std::string provider_remedy() {
   return fmt::format(
-      "{} is not beside libhaul.so.0, as haul was built without libfabric's headers; "
-      "install libfabric-dev and build haul again",
+      "{} is not beside libhaul.so.0; install libfabric-dev where it is missing and build all of "
+      "haul (`make`)",
       provider_name);
 }
 
