@@ -290,6 +290,17 @@ check assertion recovery REQUESTS=1 REACH_REPORTED_NOT_ENDED
 check assertion recovery REQUESTS=1 REACH_PLACE_LEFT_EMPTY
 check assertion recovery REQUESTS=1 REACH_KEPT_OFF
 
+check holds resting
+check holds resting EACH=1 OWNERS=3
+check cycles resting
+check stuck resting BUG_ZERO_IS_PENDING
+check assertion resting BUG_NO_LOOK_AFTER_CLAIM
+check assertion resting BUG_PAGES_FIRST
+check assertion resting BUG_RESTS_UNFINISHED
+check stuck resting BUG_WAKES_EMPTY
+check assertion resting REACH_CLAIMED_AT_REST
+check assertion resting REACH_READS_ZERO
+
 check holds sharing
 check cycles sharing
 check stuck sharing BUG_MOVES_UNFINISHED
