@@ -51,6 +51,9 @@ struct SignalMask {
 // Blocks every signal that can be blocked in the calling thread, but for those a fault raises.
 void block_signals(SignalMask* saved) noexcept;
 void restore_signals(const SignalMask& saved) noexcept;
+// Are these blocked in a thread's mask as the kernel writes it (bit 0: signal 1)? Real-time signals
+// are not looked at.
+bool blocks_asynchronous(std::uint64_t kernel_mask) noexcept;
 // Does the calling thread run on its alternate signal stack, in a handler?
 bool on_alternate_stack() noexcept;
 

@@ -1,6 +1,4 @@
 // System calls about the calling thread, and the one way in which haul starts a thread.
-#include <limits.h>
-#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -41,31 +38,6 @@ struct SavedMask {
 };
 constinit thread_local SavedMask saved_mask = {};
 
-int add_tls_bytes(dl_phdr_info* info, std::size_t, void* total) noexcept {
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const auto& header = info->dlpi_phdr[i];
-    if (header.p_type == PT_TLS)
-      *static_cast<std::size_t*>(total) += header.p_memsz + header.p_align;
-  }
-  return 0;
-}
-
-// What a thread of haul's needs, and the thread-local storage that glibc puts on every stack. Found
-// once: the child of a fork may have inherited dl_iterate_phdr's lock in a locked state.
-std::size_t stack_bytes() noexcept {
-  static constinit std::atomic<std::size_t> known{0};
-  if (const std::size_t bytes = known.load(std::memory_order_relaxed); bytes != 0) return bytes;
-  constexpr std::size_t own_bytes = std::size_t{256} << 10;
-  constexpr std::size_t page_bytes = 4096;
-  std::size_t total = own_bytes;
-  dl_iterate_phdr(add_tls_bytes, &total);
-  const long minimum = sysconf(_SC_THREAD_STACK_MIN);
-  if (minimum > 0) total = std::max(total, own_bytes + static_cast<std::size_t>(minimum));
-  total = (total + page_bytes - 1) / page_bytes * page_bytes;
-  known.store(total, std::memory_order_relaxed);
-  return total;
-}
-
 // Whatever the maker has: a mover that inherited SCHED_FIFO would spin a core away from everybody.
 int schedule_ordinarily(pthread_attr_t* attributes) noexcept {
   const sched_param none{};
@@ -94,6 +66,16 @@ void block_signals(SignalMask* saved) noexcept {
 
 void restore_signals(const SignalMask& saved) noexcept {
   pthread_sigmask(SIG_SETMASK, reinterpret_cast<const sigset_t*>(saved.bytes), nullptr);
+}
+
+bool blocks_asynchronous(std::uint64_t kernel_mask) noexcept {
+  const sigset_t blocked = asynchronous_signals();
+  constexpr int last_standard_signal = 31;
+  for (int signal = 1; signal <= last_standard_signal; ++signal) {
+    if (signal == SIGKILL || signal == SIGSTOP || sigismember(&blocked, signal) != 1) continue;
+    if ((kernel_mask >> (signal - 1) & 1) == 0) return false;
+  }
+  return true;
 }
 
 bool on_alternate_stack() noexcept {
@@ -221,7 +203,7 @@ int start_thread(pthread_t* thread, void* (*body)(void*), void* argument) noexce
     sigset_t callers;
     error = pthread_sigmask(SIG_BLOCK, &blocked, &callers);
     if (error == 0) {
-      error = create_thread(thread, &attributes, stack_bytes(), body, argument);
+      error = create_thread(thread, &attributes, body, argument);
       pthread_sigmask(SIG_SETMASK, &callers, nullptr);
     }
   }

@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/os.hpp"
@@ -27,7 +29,12 @@ struct ThreadStack {
   void* argument = nullptr;
 };
 
+// A stack is, from its lowest address: a page that nobody may touch, room for the calls of haul's
+// threads, and what glibc keeps there, which is mostly the program's thread-local storage.
 constexpr std::size_t guard_bytes = 4096;
+constexpr std::size_t own_bytes = std::size_t{256} << 10;
+constexpr std::size_t least_glibc_bytes = std::size_t{16} << 10;  // PTHREAD_STACK_MIN
+constexpr std::size_t most_glibc_bytes = std::size_t{256} << 20;
 // Movers, aides, the provider's threads, servers of remote atomics. A word or two each.
 constexpr int most_stacks = 64;
 constinit ThreadStack stacks[most_stacks];
@@ -80,26 +87,11 @@ ThreadStack* take_stack(std::size_t bytes, void* (*body)(void*), void* argument)
   return nullptr;
 }
 
-// A library that is unloaded takes its table along.
-[[gnu::destructor]] void unmap_stacks() noexcept {
-  for (ThreadStack& stack : stacks) {
-    std::uint64_t owner = stack.owner.load(std::memory_order_relaxed);
-    if (stack.bytes != 0 && is_free(stack, owner) &&
-        stack.owner.compare_exchange_strong(owner, process_part(), std::memory_order_acquire))
-      unmap(stack.memory, stack.bytes + guard_bytes);
-  }
-}
-
-}  // namespace
-
-int create_thread(pthread_t* thread, pthread_attr_t* attributes, std::size_t bytes,
-                  void* (*body)(void*), void* argument) noexcept {
-  ThreadStack* const stack = accesses_are_checked ? nullptr : take_stack(bytes, body, argument);
-  if (stack == nullptr) {
-    const int error = pthread_attr_setstacksize(attributes, bytes);
-    return error != 0 ? error : pthread_create(thread, attributes, body, argument);
-  }
-  int error = pthread_attr_setstack(attributes, stack->memory + guard_bytes, stack->bytes);
+// pthread_create() in the upper `bytes` of the stack, which is given back if that fails.
+int create_on(ThreadStack* stack, std::size_t bytes, pthread_t* thread,
+              pthread_attr_t* attributes) noexcept {
+  char* const top = stack->memory + guard_bytes + stack->bytes;
+  int error = pthread_attr_setstack(attributes, top - bytes, bytes);
   if (error == 0) error = pthread_create(thread, attributes, run, stack);
   if (error == 0) {
     stack->handle = *thread;
@@ -107,6 +99,48 @@ int create_thread(pthread_t* thread, pthread_attr_t* attributes, std::size_t byt
     stack->owner.store(0, std::memory_order_release);
   }
   return error;
+}
+
+void* end_at_once(void*) noexcept {
+  return nullptr;
+}
+
+// Found by trial: glibc refuses (EINVAL) a stack that has no room for what it keeps there, and a
+// thread that does nothing else lives on one that has. dl_iterate_phdr() could tell the size of
+// thread-local storage, too, but it takes a lock of the loader's that another thread may hold at a
+// fork; the child then waits for it for ever.
+int find_glibc_bytes(pthread_attr_t* attributes, std::size_t* found) noexcept {
+  static constinit std::atomic<std::size_t> known{0};
+  *found = known.load(std::memory_order_relaxed);
+  if (*found != 0) return 0;
+  for (std::size_t bytes = least_glibc_bytes;; bytes *= 2) {
+    ThreadStack* const stack = take_stack(own_bytes + bytes, end_at_once, nullptr);
+    if (stack == nullptr) return EAGAIN;
+    pthread_t thread;
+    const int error = create_on(stack, bytes, &thread, attributes);
+    if (error == 0) {
+      join_thread(thread);
+      known.store(bytes, std::memory_order_relaxed);
+      *found = bytes;
+      return 0;
+    }
+    if (error != EINVAL || bytes >= most_glibc_bytes) return error;
+  }
+}
+
+}  // namespace
+
+int create_thread(pthread_t* thread, pthread_attr_t* attributes, void* (*body)(void*),
+                  void* argument) noexcept {
+  if (accesses_are_checked) return pthread_create(thread, attributes, body, argument);
+  std::size_t glibc_bytes = 0;
+  int error = find_glibc_bytes(attributes, &glibc_bytes);
+  if (error != 0) return error;
+  const std::size_t bytes = own_bytes + glibc_bytes;
+  ThreadStack* const stack = take_stack(bytes, body, argument);
+  if (stack != nullptr) return create_on(stack, bytes, thread, attributes);
+  error = pthread_attr_setstacksize(attributes, bytes);
+  return error != 0 ? error : pthread_create(thread, attributes, body, argument);
 }
 
 void release_stack_of(pthread_t joined) noexcept {

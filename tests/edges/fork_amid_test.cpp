@@ -3,6 +3,7 @@
 // told that it cannot, and nobody waits for ever. What was completed and not reaped is the
 // parent's.
 #include <gtest/gtest.h>
+#include <link.h>
 #include <pthread.h>
 #include <sys/time.h>
 
@@ -223,6 +224,36 @@ TEST(ForkBesideCompletions, CallbacksRunInTheParentAlone) {
               CHILD_EQUAL(haul_reap(entries, 32), 20);
               CHILD_EQUAL(callbacks, 20);
               return 0;
+            }),
+            0);
+}
+
+// glibc does not mend the loader's lock in a child of fork: no call of haul's may need it there,
+// not even the one that makes the child's threads.
+TEST(ForkBesideTheLoader, TheChildMakesItsMover) {
+  SKIP_UNDER_SANITIZERS();
+  EXPECT_EQ(run_child([] {
+              always_mover();
+              static std::atomic<bool> held{false}, stop{false};
+              std::thread holder([] {
+                const auto hold = [](dl_phdr_info*, std::size_t, void*) {
+                  held = true;
+                  while (!stop) sleep_ms(1);
+                  return 1;
+                };
+                dl_iterate_phdr(hold, nullptr);
+              });
+              while (!held) sleep_ms(1);
+              const int child = run_child(
+                  [] {
+                    CHILD_CHECK(wake_and_see());
+                    copy_works(mib, 1);
+                    return 0;
+                  },
+                  20);
+              stop = true;
+              holder.join();
+              return child;
             }),
             0);
 }
