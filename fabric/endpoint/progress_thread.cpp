@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
+#include "base/own_threads.hpp"
 #include "fabric/endpoint/domain.hpp"
 
 namespace haul::fabric {
@@ -62,7 +63,8 @@ ProgressThread::~ProgressThread() {
   // Release: pairs with turn(), which looks after it has emptied the event.
   stop_.store(true, std::memory_order_release);
   wait_->ring();
-  os::join_thread(thread_);
+  // Acquire: pairs with run().
+  if (!gone_.load(std::memory_order_acquire)) os::join_thread(thread_);
 }
 
 int ProgressThread::start() noexcept {
@@ -93,17 +95,24 @@ void ProgressThread::wake() noexcept {
 
 void* ProgressThread::run(void* self) noexcept {
   os::name_thread("haul-progress");
-  static_cast<ProgressThread*>(self)->work();
+  auto& own = *static_cast<ProgressThread*>(self);
+  if (!own.work()) {
+    // No thread of the program is left to end the domain; an exit handler may.
+    own.gone_.store(true, std::memory_order_release);
+    if (!os::end_process_elsewhere()) os::detach_self();
+  }
   return nullptr;
 }
 
-void ProgressThread::work() noexcept {
+// False: it is to end by itself.
+bool ProgressThread::work() noexcept {
   for (;;) {
-    if (!enter()) return;
+    if (!enter()) return true;
     const bool go_on = turn();
     const std::uint64_t pause_ns = pause_ns_;
     leave();
-    if (!go_on) return;
+    if (!go_on) return true;
+    if (is_alone()) return false;
     if (pause_ns == until_rung) {
       wait_->sleep(-1);
     } else if (pause_ns != 0) {
@@ -112,6 +121,15 @@ void ProgressThread::work() noexcept {
       os::yield();  // whoever waits for the lock gets it
     }
   }
+}
+
+// Asked once a second at most.
+bool ProgressThread::is_alone() noexcept {
+  constexpr std::uint64_t look_ns = 1'000'000'000;
+  const std::uint64_t now = now_ns();
+  if (now - looked_ns_ < look_ns) return false;
+  looked_ns_ = now;
+  return os::only_own_threads();
 }
 
 // Never waits for the data lock where a fork waits for it: a signal handler may fork amid a call

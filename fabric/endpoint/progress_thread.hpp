@@ -1,7 +1,8 @@
 // Automatic progress (FI_PROGRESS_AUTO): one thread a domain does what the program does not ask
 // for: peers reach memory of a process that computes. While the program polls, the thread looks in
 // once a millisecond and no peer rings; while it does not, the thread sleeps on the doorbells. It
-// takes the domain's lock for each turn and holds none while it sleeps.
+// takes the domain's lock for each turn and holds none while it sleeps. Where only haul's threads
+// are left of the process it ends, so that the process can.
 #pragma once
 
 #include <pthread.h>
@@ -37,17 +38,20 @@ class ProgressThread {
 
  private:
   static void* run(void* self) noexcept;
-  void work() noexcept;
+  bool work() noexcept;
   bool enter() noexcept;
   void leave() noexcept;
   bool turn() noexcept;
   void wake() noexcept;
+  bool is_alone() noexcept;
 
   Domain& domain_;
   std::unique_ptr<WaitObject> wait_;
   pthread_t thread_{};
   pid_t process_ = 0;  // that has the thread; 0: it was not started
   std::atomic<bool> stop_{false};
+  std::atomic<bool> gone_{false};  // it has ended by itself, and touches this no more
+  std::uint64_t looked_ns_ = 0;    // at the process's threads; the thread's own
   // These under the data lock:
   bool armed_ = false;
   bool asleep_ = false;         // until a doorbell or wake()

@@ -14,6 +14,7 @@
 #include "base/epoll.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/own_threads.hpp"
 
 namespace haul::fabric::control {
 
@@ -128,13 +129,19 @@ void* run(void* argument) noexcept {
   for (;;) {
     const int count = epoll.valid() ? epoll.wait(events, batch, timeout_ms) : 0;
     fork_window::let_pass();
+    const bool looks = now_ns() - own.looked_ns >= look_ns;
+    const bool alone = looks && os::only_own_threads();
     const Lock locked;
     if (own.stop) return nullptr;
+    if (alone) {
+      own.epoll.close();
+      own.running = false;
+      break;
+    }
     bool stale = false;
     for (int i = 0; i < count; ++i) stale |= handle(own, events[i]);
-    const std::uint64_t now = now_ns();
-    if (stale || now - own.looked_ns >= look_ns) {
-      own.looked_ns = now;
+    if (looks || stale) {
+      own.looked_ns = now_ns();
       tell_lost(own);
     }
     timeout_ms = tick_clients(own);
@@ -142,6 +149,9 @@ void* run(void* argument) noexcept {
     epoll = own.epoll;
     if (lost) os::sleep_ns(blind_ns);
   }
+  // The process is to end, and nobody joins this thread any more.
+  if (!os::end_process_elsewhere()) os::detach_self();
+  return nullptr;
 }
 
 // Without blocking signals, for what is waited for under it may take a second. No fork handler and
@@ -155,7 +165,7 @@ class LifeLock {
 };
 
 Expected<bool> start(State& own) noexcept {
-  int failure = -os::Epoll::open(&own.epoll);
+  int failure = -renew(own, true);
   own.stop = false;
   own.looked_ns = now_ns();
   if (failure == 0) failure = -os::start_thread(&own.thread, run, &own);
@@ -171,30 +181,31 @@ Expected<bool> start(State& own) noexcept {
 
 // ---- fork: nobody is amid anything while the process is copied, and nothing is held ----
 
-// Whoever has a lock of these may wait for one of the program's (its malloc's), and so for this
-// fork: after a second the child does without.
-bool take_for_a_moment(pthread_mutex_t& lock) noexcept {
+// A moment in which nobody has the lock. Whoever has it may wait for one of the program's (its
+// malloc's), and so for this fork: after a second the child does without. Signals are blocked only
+// while this thread has it, so that no handler forks amid that.
+bool finds_nobody_within() noexcept {
   constexpr std::uint64_t moment_ns = 1'000'000'000;
   const std::uint64_t begun = now_ns();
   // Not pthread_mutex_clocklock(), of which GCC 12's ThreadSanitizer knows nothing.
-  for (Backoff backoff; pthread_mutex_trylock(&lock) != 0; backoff.pause()) {
-    if (now_ns() - begun >= moment_ns) return false;
+  for (Backoff backoff; now_ns() - begun < moment_ns; backoff.pause()) {
+    os::SignalMask saved;
+    os::block_signals(&saved);
+    const bool taken = pthread_mutex_trylock(&mutex) == 0;
+    if (taken) {
+      fork_window::stands_still();
+      pthread_mutex_unlock(&mutex);
+    }
+    os::restore_signals(saved);
+    if (taken) return true;
   }
-  return true;
+  return false;
 }
 
 void before_fork() noexcept {
   const KeepErrno keep;
   fork_window::open();
-  os::SignalMask saved;
-  os::block_signals(&saved);
-  if (take_for_a_moment(mutex)) {
-    fork_window::stands_still();
-    pthread_mutex_unlock(&mutex);
-  } else {
-    fork_window::note_change();
-  }
-  os::restore_signals(saved);
+  if (!finds_nobody_within()) fork_window::note_change();
 }
 
 void after_fork_in_child() noexcept {
@@ -245,7 +256,7 @@ void leave(Client& client) noexcept {
     if (found == own.clients.end()) return;
     own.clients.erase(found);
     std::erase_if(own.watches, [&](const auto& entry) { return entry.second.client == &client; });
-    if (!own.clients.empty()) return;
+    if (!own.clients.empty() || !own.running) return;
     own.stop = true;
     own.epoll.ring();
   }

@@ -1,7 +1,8 @@
 // The process's control thread: it sleeps in epoll, and accepts peers, notices their death and
 // hears their bells while the program computes. It starts with the first endpoint and ends with the
 // last. All asynchronous signals are blocked in it. Where the program closes its descriptors it
-// makes others, within a second, and tells the clients what they have lost.
+// makes others, within a second, and tells the clients what they have lost. It also ends, within a
+// second, where only haul's threads are left of the process, so that the process can end.
 //
 // One lock covers whatever it shares with the endpoints. The thread holds it while it works, never
 // while it sleeps. What is done under it takes microseconds, and calls no libhaul function that

@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/keep_errno.hpp"
@@ -30,58 +32,83 @@ struct Entry {
   char name[1];
 };
 
-// "1234 (name) S ..." of a thread: is it another living one, and haul's? A main thread that has
-// called pthread_exit() stays as a zombie.
-struct Thread {
-  bool alive = false, own = false;
+// What the thread is called that is made to end last. Each library of haul's may make one.
+constexpr const char last_name[] = "haul-last";
+
+enum class Kind : std::uint8_t {
+  gone,  // a main thread that has called pthread_exit() stays as a zombie
+  last,  // ordinary, and waits for the others to end
+  own,   // another of haul's
+  foreign
 };
 
-Thread look_at(const char* id) noexcept {
-  char path[64], text[128];
-  std::snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", id);
-  if (read_file(path, text, sizeof text) <= 0) return {};  // it has ended
-  const char* name = std::strchr(text, '(');
-  const char* end = std::strrchr(text, ')');
-  if (name == nullptr || end == nullptr || std::strlen(end) < 3) return Thread{true, false};
-  return Thread{end[2] != 'Z' && end[2] != 'X', std::strncmp(name, "(haul-", 6) == 0};
+// What stands behind "\nName:\t" and the like; "" if nothing does.
+const char* field(const char* status, const char* name) noexcept {
+  const char* const found = std::strstr(status, name);
+  return found == nullptr ? "" : found + std::strlen(name);
 }
 
-struct Count {
-  unsigned living = 0, foreign = 0;  // the calling thread is among the living
-};
+Kind kind_of(const char* id) noexcept {
+  char path[64], status[2048];
+  std::snprintf(path, sizeof path, "/proc/self/task/%.20s/status", id);
+  const ssize_t length = read_file(path, status, sizeof status);
+  if (length == -ENOENT || length == -ESRCH) return Kind::gone;
+  if (length <= 0) return Kind::foreign;  // nobody can tell, for want of descriptors
+  const char state = *field(status, "\nState:\t");
+  if (state == 'Z' || state == 'X') return Kind::gone;
+  constexpr const char name_field[] = "Name:\t";
+  const char* const name = status + sizeof name_field - 1;
+  if (std::strncmp(status, name_field, sizeof name_field - 1) != 0) return Kind::foreign;
+  if (std::strncmp(name, last_name, sizeof last_name - 1) == 0) return Kind::last;
+  const std::uint64_t blocked = std::strtoull(field(status, "\nSigBlk:\t"), nullptr, 16);
+  const bool own = std::strncmp(name, "haul-", 5) == 0 && blocks_asynchronous(blocked);
+  return own ? Kind::own : Kind::foreign;
+}
 
-bool count_threads(Count* count) noexcept {
+// Calls see(kind) for each thread, the calling one among them, until it says false. False where
+// /proc does not tell.
+template <class See>
+bool for_each_thread(See see) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
   const int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
   alignas(8) char entries[2048];
   long bytes = 0;
-  while ((bytes = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
-    for (long at = 0; at < bytes;) {
+  bool goes_on = true, seen = false;
+  while (goes_on && (bytes = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
+    for (long at = 0; goes_on && at < bytes;) {
       Entry entry;
       std::memcpy(&entry, entries + at, offsetof(Entry, name));
       const char* name = entries + at + offsetof(Entry, name);
       at += entry.length;
-      const Thread thread = name[0] == '.' ? Thread{} : look_at(name);
-      count->living += thread.alive;
-      count->foreign += thread.alive && !thread.own;
+      if (name[0] == '.') continue;
+      seen = true;
+      goes_on = see(kind_of(name));
     }
   }
   close(fd);
-  return bytes == 0 && count->living != 0;
+  return bytes >= 0 && seen;
 }
 
 constinit std::atomic<bool> one_is_made{false};
 
+bool others_live() noexcept {
+  bool found = false;
+  const bool told = for_each_thread([&found](Kind kind) {
+    found = kind == Kind::own || kind == Kind::foreign;
+    return !found;
+  });
+  return told && found;
+}
+
 void* end_last(void* before) noexcept {
   constexpr std::uint64_t longest_ns = 1'000'000'000;
+  name_thread(last_name);
   pthread_join(reinterpret_cast<pthread_t>(before), nullptr);
-  Count count;
-  for (std::uint64_t wait_ns = 1'000'000; count_threads(&count) && count.living > 1;
+  for (std::uint64_t wait_ns = 1'000'000; others_live();
        wait_ns = std::min(2 * wait_ns, longest_ns)) {
     sleep_ns(wait_ns);
-    count = Count{};
   }
   return nullptr;
 }
@@ -89,14 +116,17 @@ void* end_last(void* before) noexcept {
 }  // namespace
 
 bool only_own_threads() noexcept {
-  Count count;
-  return count_threads(&count) && count.foreign == 0;
+  bool found = false;
+  const bool told = for_each_thread([&found](Kind kind) {
+    found = kind == Kind::foreign;
+    return !found;
+  });
+  return told && !found;
 }
 
 bool end_process_elsewhere() noexcept {
   const KeepErrno keep;
-  Count count;
-  if (!count_threads(&count) || count.foreign != 0) return false;
+  if (!only_own_threads()) return false;
   if (one_is_made.exchange(true, std::memory_order_relaxed)) return false;
   sigset_t none;
   sigemptyset(&none);

@@ -20,7 +20,7 @@ target_link_libraries(haul_fabric_tests PRIVATE
   haul_options PkgConfig::HAUL_LIBFABRIC GTest::gtest GTest::gtest_main Threads::Threads)
 haul_precompile(haul_fabric_tests <gtest/gtest.h>)
 set_target_properties(haul_fabric_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${programs_dir}")
-foreach(program kill soak refuse)
+foreach(program kill soak refuse main_ends)
   add_executable(fabric_${program} "${fabric_dir}/${program}.cpp")
   target_link_libraries(fabric_${program} PRIVATE haul_options)
   set_target_properties(fabric_${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${programs_dir}")
@@ -29,6 +29,8 @@ foreach(program kill soak)
   target_sources(fabric_${program} PRIVATE "${fabric_dir}/rank.cpp")
   target_link_libraries(fabric_${program} PRIVATE PkgConfig::HAUL_LIBFABRIC)
 endforeach()
+target_sources(fabric_main_ends PRIVATE "${fabric_dir}/node.cpp" "${fabric_dir}/transfer.cpp")
+target_link_libraries(fabric_main_ends PRIVATE PkgConfig::HAUL_LIBFABRIC GTest::gtest Threads::Threads)
 
 if(NOT TARGET haul_fi)
   return()
@@ -42,8 +44,9 @@ file(GENERATE OUTPUT "${fabric_properties}" CONTENT
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${fabric_properties}")
 add_test(NAME fabric.kill COMMAND fabric_kill --kills 20)
 add_test(NAME fabric.soak COMMAND fabric_soak --seconds 10)
+add_test(NAME fabric.main_ends COMMAND fabric_main_ends)
 add_test(NAME fabric.environment COMMAND bash "${fabric_dir}/environment.sh")
-set_tests_properties(fabric.kill fabric.soak fabric.environment PROPERTIES LABELS fabric
+set_tests_properties(fabric.kill fabric.soak fabric.main_ends fabric.environment PROPERTIES LABELS fabric
   TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 RUN_SERIAL ON ENVIRONMENT "${fabric_environment}")
 # A dozen runs of a part of the suite: four minutes where others keep the machine busy.
 math(EXPR fabric_environment_timeout_s "4 * ${script_timeout_s}")

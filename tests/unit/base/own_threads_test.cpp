@@ -1,8 +1,10 @@
 // haul's threads among a process's.
 #include "base/own_threads.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,17 +30,24 @@ TEST(OwnThreads, AProgramsThreadIsNone) {
   EXPECT_FALSE(os::only_own_threads());
 }
 
+// Ends when step is 2.
+std::atomic<std::uint32_t> step{0};
+void live_as(const char* name) {
+  os::name_thread(name);
+  step = 1;
+  while (step == 1) os::sleep_ns(1'000'000);
+}
+
 TEST(OwnThreads, AreToldByTheirNames) {
   if (accesses_are_checked) GTEST_SKIP() << "a sanitizer has a thread of its own beside them";
   EXPECT_EQ(in_child([] {
+              os::SignalMask before;
+              os::block_signals(&before);
               os::name_thread("haul-one");
               if (!os::only_own_threads()) return 1;
-              static std::atomic<std::uint32_t> step{0};
               pthread_t other;
               const auto body = [](void*) -> void* {
-                os::name_thread("another");
-                step = 1;
-                while (step == 1) os::sleep_ns(1'000'000);
+                live_as("another");
                 return nullptr;
               };
               if (os::start_thread(&other, body, nullptr) != 0) return 2;
@@ -48,6 +57,46 @@ TEST(OwnThreads, AreToldByTheirNames) {
               step = 2;
               os::join_thread(other);
               return os::only_own_threads() ? 0 : 5;
+            }),
+            0);
+}
+
+// The threads of a program inherit its name.
+TEST(OwnThreads, AreNotThoseOfAProgramCalledAsTheyAre) {
+  EXPECT_EQ(in_child([] {
+              pthread_t other;
+              const auto body = [](void*) -> void* {
+                live_as("haul-frames");
+                return nullptr;
+              };
+              if (pthread_create(&other, nullptr, body, nullptr) != 0) return 1;
+              while (step == 0) os::sleep_ns(1'000'000);
+              os::SignalMask before;
+              os::block_signals(&before);
+              os::name_thread("haul-one");
+              if (os::only_own_threads()) return 2;
+              step = 2;
+              os::join_thread(other);
+              return 0;
+            }),
+            0);
+}
+
+TEST(OwnThreads, AreNotThoughtToBeAloneWithoutDescriptorsToLook) {
+  EXPECT_EQ(in_child([] {
+              os::SignalMask before;
+              os::block_signals(&before);
+              os::name_thread("haul-one");
+              const int lowest = open("/dev/null", O_RDONLY);
+              close(lowest);
+              rlimit limit;
+              getrlimit(RLIMIT_NOFILE, &limit);
+              for (const int room : {0, 1}) {
+                limit.rlim_cur = static_cast<rlim_t>(lowest + room);
+                if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
+                if (os::only_own_threads()) return 2;
+              }
+              return 0;
             }),
             0);
 }
