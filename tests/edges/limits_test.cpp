@@ -7,11 +7,11 @@
 
 #include <thread>
 
-#include "e2e/support.hpp"
+#include "room_support.hpp"
 
 namespace {
 
-using namespace e2e;
+using namespace edges;
 
 void limit(__rlimit_resource resource, rlim_t value) {
   const rlimit both{value, value};
@@ -93,8 +93,8 @@ TEST(Limits, LittleAddressSpace) {
   });
 }
 
-// What the program may still have after haul's threads were made, in all sizes down to a page.
-// (glibc reserves 64 MiB for each thread that calls malloc.)
+// What the program may still have after haul's threads were made, in all sizes down to a page: a
+// thread of haul's that called malloc would cost 64 MiB, which glibc reserves for each.
 TEST(Limits, FewAddressesGoToHaul) {
   if (sanitizer) GTEST_SKIP() << "sanitizers reserve terabytes";
   EXPECT_EQ(
@@ -125,30 +125,63 @@ TEST(Limits, FewAddressesGoToHaul) {
       0);
 }
 
-long locked_kib() {
-  long kib = -1;
-  std::FILE* file = std::fopen("/proc/self/status", "r");
-  char line[256];
-  while (std::fgets(line, sizeof line, file) != nullptr) std::sscanf(line, "VmLck: %ld", &kib);
-  std::fclose(file);
-  return kib;
+TEST(Limits, ThreadsAndMemoryFindRoomInFewAddresses) {
+  if (sanitizer) GTEST_SKIP() << "sanitizers need addresses";
+  EXPECT_EQ(run_child([] {
+              always_mover();
+              copy_works(mib, 1);
+              const std::size_t before = kib_of("/proc/self/status", "VmSize:");
+              rlimit limit{};
+              limit.rlim_cur = limit.rlim_max = (before + 400 * kib) * kib;
+              CHILD_EQUAL(setrlimit(RLIMIT_AS, &limit), 0);
+              // A child, which begins with no ring and no mover.
+              return run_child([] {
+                copy_works(mib, 2);
+                CHILD_EQUAL(haul_free(haul_alloc(mib)), 0);
+                with_threads(
+                    8, [](unsigned) { use_a_ring(); }, [] {});
+                void* most =
+                    mmap(nullptr, 256 * mib, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                CHILD_CHECK(most != MAP_FAILED);
+                return 0;
+              });
+            }),
+            0);
 }
 
-// A real-time program, with all its memory locked, does not find arenas of malloc's among it.
+// A real-time program, with all its memory locked, does not find arenas of malloc's among it, nor
+// all of a ring that it uses little.
 TEST(Limits, LittleIsLockedWhereAllIs) {
-  if (sanitizer) GTEST_SKIP() << "sanitizers reserve terabytes";
+  if (sanitizer) GTEST_SKIP() << "sanitizers need memory";
   const int status = run_child([] {
     always_mover();
-    const Buffer src(mib), dst(mib);
+    rlimit limit{};
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (unprivileged() && limit.rlim_cur < 1024 * mib) return skip_status;
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return skip_status;
-    const long before = locked_kib();
-    CHILD_CHECK(wake_and_see());
-    CHILD_EQUAL(haul_wait(haul_copy(dst.data(), src.data(), mib)), 0);
-    CHILD_CHECK(haul_alloc(4 * kib) != nullptr);
-    CHILD_CHECK(locked_kib() - before < 16 * 1024);
+    const Buffer src(mib), dst(mib);
+    src.fill(4);
+    const std::size_t locked = locked_kib(), resident = resident_kib();
+    CHILD_EQUAL(haul_wait(copy_by_mover(dst.data(), src.data(), mib)), 0);
+    CHILD_EQUAL(std::memcmp(dst.data(), src.data(), mib), 0);
+    CHILD_CHECK(locked_kib() <= locked + 4 * kib);
+    CHILD_CHECK(resident_kib() <= resident + 3 * kib);
+    CHILD_EQUAL(haul_free(haul_alloc(4 * kib)), 0);
+    CHILD_CHECK(resident_kib() <= resident + 5 * kib);
+    CHILD_CHECK(locked_kib() <= locked + 6 * kib);
+    // Rings come to rest all the same. (glibc keeps the stacks, which are locked as well.)
+    with_threads(
+        100, [](unsigned) {}, [] {});
+    const std::size_t with_stacks = resident_kib();
+    with_threads(
+        100, [](unsigned) { use_a_ring(); }, [] {});
+    const std::size_t after = resident_kib();
+    if (after > with_stacks + 8 * kib)
+      std::fprintf(stderr, "resident: %zu, %zu KiB\n", with_stacks, after);
+    CHILD_CHECK(after <= with_stacks + 8 * kib);
     return 0;
   });
-  if (status == skip_status) GTEST_SKIP() << "no memory may be locked here";
+  if (status == skip_status) GTEST_SKIP() << "this user may lock little of its memory";
   EXPECT_EQ(status, 0);
 }
 
