@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <haul/atomic.h>
+#include <net/if.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -180,8 +182,34 @@ void goes_on(AtomicScene& scene, State state, std::uint64_t ticket) {
   ATOMIC_OK(haul_window_destroy(fresh));
 }
 
+// XDP takes an interface of its own: the loopback of a network namespace. False: no right to that.
+bool have_own_loopback() {
+  if (unshare(CLONE_NEWNET) != 0) return false;
+  const int any = socket(AF_INET, SOCK_DGRAM, 0);
+  ifreq up{};
+  std::strcpy(up.ifr_name, "lo");
+  up.ifr_flags = IFF_UP;
+  CHILD_EQUAL(ioctl(any, SIOCSIFFLAGS, &up), 0);
+  close(any);
+  return true;
+}
+
+// XDP's descriptors cannot be had again, and a node without them serves nobody: has it said so?
+bool says_that_it_is_lost(const AtomicScene& scene) {
+  char text[400];
+  ATOMIC_OK(haul_atomic_describe(scene.server, text, sizeof text));
+  if (std::strstr(text, "not serving") == nullptr) return false;
+  CHILD_CHECK(std::strstr(text, "descriptors") != nullptr);
+  haul_window* fresh = nullptr;
+  CHILD_EQUAL(haul_window_create(scene.server, 100, &fresh), HAUL_EIO);
+  CHILD_CHECK(std::strstr(haul_atomic_last_error(), "descriptors") != nullptr);
+  return true;
+}
+
 // `which`: the place among the node's descriptors; -1: all of them.
 int one_deed(const Case& what, int which) {
+  const bool by_xdp = std::strncmp(what.responder, "xdp", 3) == 0;
+  if (by_xdp && !have_own_loopback()) return skip_status;
   const std::vector<int> before = open_descriptors();
   AtomicScene scene(what.responder);
   std::vector<int> ours;
@@ -200,7 +228,8 @@ int one_deed(const Case& what, int which) {
   }
   Treasure treasure(kind_of(what.deed));
   for (const int fd : ours) what.deed == Deed::closes ? void(close(fd)) : treasure.put_at(fd);
-  goes_on(scene, what.state, ticket);
+  // (Of what a node that is lost has been asked, the answer may come late or never.)
+  if (!by_xdp || !says_that_it_is_lost(scene)) goes_on(scene, what.state, ticket);
   scene.close();
   treasure.is_untouched();
   return 0;
@@ -214,12 +243,15 @@ TEST_P(AtomicDescriptors, OneAfterAnother) {
     end = run_child([&] { return one_deed(GetParam(), which); });
     if (end == 0) ++which;
   }
+  if (end == skip_status) GTEST_SKIP() << "no right to make a network namespace";
   EXPECT_EQ(end, no_such_descriptor) << "descriptor " << which << " of the node's";
   EXPECT_GE(which, 5);
 }
 
 TEST_P(AtomicDescriptors, AllAtOnce) {
-  EXPECT_EQ(run_child([] { return one_deed(GetParam(), -1); }), 0);
+  const int end = run_child([] { return one_deed(GetParam(), -1); });
+  if (end == skip_status) GTEST_SKIP() << "no right to make a network namespace";
+  EXPECT_EQ(end, 0);
 }
 
 constexpr Case cases[] = {
@@ -231,6 +263,9 @@ constexpr Case cases[] = {
     {"spin", State::waiting, Deed::puts_stream, "SpinWaitingStream"},
     {"spin", State::holding, Deed::puts_pipe, "SpinHoldingPipe"},
     {"block", State::used, Deed::closes, "EverywhereUsedClosed"},
+    {"xdp-skb:lo", State::used, Deed::closes, "XdpUsedClosed"},
+    {"xdp-skb:lo", State::waiting, Deed::puts_datagrams, "XdpWaitingDatagrams"},
+    {"xdp-skb:lo", State::holding, Deed::puts_file, "XdpHoldingFile"},
 };
 INSTANTIATE_TEST_SUITE_P(, AtomicDescriptors, testing::ValuesIn(cases),
                          [](const auto& one) { return one.param.name; });
