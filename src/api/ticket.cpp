@@ -72,8 +72,7 @@ Named resolve(Ticket ticket) noexcept {
   return Named{&ring, Code::ok};
 }
 
-// How a tenancy that is not pending ended; looking counts as observing. again: it cannot be said in
-// a signal handler that interrupted the ledger.
+// How a tenancy that is not pending ended; looking counts as observing.
 [[gnu::noinline]] Code outcome(Ring& ring, std::uint64_t seq, bool observe) noexcept {
   const std::uint64_t word = ring.state_word(seq).load(std::memory_order_acquire);
   Code code = Code::ok;
@@ -82,10 +81,10 @@ Named resolve(Ticket ticket) noexcept {
     if (code != Code::ok) ring.import_failure(seq, code);
   } else if (!ledger_empty() || ledger_forgot(ring.index, seq)) {
     Failure failure;
-    switch (ledger_find(ring.index, seq, &failure)) {
-      case Lookup::found: code = failure.code; break;
-      case Lookup::unknown: code = ledger_forgot(ring.index, seq) ? Code::stale : Code::ok; break;
-      case Lookup::busy: return Code::again;
+    if (ledger_find(ring.index, seq, &failure)) {
+      code = failure.code;
+    } else if (ledger_forgot(ring.index, seq)) {
+      code = Code::stale;
     }
   }
   if (code != Code::ok && observe) ledger_observe(ring.index, seq);
@@ -119,7 +118,6 @@ int report(const Ring& ring, std::uint64_t seq, Code code) noexcept {
   if (named.ring == nullptr) return named.code == Code::ok ? 1 : report(named.code);
   if (!ended_or_tended(*named.ring, ticket.tenancy)) return 0;
   const Code code = outcome(*named.ring, ticket.tenancy, true);
-  if (code == Code::again) return 0;
   return code == Code::ok ? 1 : report(*named.ring, ticket.tenancy, code);
 }
 
@@ -137,7 +135,7 @@ int wait_until(Ticket ticket, std::uint64_t deadline_ns) noexcept {
 std::uint64_t good_of_ended(Ring& ring, std::uint64_t seq, Code code) noexcept {
   Failure failure;
   if (code != Code::ok) {
-    return ledger_find(ring.index, seq, &failure) == Lookup::found ? failure.good_bytes : 0;
+    return ledger_find(ring.index, seq, &failure) ? failure.good_bytes : 0;
   }
   Job job;
   const bool known = ring.read(seq, &job);

@@ -18,23 +18,31 @@ class ProcessLock {
  public:
   constexpr ProcessLock() noexcept = default;
 
-  // Not recursive: a signal handler that interrupts its holder must not ask for it.
-  void lock() noexcept {
-    const auto self = static_cast<std::uint32_t>(os::process_id());
+  // Held with signals blocked, since a handler that interrupts its holder may ask for it, and
+  // waited for with signals open. The caller's mask is kept in *saved.
+  void lock(os::SignalMask* saved) noexcept {
     for (Backoff backoff(0, 100);; backoff.pause()) {
-      std::uint32_t holder = 0;
-      if (holder_.compare_exchange_strong(holder, self, std::memory_order_acquire)) return;
-      if (holder != self &&
-          holder_.compare_exchange_strong(holder, self, std::memory_order_acquire)) {
-        return;
-      }
+      os::block_signals(saved);
+      if (try_lock()) return;
+      os::restore_signals(*saved);
     }
   }
+  void unlock(const os::SignalMask& saved) noexcept {
+    forget();
+    os::restore_signals(saved);
+  }
   // In a child of fork, by its only thread, which does not hold it.
-  void forget() noexcept { unlock(); }
-  void unlock() noexcept { holder_.store(0, std::memory_order_release); }
+  void forget() noexcept { holder_.store(0, std::memory_order_release); }
 
  private:
+  bool try_lock() noexcept {
+    const auto self = static_cast<std::uint32_t>(os::process_id());
+    std::uint32_t holder = 0;
+    if (holder_.compare_exchange_strong(holder, self, std::memory_order_acquire)) return true;
+    return holder != self &&
+           holder_.compare_exchange_strong(holder, self, std::memory_order_acquire);
+  }
+
   std::atomic<std::uint32_t> holder_{0};
 };
 

@@ -5,12 +5,25 @@
 
 #include "base/backoff.hpp"
 #include "base/clock.hpp"
+#include "base/os.hpp"
 
 namespace haul {
 namespace {
 
 // Sequentially consistent, both: either the section sees the fork, or the fork sees the section.
 constinit std::atomic<std::uint32_t> sections{0}, forks{0};
+// Forks that the calling thread has begun in this process, and not ended. A handler of its that
+// forks amid one leaves the child with the rest of that: there it ends what it begins there.
+constinit thread_local std::uint32_t begun{0};
+
+// With signals blocked, so that the two counts are one.
+void count_fork(std::uint32_t step) noexcept {
+  os::SignalMask saved;
+  os::block_signals(&saved);
+  begun += step;
+  forks.fetch_add(step, std::memory_order_seq_cst);
+  os::restore_signals(saved);
+}
 
 }  // namespace
 
@@ -24,19 +37,19 @@ Unforked::~Unforked() {
   if (entered_) sections.fetch_sub(1, std::memory_order_release);
 }
 
-void begin_fork(std::uint64_t patience_ns) noexcept {
-  forks.fetch_add(1, std::memory_order_seq_cst);
-  const std::uint64_t begun = now_ns();
+void begin_fork(std::uint64_t deadline_ns) noexcept {
+  count_fork(1);
   for (Backoff backoff; sections.load(std::memory_order_seq_cst) != 0; backoff.pause()) {
-    if (now_ns() - begun >= patience_ns) return;
+    if (now_ns() >= deadline_ns) return;
   }
 }
 
 void end_fork() noexcept {
-  forks.fetch_sub(1, std::memory_order_release);
+  if (begun != 0) count_fork(std::uint32_t{0} - 1);
 }
 
 void forget_forks() noexcept {
+  begun = 0;
   sections.store(0, std::memory_order_relaxed);
   forks.store(0, std::memory_order_relaxed);
 }

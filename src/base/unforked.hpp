@@ -22,9 +22,10 @@ class Unforked {
   bool entered_;
 };
 
-// A fork is under way: returns when no section is entered, or after patience_ns. A section lasts a
-// few system calls, and has signals blocked.
-void begin_fork(std::uint64_t patience_ns) noexcept;
+// A fork is under way: returns when no section is entered, or at deadline_ns (now_ns() terms). A
+// section lasts a few system calls, and has signals blocked.
+void begin_fork(std::uint64_t deadline_ns) noexcept;
+// Ends what this thread has begun in this process; nothing if that was in the process's parent.
 void end_fork() noexcept;
 // In the child: nobody is in a section, and no fork is under way.
 void forget_forks() noexcept;

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "base/os.hpp"
+#include "base/quiet_lock.hpp"
 
 namespace haul {
 namespace {
@@ -21,13 +22,13 @@ struct Entry {
 
 constexpr std::size_t table_size = std::size_t{ledger_capacity} * 2;
 
+// Held with signals blocked: a handler may ask for it (haul_test()), or fork.
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit Entry* table = nullptr;
 constinit std::atomic<std::uint32_t> recorded{0};
 constinit std::atomic<std::uint32_t> unobserved{0};
 constexpr std::uint32_t ring_limit = 1024;  // further rings share the doubt of these
 constinit std::atomic<std::uint64_t> forgotten[ring_limit];  // by ring: the highest seq forgotten
-constinit thread_local bool inside = false;                  // this thread holds the lock
 constinit std::size_t hand = 0;
 constinit std::atomic<bool> changing{false};  // the table is between two states
 
@@ -93,36 +94,15 @@ void make_room() noexcept {
   remove(victim);
 }
 
-// The lock, unless this thread holds it already: then we are in a signal handler.
-class Hold {
- public:
-  Hold() noexcept : mine_(!inside) {
-    if (!mine_) return;
-    inside = true;
-    pthread_mutex_lock(&mutex);
-  }
-  ~Hold() {
-    if (!mine_) return;
-    pthread_mutex_unlock(&mutex);
-    inside = false;
-  }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-  explicit operator bool() const noexcept { return mine_; }
-
- private:
-  bool mine_;
-};
-
 }  // namespace
 
 void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
                    std::uint64_t good_bytes) noexcept {
-  const Hold hold;
-  if (hold && table == nullptr) {
+  const QuietLock lock(mutex);
+  if (table == nullptr) {
     table = static_cast<Entry*>(os::map_anonymous(table_size * sizeof(Entry)));
   }
-  if (!hold || table == nullptr) {
+  if (table == nullptr) {
     ledger_forget(ring, seq);
     return;
   }
@@ -142,18 +122,16 @@ void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
   unobserved.fetch_add(1, std::memory_order_relaxed);
 }
 
-Lookup ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept {
-  const Hold hold;
-  if (!hold) return Lookup::busy;
+bool ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept {
+  const QuietLock lock(mutex);
   const Entry* entry = find(ring, seq);
-  if (entry == nullptr) return Lookup::unknown;
+  if (entry == nullptr) return false;
   *failure = Failure{static_cast<Code>(entry->code), entry->good_bytes};
-  return Lookup::found;
+  return true;
 }
 
 void ledger_observe(std::uint32_t ring, std::uint64_t seq) noexcept {
-  const Hold hold;
-  if (!hold) return;
+  const QuietLock lock(mutex);
   Entry* entry = find(ring, seq);
   if (entry != nullptr && !entry->observed) {
     entry->observed = true;
@@ -172,8 +150,6 @@ std::uint64_t ledger_unobserved() noexcept {
 }
 
 bool ledger_after_fork_child() noexcept {
-  // A signal handler amid a call of this very thread has forked: that call goes on here.
-  if (inside) return true;
   mutex = PTHREAD_MUTEX_INITIALIZER;
   if (!changing.load(std::memory_order_relaxed)) return true;
   remake_ledger();
@@ -183,7 +159,6 @@ bool ledger_after_fork_child() noexcept {
 void remake_ledger() noexcept {
   changing.store(false, std::memory_order_relaxed);
   mutex = PTHREAD_MUTEX_INITIALIZER;
-  inside = false;
   table = nullptr;  // the parent's pages, left to lie
   recorded.store(0, std::memory_order_relaxed);
   unobserved.store(0, std::memory_order_relaxed);

@@ -21,11 +21,8 @@ inline constexpr unsigned ledger_capacity = 65536;
 void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
                    std::uint64_t good_bytes) noexcept;
 
-enum class Lookup : std::uint8_t { unknown, found, busy };
-
-// found and *failure, or unknown. busy: this call is a signal handler's, amid another of this
-// thread on the ledger.
-Lookup ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept;
+// True and *failure, or false: none is known. Signal-safe, as all of these.
+bool ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept;
 
 // Somebody has looked: it may be dropped when room is needed (it is kept for a while, so that
 // progress can be asked after wait).

@@ -29,6 +29,7 @@ constinit std::size_t l2_bytes = 1u << 20,
                       l3_bytes = 32u << 20;       // until the mover has read the topology
 constinit bool shut = false;                      // for good
 constinit unsigned holds = 0;                     // who holds it shut now
+constinit thread_local unsigned own_holds = 0;    // of these, the calling thread's
 constinit std::atomic<bool> kernel_reach{false};  // the service's
 constinit double service_round_trip_ns = 0;
 constinit Seqlock<plan::Inputs> published;
@@ -224,6 +225,7 @@ void hold_gate(std::uint64_t patience_ns) noexcept {
   {
     const QuietLock lock(mutex);
     ++holds;
+    ++own_holds;
     gate.held.store(true, std::memory_order_relaxed);
     refresh();
   }
@@ -246,7 +248,10 @@ void await_publishers(std::uint64_t patience_ns) noexcept {
 void release_gate(After after) noexcept {
   const QuietLock lock(mutex);
   if (after == After::shut) shut = true;
-  if (holds != 0) --holds;
+  if (own_holds != 0) {
+    --own_holds;
+    --holds;
+  }
   gate.held.store(shut || holds != 0, std::memory_order_relaxed);
   refresh();
 }
@@ -256,7 +261,7 @@ namespace {
 // Whoever held the lock or the gate, or was writing, is not here.
 void begin_anew(plan::MoverState state) noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
-  holds = 0;
+  holds = own_holds = 0;
   gate.service_bell.store(nullptr, std::memory_order_relaxed);
   gate.mapped_bytes.store(0, std::memory_order_relaxed);
   gate.state.store(state, std::memory_order_relaxed);

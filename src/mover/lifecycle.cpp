@@ -1,6 +1,7 @@
 // Fork, exit and shutdown: the moments when what is in flight must come to rest.
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/clock.hpp"
@@ -14,7 +15,8 @@
 namespace haul {
 namespace {
 
-constexpr std::uint64_t grace_ns = 100'000'000;  // for the ends of threads when patience is over
+// When patience is over: for the ends of threads, for sections that last a few system calls.
+constexpr std::uint64_t grace_ns = 100'000'000;
 
 // The process whose handlers are registered; 0: none are. Another's: this is a child that no
 // handler of ours has seen.
@@ -24,23 +26,26 @@ constinit std::atomic<pid_t> registered_in{0};
 // child inherits quiet rings as a rule, and no copy is made in both. No lock of haul's is held when
 // this returns, nor waited for while a thread that holds it could wait for the program: the
 // program's own handlers may take locks under which others of its threads call haul.
+//
+// A signal handler that forks amid this leaves its child with the rest of it, and with a fork of
+// that child's own. So each step counts what it has done in this process, and is undone by that.
 void before_fork() noexcept {
   if (ring_table.cookie() == 0) return;
   ++thread_slot.forking;
   const std::uint64_t patience_ns = mover_patience_ns();
+  const std::uint64_t deadline_ns = now_ns() + patience_ns;
   hold_gate(patience_ns);
   // A crash handler that forks amid this very thread's copy cannot wait for that.
   if (thread_slot.carrying == 0) {
     if (const Unsettled left = settle_all(patience_ns); left) tell_left("fork()", left);
   }
-  begin_fork(patience_ns);
+  begin_fork(std::max(deadline_ns, now_ns() + grace_ns));
   rings_before_fork();
 }
 
 void after_fork_in_parent() noexcept {
   if (thread_slot.forking == 0) return;
-  --thread_slot.forking;
-  rings_after_fork_parent();
+  if (--thread_slot.forking == 0) rings_after_fork_parent();
   end_fork();
   release_gate(After::open);
 }
@@ -56,15 +61,15 @@ void forget_others() noexcept {
 
 void after_fork_in_child() noexcept {
   registered_in.store(os::process_id(), std::memory_order_relaxed);
+  // Done already, for a fork handler of the program's that came first (ring_for_submit()).
+  if (ring_table.cookie() != 0) return;
   if (thread_slot.forking == 0) {
     // No table was there when the fork began. If one is now in the parent, it is none of ours.
-    if (ring_table.cookie() == 0) {
-      remake_ledger();
-      forget_others();
-    }
+    remake_ledger();
+    forget_others();
     return;
   }
-  thread_slot.forking = 0;
+  --thread_slot.forking;
   // First: what became of the parent's requests is looked up there.
   const bool whole_ledger = ledger_after_fork_child();
   const bool has_rings = rings_after_fork_child();

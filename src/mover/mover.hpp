@@ -18,6 +18,8 @@ Code wake_mover(Error* error) noexcept;
 // Rings the bell of a sleeping mover: for a submit that has just published. One system call at
 // most.
 void ring_doorbell() noexcept;
+// The same, but makes none where they have retired: false then. Takes no lock.
+bool wake_sleeping_mover() noexcept;
 
 // Stops and joins the threads, and gives the leases back. A thread that has not ended at
 // deadline_ns (now_ns() terms), amid memory that does not arrive or a crash handler, is left:

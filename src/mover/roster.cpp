@@ -149,14 +149,18 @@ Code wake_mover(Error* error) noexcept {
 }
 
 void ring_doorbell() noexcept {
+  if (!wake_sleeping_mover()) call_back();
+}
+
+bool wake_sleeping_mover() noexcept {
   std::uint32_t word = gate.asleep.load(std::memory_order_relaxed);
   while (word == mover_sleeps || word == mover_looks) {
     if (!gate.asleep.compare_exchange_weak(word, mover_runs, std::memory_order_release)) continue;
     crew.submitter_cpu.store(os::current_cpu(), std::memory_order_relaxed);
     os::futex_wake(&gate.asleep, 1);
-    return;
+    return true;
   }
-  if (word == mover_gone) call_back();
+  return word != mover_gone;
 }
 
 void ring_was_given_up() noexcept {

@@ -19,6 +19,7 @@ namespace {
 
 constexpr unsigned spins = 2000;
 constexpr std::uint64_t slice_ns = 5'000'000;
+constexpr std::uint64_t submitters_patience_ns = 1'000'000'000;
 // A process that was stopped for a while, or lost its CPU, has not waited for that while.
 constexpr std::uint64_t longest_step_ns = 100'000'000;
 
@@ -62,9 +63,10 @@ Look look_around() noexcept {
 }
 
 // A signal handler that is about to fork or exit may have interrupted its own thread between
-// publishing a request, or saying that the mover is awake, and waking it.
+// publishing a request, or saying that the mover is awake, and waking it. No mover is made: whoever
+// makes one has a lock, and may wait for the program.
 void ring_bells() noexcept {
-  if (gate.asleep.load(std::memory_order_relaxed) != mover_runs) ring_doorbell();
+  wake_sleeping_mover();
   os::futex_wake(&gate.asleep, 1);
   std::atomic<std::uint32_t>* const bell = gate.service_bell.load(std::memory_order_acquire);
   if (!thread_slot.busy || bell == nullptr) return;
@@ -76,6 +78,10 @@ void ring_bells() noexcept {
 
 Unsettled settle_all(std::uint64_t patience_ns) noexcept {
   bool rung = false;
+  // Where movers have retired, their submitter alone carries a request out, soon or, because it
+  // waits for the program (its malloc, amid the making of movers), not before this fork is over.
+  const bool retired = gate.asleep.load(std::memory_order_relaxed) == mover_gone;
+  if (retired) patience_ns = std::min(patience_ns, submitters_patience_ns);
   std::uint64_t sign = 0, waited_ns = 0, before = now_ns();
   for (;;) {
     const Look look = look_around();
@@ -98,8 +104,7 @@ std::uint64_t mover_patience_ns() noexcept {
 void tell_left(const char* who, const Unsettled& left) noexcept {
   log(LogLevel::warning,
       "%s leaves %u request%s with %llu of %llu bytes not copied, the first in ring %u, %s; "
-      "nothing "
-      "came forward for %llu ms (HAUL_MOVER_PATIENCE_MS).",
+      "nothing came forward within HAUL_MOVER_PATIENCE_MS (%llu).",
       who, left.requests, left.requests == 1 ? "" : "s",
       static_cast<unsigned long long>(left.bytes),
       static_cast<unsigned long long>(left.whole_bytes), left.ring,

@@ -20,7 +20,7 @@ void complete(Ring& ring, const Job& job, bool failed, bool once = false) noexce
   if (failed) {
     counters.failed.fetch_add(1, std::memory_order_relaxed);
     ring.import_failure(job.seq, Code::io);
-    if (ledger_find(ring.index, job.seq, &failure) != Lookup::found) failure = Failure{Code::io, 0};
+    if (!ledger_find(ring.index, job.seq, &failure)) failure = Failure{Code::io, 0};
   }
   if (job.extras) {
     const Extras& extras = ring.extras(job.seq);

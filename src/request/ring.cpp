@@ -60,7 +60,7 @@ void Ring::fill_in_ended() noexcept {
     Code code = Code::ok;
     if (!ledger_empty() || ledger_forgot(index, seq)) {
       Failure failure;
-      const bool found = ledger_find(index, seq, &failure) == Lookup::found;
+      const bool found = ledger_find(index, seq, &failure);
       if (!found && ledger_forgot(index, seq)) failure.code = Code::stale;
       code = failure.code;
     }

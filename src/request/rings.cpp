@@ -82,14 +82,8 @@ bool make_table() noexcept {
 // The lock, with signals blocked: a handler of this thread's must not ask for it meanwhile.
 class Hold {
  public:
-  Hold() noexcept {
-    os::block_signals(&saved_);
-    table_lock.lock();
-  }
-  ~Hold() {
-    table_lock.unlock();
-    os::restore_signals(saved_);
-  }
+  Hold() noexcept { table_lock.lock(&saved_); }
+  ~Hold() { table_lock.unlock(saved_); }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
@@ -162,6 +156,20 @@ Ring* take_ring() noexcept {
   return &ring;
 }
 
+// Locked, which is as a handler's fork must find it: the ring is the thread's, and it knows. The
+// thread has none of this process.
+Ring* take_own_ring() noexcept {
+  thread_slot.ring = nullptr;
+  Ring* const ring = take_ring();
+  if (ring == nullptr) return nullptr;
+  ring->owner_thread = os::thread_id();
+  ring->late = thread_slot.left;
+  if (ring->late) ++late;
+  thread_slot.ring = ring;
+  thread_slot.shared = ring_is_shared(ring->index);
+  return ring;
+}
+
 // In a child of fork.
 void inherit(Ring& ring) noexcept {
   const bool own = &ring == thread_slot.ring;
@@ -188,7 +196,6 @@ void inherit(Ring& ring) noexcept {
 
 Ring* attach_ring(Error* error) noexcept {
   if (Ring* ring = own_ring(); ring != nullptr) return ring;
-  thread_slot.ring = nullptr;
   const TableHook hook = new_table_hook.load(std::memory_order_relaxed);
   if (ring_table.cookie() == 0 && hook != nullptr) hook();
   Ring* ring = nullptr;
@@ -196,12 +203,8 @@ Ring* attach_ring(Error* error) noexcept {
     const Hold hold;
     make_table();
     if (!key_made) key_made = pthread_key_create(&exit_key, thread_exits) == 0;
-    if (ring_table.cookie() != 0 && key_made) ring = take_ring();
-    if (ring != nullptr) {
-      ring->owner_thread = os::thread_id();
-      ring->late = thread_slot.left;
-      if (ring->late) ++late;
-    }
+    ring = own_ring();  // a signal handler may have come in between
+    if (ring == nullptr && ring_table.cookie() != 0 && key_made) ring = take_own_ring();
   }
   if (ring == nullptr) {
     *error = make_error(Code::no_memory, 0,
@@ -211,20 +214,23 @@ Ring* attach_ring(Error* error) noexcept {
     return nullptr;
   }
   pthread_setspecific(exit_key, ring);
-  thread_slot.ring = ring;
-  thread_slot.shared = ring_is_shared(ring->index);
   return ring;
 }
 
 void detach_ring() noexcept {
-  Ring* ring = own_ring();
-  thread_slot.ring = nullptr;
-  thread_slot.shared = false;
   thread_slot.left = true;
-  if (ring == nullptr) return;
+  give_up_own_ring();
+}
+
+void give_up_own_ring() noexcept {
+  if (own_ring() == nullptr) return;
   {
+    // Both sides of it under the lock: a child that a handler forks finds that the thread has the
+    // ring, or has not.
     const Hold hold;
-    give_up(*ring);
+    if (Ring* ring = own_ring(); ring != nullptr) give_up(*ring);
+    thread_slot.ring = nullptr;
+    thread_slot.shared = false;
     rest_left();
   }
   if (const TableHook hook = given_up_hook.load(std::memory_order_relaxed); hook != nullptr) hook();
@@ -253,19 +259,21 @@ void on_new_table(TableHook hook) noexcept {
 
 void lock_rings() noexcept {
   os::SignalMask saved;
-  os::block_signals(&saved);
-  table_lock.lock();
+  table_lock.lock(&saved);
   signals_before_lock = saved;
 }
 
 void unlock_rings() noexcept {
   const os::SignalMask saved = signals_before_lock;
-  table_lock.unlock();
-  os::restore_signals(saved);
+  table_lock.unlock(saved);
 }
 
 void rings_before_fork() noexcept {
+  // A handler that forks amid it would take away in its child what is being written here.
+  os::SignalMask saved;
+  os::block_signals(&saved);
   sharing_before_fork();
+  os::restore_signals(saved);
 }
 
 void rings_after_fork_parent() noexcept {

@@ -103,6 +103,8 @@ Ring* attach_ring(Error* error) noexcept;
 // exit by itself. A thread whose destructors ask for a ring once more, after the last that haul's
 // own could hear of, leaves one behind: it comes to rest when the next thread wants one.
 void detach_ring() noexcept;
+// The same for a thread that goes on, and may want another one: haul's own.
+void give_up_own_ring() noexcept;
 
 // Rings that their threads have left come to rest, where their requests have ended.
 void rest_left_rings() noexcept;

@@ -11,6 +11,7 @@
 #include "base/os.hpp"
 #include "mover/gate.hpp"
 #include "mover/mover.hpp"
+#include "request/rings.hpp"
 #include "tune/calibration_file.hpp"
 #include "tune/files.hpp"
 #include "tune/measure.hpp"
@@ -157,6 +158,8 @@ void tend(void* /*unused*/) noexcept {
   // On the mover's CPU it would be in the mover's way.
   if (const int cpu = mover_cpu(); cpu >= 0) os::avoid_cpu(static_cast<unsigned>(cpu));
   due_ns.store(work(), std::memory_order_relaxed);
+  // It has submitted while it measured. An owned ring keeps movers, and so the process.
+  give_up_own_ring();
 }
 
 // Where it is at work already there is nothing to begin.

@@ -85,6 +85,12 @@ int play(const std::string& part) {
     CHILD_EQUAL(haul_share(memory, bytes, HAUL_SHARE_READ, &grant), 0);
   }
   if (part == "main too") copy_with_the_mover();
+  if (part == "measured") {
+    // No figures are stored, so one of haul's threads measures, which takes a mover.
+    setenv("HAUL_TUNE_BACKGROUND", "on", 1);
+    copy_with_the_mover();
+    sleep_ms(1000);
+  }
   std::atexit(at_the_end);
   std::thread([] {
     for (int i = 0; i < 3; ++i) copy_with_the_mover();
@@ -116,6 +122,11 @@ TEST(MainThreadEnds, TheProcessEndsWithItsLastThread) {
 TEST(MainThreadEnds, AlsoIfItHasCopiedItself) {
   NEEDS_THREADS_OF_ITS_OWN();
   EXPECT_EQ(end_of_part("main too"), 7);
+}
+
+TEST(MainThreadEnds, AlsoIfFiguresWereMeasured) {
+  NEEDS_THREADS_OF_ITS_OWN();
+  EXPECT_EQ(end_of_part("measured"), 7);
 }
 
 TEST(MainThreadEnds, WithTwoMovers) {

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <thread>
 
+#include "base/clock.hpp"
+
 namespace haul {
 namespace {
 
@@ -13,10 +15,22 @@ constexpr std::uint64_t long_ns = 60'000'000'000;
 
 TEST(Unforked, IsNotEnteredWhileAForkIsUnderWay) {
   EXPECT_TRUE(Unforked());
-  begin_fork(long_ns);
+  begin_fork(now_ns() + long_ns);
   EXPECT_FALSE(Unforked());
-  begin_fork(long_ns);  // another thread's
+  begin_fork(now_ns() + long_ns);  // another thread's
   end_fork();
+  EXPECT_FALSE(Unforked());
+  end_fork();
+  EXPECT_TRUE(Unforked());
+}
+
+// A handler that forks amid a fork leaves its child with the end of that one.
+TEST(Unforked, TheEndOfAForkOfTheParentEndsNothing) {
+  begin_fork(0);
+  forget_forks();  // as the child does
+  end_fork();
+  EXPECT_TRUE(Unforked());
+  begin_fork(0);
   EXPECT_FALSE(Unforked());
   end_fork();
   EXPECT_TRUE(Unforked());
@@ -31,7 +45,7 @@ TEST(Unforked, IsWaitedFor) {
     left = true;
   });
   while (!entered) std::this_thread::yield();
-  begin_fork(long_ns);
+  begin_fork(now_ns() + long_ns);
   EXPECT_TRUE(left);
   end_fork();
   other.join();
@@ -39,7 +53,7 @@ TEST(Unforked, IsWaitedFor) {
 
 TEST(Unforked, IsNotWaitedForForEver) {
   const Unforked section;
-  begin_fork(1'000'000);
+  begin_fork(now_ns() + 1'000'000);
   forget_forks();  // as the child does
   EXPECT_TRUE(Unforked());
 }
