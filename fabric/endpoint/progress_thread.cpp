@@ -12,6 +12,7 @@
 #include "base/os.hpp"
 #include "base/own_threads.hpp"
 #include "fabric/endpoint/domain.hpp"
+#include "fabric/transport/fork_count.hpp"
 
 namespace haul::fabric {
 
@@ -25,11 +26,13 @@ constexpr std::uint64_t short_pause_ns = 20'000;
 // How many progress threads are in a turn: a fork waits for their end, a second at most, and none
 // begins one until the fork is over. Nothing is held: the fork may wait for a lock of the
 // program's, under which another thread ends a domain, and with it such a thread.
-constinit std::atomic<std::uint32_t> turning{0}, forking{0};
+constinit std::atomic<std::uint32_t> turning{0};
+constinit ForkCount forks;
+[[gnu::tls_model("initial-exec")]] constinit thread_local ForkCount::Own own_forks = 0;
 constexpr std::uint64_t turn_patience_ns = 1'000'000'000;
 
 void let_turns_end() noexcept {
-  forking.fetch_add(1, std::memory_order_seq_cst);
+  forks.begin(own_forks);
   for (const std::uint64_t begin = now_ns();
        turning.load(std::memory_order_seq_cst) != 0 && now_ns() - begin < turn_patience_ns;) {
     os::sleep_ns(short_pause_ns);
@@ -37,12 +40,12 @@ void let_turns_end() noexcept {
 }
 
 void let_turns_begin() noexcept {
-  forking.fetch_sub(1, std::memory_order_seq_cst);
+  forks.end(own_forks);
 }
 
 void forget_turns() noexcept {
   turning.store(0, std::memory_order_relaxed);
-  forking.store(0, std::memory_order_relaxed);
+  forks.forget(own_forks);
 }
 
 // Handlers run in reverse order before a fork. Turns wait for locks that the handlers of libhaul
@@ -137,9 +140,9 @@ bool ProgressThread::is_alone() noexcept {
 // to end.
 bool ProgressThread::enter() noexcept {
   while (!stop_.load(std::memory_order_acquire)) {
-    // Sequentially consistent, as is `forking`: either a fork sees this turn, or is seen.
+    // Sequentially consistent, as is `forks`: either a fork sees this turn, or is seen.
     turning.fetch_add(1, std::memory_order_seq_cst);
-    if (forking.load(std::memory_order_seq_cst) == 0 && domain_.lock.try_lock()) return true;
+    if (forks.all() == 0 && domain_.lock.try_lock()) return true;
     turning.fetch_sub(1, std::memory_order_seq_cst);
     os::sleep_ns(short_pause_ns);
   }

@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/os.hpp"
+#include "fabric/transport/fork_count.hpp"
 
 namespace haul::fabric::fork_window {
 
@@ -13,15 +14,16 @@ namespace {
 constexpr std::uint64_t own_patience_ns = 1'000'000'000;
 constexpr std::uint64_t look_ns = 100'000;
 
-// Several threads may fork at once. Sequentially consistent, as is `changed`: either a fork waits
-// for who has the lock, or that one sees the fork.
-constinit std::atomic<std::uint32_t> forks{0};
+// Sequentially consistent, as is `changed`: either a fork waits for who has the lock, or that one
+// sees the fork.
+constinit ForkCount forks;
+[[gnu::tls_model("initial-exec")]] constinit thread_local ForkCount::Own own_forks = 0;
 constinit std::atomic<bool> changed{false};
 
 }  // namespace
 
 bool Newcomer::is_open() noexcept {
-  return forks.load(std::memory_order_seq_cst) != 0;
+  return forks.all() != 0;
 }
 
 void Newcomer::wait(std::uint64_t most_ns) noexcept {
@@ -39,21 +41,21 @@ void note_change() noexcept {
 }
 
 void open() noexcept {
-  forks.fetch_add(1, std::memory_order_seq_cst);
+  forks.begin(own_forks);
 }
 
 // Another fork's window may have been open before, and something changed within it since.
 void stands_still() noexcept {
-  if (forks.load(std::memory_order_seq_cst) == 1) changed.store(false, std::memory_order_seq_cst);
+  if (forks.all() == 1) changed.store(false, std::memory_order_seq_cst);
 }
 
 void close() noexcept {
-  forks.fetch_sub(1, std::memory_order_seq_cst);
+  forks.end(own_forks);
 }
 
 bool close_in_child() noexcept {
-  forks.store(0, std::memory_order_seq_cst);
-  return !changed.exchange(false, std::memory_order_seq_cst);
+  const bool was_open = forks.forget(own_forks);
+  return !changed.exchange(false, std::memory_order_seq_cst) && was_open;
 }
 
 }  // namespace haul::fabric::fork_window

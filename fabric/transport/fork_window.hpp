@@ -35,8 +35,11 @@ void note_change() noexcept;
 void open() noexcept;
 // Everything stands still now: what was changed before is in the child's copy.
 void stands_still() noexcept;
+// In the parent. Nothing where it was opened in this process's parent: a handler has forked amid
+// other fork handlers.
 void close() noexcept;
-// In the child, where it is closed then. False: its copy of what the lock covers is not consistent.
+// In the child, where it is closed then. False: its copy of what the lock covers need not be
+// consistent, since something was changed, or since the window was not open in its parent.
 bool close_in_child() noexcept;
 
 }  // namespace haul::fabric::fork_window

@@ -1,6 +1,6 @@
 // A program whose own fork handlers take a lock under which another thread calls the provider: as
 // with malloc, the fork and the call both come to their end, whichever handlers are registered
-// first.
+// first. And one that forks in them.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -31,9 +31,17 @@ void watch_forks() {
   pthread_atfork(before<when>, after<when>, after<when>);
 }
 
+// A fork amid another one, as a signal handler may make it.
+std::atomic<bool> nests{false};
+pid_t inner = -1;  // what it returned
+void fork_within() {
+  if (nests.exchange(false)) inner = fork();
+}
+
 // Before any library's of a program that loads the provider later.
 [[gnu::constructor]] void register_first() {
   watch_forks<Registered::first>();
+  pthread_atfork(fork_within, nullptr, nullptr);
 }
 
 class ForeignLock : public testing::TestWithParam<std::tuple<Registered, fi_progress>> {};
@@ -117,6 +125,48 @@ TEST(Forking, children_beside_busy_threads_close_and_open) {
   opener.join();
   check_transfer(pair, {.to = pair.to_b, .tag = 1}, {.tag = 1}, 100 * kib);
   alarm(0);
+}
+
+// The target calls nothing: its progress thread does.
+void check_automatic_progress(Pair& pair) {
+  ASSERT_TRUE(pair.ready());
+  pair.a.companions.clear();
+  Region region(pair.b, kib, FI_REMOTE_WRITE);
+  const auto sent = pattern(kib, 5);
+  Op write;
+  ASSERT_EQ(pair.a.post([&] {
+    return fi_write(pair.a.ep.get(), sent.data(), kib, nullptr, pair.to_b, region.address(),
+                    region.key(), &write);
+  }),
+            0);
+  ASSERT_EQ(pair.a.await(write).err, 0);
+  EXPECT_EQ(difference(region.data(), sent), "");
+}
+
+// The inner child goes on amid the outer fork, and becomes the parent of a child of its own.
+TEST(Forking, amid_another_fork_leaves_the_provider_working_in_all_four_processes) {
+  if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
+  const Wish one_sided{.caps = FI_RMA, .wait = FI_WAIT_UNSPEC};
+  Pair inherited(one_sided);
+  check_automatic_progress(inherited);
+  nests = true;
+  const pid_t outer = fork();
+  ASSERT_GE(outer, 0);
+  const bool is_child = outer == 0 || inner == 0;
+  if (is_child) {
+    alarm(2 * static_cast<unsigned>(patience().count()));
+    Pair own(one_sided);
+    check_automatic_progress(own);
+  } else {
+    check_automatic_progress(inherited);
+  }
+  for (const pid_t child : {outer, inner}) {
+    if (child == 0 || (child == inner && outer == 0)) continue;  // the inner one is a sibling
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  if (is_child) _exit(HasFailure() ? 1 : 0);
 }
 
 }  // namespace
