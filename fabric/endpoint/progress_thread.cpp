@@ -1,7 +1,6 @@
 // Turns and pauses of the progress thread, and what becomes of it around a fork.
 #include "fabric/endpoint/progress_thread.hpp"
 
-#include <haul/haul.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,14 +47,13 @@ void forget_turns() noexcept {
   forks.forget(own_forks);
 }
 
-// Handlers run in reverse order before a fork. Turns wait for locks that the handlers of libhaul
-// and of the control thread take, so these must be registered before: by a first copy, and by the
-// endpoint's network.
+// After the control thread's handlers, which the first network has registered, so that these come
+// before them where a process is about to fork: what a turn changes under the control lock within
+// that one's window (fork_window.hpp) would spoil the child's copy. libhaul's may come at any time:
+// a turn waits for nothing of theirs, and copies itself meanwhile.
 void watch_forks() noexcept {
   static std::atomic<bool> done{false};
   if (done.exchange(true, std::memory_order_relaxed)) return;
-  char from = 0, to = 0;
-  haul_wait(haul_copy(&to, &from, sizeof from));
   pthread_atfork(let_turns_end, let_turns_begin, forget_turns);
 }
 

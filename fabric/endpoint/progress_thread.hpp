@@ -27,7 +27,7 @@ class ProgressThread {
 
   // ---- under the data lock ----
   // Starts the thread unless it was started. 0 or -FI_E*. Comes after the first network was opened:
-  // a fork then stops this thread before it takes the locks that a turn needs.
+  // a fork then stops this thread's turns before it waits for the control lock.
   int start() noexcept;
   // What wakes it; nullptr while it was not started, and in a child of fork.
   WaitObject* wait() noexcept;
