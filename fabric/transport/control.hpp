@@ -22,9 +22,13 @@ namespace haul::fabric::control {
 
 extern constinit pthread_mutex_t mutex;
 
-class Lock : private fork_window::Newcomer, public QuietLock {
+class Lock {
  public:
-  Lock() noexcept : QuietLock(mutex) { fork_window::note_change(); }
+  Lock() noexcept { fork_window::note_change(); }
+
+ private:
+  fork_window::Newcomer newcomer_;  // waits before the mutex is taken
+  QuietLock held_{mutex};
 };
 
 // Whom the thread works for. Every call is made under the lock.
