@@ -70,11 +70,6 @@ class Patience {
   std::uint64_t slow_since_ns_ = 0;
 };
 
-// Is all of it in this process's own memory?
-bool is_local(const Job& job) noexcept {
-  return job.dst_space == self_space && job.src_space == self_space;
-}
-
 bool ended(const Ring& ring, std::uint64_t seq, Code* code) noexcept {
   // Acquire: pairs with Tenancy::end.
   const std::uint64_t word = ring.state_word(seq).load(std::memory_order_acquire);
@@ -91,7 +86,7 @@ class HelpsService {
     if (ring_ == nullptr) return;
     // Sequentially consistent, both: either the recovery sees this helper, or it sees the recovery.
     ring_->helpers.fetch_add(1, std::memory_order_seq_cst);
-    may_ = is_local(job) && ring_->recovering.load(std::memory_order_seq_cst) == 0;
+    may_ = job.is_local() && ring_->recovering.load(std::memory_order_seq_cst) == 0;
   }
   ~HelpsService() {
     if (ring_ != nullptr) count_out(ring_->helpers);
@@ -149,7 +144,7 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
   Job job;
   bool brief = false;
   if (ring.read(seq, &job)) {
-    brief = job.service && !is_local(job);
+    brief = job.service && !job.is_local();
     // Two levels deep at most: pass_fence waits for the lowest unfinished request, which no fence
     // holds back.
     if (!pass_fence(ring, job, deadline_ns)) return Code::timed_out;

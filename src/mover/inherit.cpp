@@ -12,14 +12,6 @@
 namespace haul {
 namespace {
 
-bool pending(const Ring& ring, std::uint64_t seq) noexcept {
-  return !ring.ended(seq);
-}
-
-bool is_local(const Job& job) noexcept {
-  return job.dst_space == self_space && job.src_space == self_space;
-}
-
 // Calls act(dst, src, length) for each piece of a request.
 template <class Act>
 void for_each_piece(Ring& ring, const Job& job, Act act) noexcept {
@@ -70,7 +62,7 @@ void finish(Ring& ring, const Job& job, std::uint64_t deadline_ns,
   const Tenancy tenancy = ring.tenancy(job.seq);
   const bool begun = tenancy.unreported(job.chunks) != 0;
   const bool can =
-      is_local(job) && !(begun && sides_overlap(ring, job)) && !touches_shared_memory(ring, job);
+      job.is_local() && !(begun && sides_overlap(ring, job)) && !touches_shared_memory(ring, job);
   for (unsigned chunk = 0; chunk < job.chunks.count(); ++chunk) {
     const std::uint32_t bit = std::uint32_t{1} << chunk;
     if ((tenancy.reported(job.chunks) & bit) != 0) continue;
@@ -81,7 +73,7 @@ void finish(Ring& ring, const Job& job, std::uint64_t deadline_ns,
   }
   // The parent's last finisher was between its report and the end.
   bool failed = false;
-  if (pending(ring, job.seq) && tenancy.all_reported(job.chunks, &failed))
+  if (!ring.ended(job.seq) && tenancy.all_reported(job.chunks, &failed))
     end_for_the_dead(ring, job, failed || !can);
 }
 
@@ -89,7 +81,7 @@ void finish(Ring& ring, const Job& job, std::uint64_t deadline_ns,
 // are claimed as ever.
 void help_interrupted(Ring& ring, const Job& job) noexcept {
   const Tenancy tenancy = ring.tenancy(job.seq);
-  const bool can = is_local(job);
+  const bool can = job.is_local();
   if (!can && !job.service) return;
   if (job.fence && ring.first_unfinished(job.seq) != job.seq) return;
   for (int chunk = ring.claim(tenancy, job.chunks); chunk >= 0;
@@ -106,8 +98,8 @@ void help_interrupted(Ring& ring, const Job& job) noexcept {
 bool earlier_ended(Ring& ring, const Job& job, std::uint64_t deadline_ns) noexcept {
   if (!job.fence) return true;
   for (std::uint64_t seq = ring.first_unfinished(job.seq); seq < job.seq; ++seq) {
-    if (pending(ring, seq)) tend_inherited(ring, seq, deadline_ns);
-    if (pending(ring, seq)) return false;
+    if (!ring.ended(seq)) tend_inherited(ring, seq, deadline_ns);
+    if (!ring.ended(seq)) return false;
   }
   return true;
 }
@@ -116,7 +108,7 @@ bool earlier_ended(Ring& ring, const Job& job, std::uint64_t deadline_ns) noexce
 
 void tend_inherited(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept {
   Job job;
-  if (!ring.nobody_moves(seq) || !pending(ring, seq) || !ring.read(seq, &job)) return;
+  if (!ring.nobody_moves(seq) || ring.ended(seq) || !ring.read(seq, &job)) return;
   // A handler that interrupts this thread amid a chunk must not wait for it, nor exit().
   ++thread_slot.carrying;
   os::compiler_barrier();
@@ -127,7 +119,7 @@ void tend_inherited(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) no
     // One at a time. (Recursive for a fence's sake, on earlier requests, before it is taken.)
     if (earlier_ended(ring, job, deadline_ns) &&
         ring.adopting.exchange(1, std::memory_order_acquire) == 0) {
-      if (pending(ring, seq)) finish(ring, job, deadline_ns, survived);
+      if (!ring.ended(seq)) finish(ring, job, deadline_ns, survived);
       if (forks_survived.load(std::memory_order_relaxed) == survived)
         ring.adopting.store(0, std::memory_order_release);
     }
@@ -139,7 +131,7 @@ void tend_inherited(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) no
 void tend_all_inherited(Ring& ring) noexcept {
   const std::uint64_t end = ring.inherited_below.load(std::memory_order_relaxed);
   for (std::uint64_t seq = end != 0 ? ring.first_unfinished(end) : 0; seq < end; ++seq) {
-    if (pending(ring, seq)) tend_inherited(ring, seq, UINT64_MAX);
+    if (!ring.ended(seq)) tend_inherited(ring, seq, UINT64_MAX);
   }
 }
 

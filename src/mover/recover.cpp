@@ -13,14 +13,6 @@
 namespace haul {
 namespace {
 
-bool is_local(const Job& job) noexcept {
-  return job.dst_space == self_space && job.src_space == self_space;
-}
-
-bool pending(const Ring& ring, std::uint64_t seq) noexcept {
-  return !ring.ended(seq);
-}
-
 // Calls act(job) for each unfinished request of the service's, oldest first.
 template <class Act>
 void for_each_unfinished(Ring& ring, Act act) noexcept {
@@ -29,7 +21,7 @@ void for_each_unfinished(Ring& ring, Act act) noexcept {
                                     ring.inherited_below.load(std::memory_order_relaxed));
        seq < end; ++seq) {
     Job job;
-    if (pending(ring, seq) && ring.read(seq, &job) && job.service) act(job);
+    if (!ring.ended(seq) && ring.read(seq, &job) && job.service) act(job);
   }
 }
 
@@ -45,7 +37,7 @@ void finish_orphans(Ring& ring) noexcept {
     std::uint32_t orphans = ring.tenancy(job.seq).unreported(job.chunks);
     for (; orphans != 0; orphans &= orphans - 1) {
       const auto chunk = static_cast<unsigned>(std::countr_zero(orphans));
-      if (is_local(job)) {
+      if (job.is_local()) {
         resume_here(ring, job, chunk);
       } else {
         abandon_here(ring, job, chunk);
@@ -53,7 +45,7 @@ void finish_orphans(Ring& ring) noexcept {
     }
     // It may have died between its last report and the end of the request.
     bool failed = false;
-    if (pending(ring, job.seq) && ring.tenancy(job.seq).all_reported(job.chunks, &failed))
+    if (!ring.ended(job.seq) && ring.tenancy(job.seq).all_reported(job.chunks, &failed))
       end_for_the_dead(ring, job, failed);
   });
   ring.recovering.store(0, std::memory_order_seq_cst);
@@ -62,7 +54,7 @@ void finish_orphans(Ring& ring) noexcept {
 // What nobody had claimed.
 void finish_rest(Ring& ring) noexcept {
   for_each_unfinished(ring, [&](const Job& job) {
-    if (is_local(job)) {
+    if (job.is_local()) {
       wait_for(ring, job.seq, no_deadline);
       return;
     }
@@ -80,7 +72,7 @@ void finish_chunk(std::uint32_t ring_index, std::uint64_t seq, unsigned chunk) n
     return;
   Ring& ring = ring_table.ring(ring_index);
   Job job;
-  if (!pending(ring, seq) || !ring.read(seq, &job) || !job.service || !is_local(job) ||
+  if (ring.ended(seq) || !ring.read(seq, &job) || !job.service || !job.is_local() ||
       chunk >= job.chunks.count() || (ring.tenancy(seq).unreported(job.chunks) >> chunk & 1) == 0) {
     return;
   }

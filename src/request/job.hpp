@@ -31,6 +31,9 @@ struct Job {
   std::uint64_t src_or_pattern = 0;
   std::uint32_t segment_first = 0, segment_count = 0;  // 0: one extent a side
   Chunks chunks;
+
+  // Is all of it in this process's own memory?
+  bool is_local() const noexcept { return dst_space == self_space && src_space == self_space; }
 };
 
 // Line P: written by the ring's owner only, read by workers word by word (a copy may tear; see
