@@ -100,8 +100,9 @@ void give(Answer what, std::uint64_t about) noexcept {
 }
 
 // Sends a question and waits for its answer; *bound: the one to a Bind. closed: there is no service
-// (any more); timed_out: it does not answer within answer_ns, in which questions of other threads
-// that come first have their part.
+// (any more, or it was the parent that asked: a signal handler has forked meanwhile); timed_out: it
+// does not answer within answer_ns, in which questions of other threads that come first have their
+// part.
 template <class Message>
 Code ask(const Message& message, std::uint64_t about, wire::Bound* bound = nullptr) noexcept {
   const std::uint64_t deadline = now_ns() + answer_ns;
@@ -124,7 +125,9 @@ Code ask(const Message& message, std::uint64_t about, wire::Bound* bound = nullp
   }
   if (bound != nullptr) *bound = last_bound;
   answer.store(with(number, Answer::idle), std::memory_order_relaxed);
-  return state_of(word) == Answer::lost ? Code::closed : code;
+  // idle: this is the child of such a fork, and forget_grants() came between.
+  const Answer last = state_of(word);
+  return last == Answer::lost || last == Answer::idle ? Code::closed : code;
 }
 
 Error unanswered(Code code) noexcept {

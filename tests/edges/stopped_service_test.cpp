@@ -1,5 +1,6 @@
 // The node's service is stopped with work of this process in its hands: exit() leaves it, questions
-// to it are given up after five seconds, those of all threads together, and signals work meanwhile.
+// to it are given up after five seconds, those of all threads together, and signals work meanwhile,
+// as do forks in their handlers.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <time.h>
@@ -55,6 +56,42 @@ TEST(StoppedService, QuestionsOfAllThreadsAreGivenUpTogether) {
               CHILD_CHECK(sanitizer || end.tv_sec - begin.tv_sec < 14);
               CHILD_EQUAL(kill(service.pid(), SIGCONT), 0);
               for (const haul_grant& grant : grants) CHILD_EQUAL(haul_unshare(&grant), 0);
+              return 0;
+            }),
+            0);
+}
+
+// The child has asked nothing, and is told so at once.
+TEST(StoppedService, AQuestionIsTheParentsWhereAHandlerForksMeanwhile) {
+  static std::atomic<pid_t> forked{-1};
+  Service service;
+  ASSERT_TRUE(service.start());
+  EXPECT_EQ(run_child([&service] {
+              service.use();
+              const Shared memory(mib);
+              memory.clear();
+              haul_grant grant{};
+              CHILD_EQUAL(haul_share(memory.data(), mib, HAUL_SHARE_READ, &grant), 0);
+              struct sigaction action {};
+              action.sa_handler = [](int) { forked = fork(); };
+              CHILD_EQUAL(sigaction(SIGINT, &action, nullptr), 0);
+              CHILD_EQUAL(kill(service.pid(), SIGSTOP), 0);
+              const pthread_t asker = pthread_self();
+              std::thread caller([asker] {
+                sleep_ms(500);
+                pthread_kill(asker, SIGINT);
+              });
+              haul_space space{};
+              std::size_t bytes = 0;
+              const int code = haul_space_open_grant(&grant, &space, &bytes);
+              if (forked == 0) _exit(code == HAUL_EAGAIN ? 0 : 1);
+              CHILD_EQUAL(code, HAUL_ETIMEDOUT);
+              caller.join();
+              CHILD_CHECK(forked > 0);
+              int status = -1;
+              CHILD_EQUAL(waitpid(forked, &status, 0), forked.load());
+              CHILD_EQUAL(status, 0);
+              CHILD_EQUAL(kill(service.pid(), SIGCONT), 0);
               return 0;
             }),
             0);
