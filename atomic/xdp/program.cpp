@@ -152,10 +152,11 @@ bool Program::attach(Error* error) noexcept {
   const auto try_mode = [this](bool native) {
     LIBBPF_OPTS(bpf_link_create_opts, how,
                 .flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
-    link_ = KernelObject::of(os::above_streams(
-        bpf_link_create(program_.get(), static_cast<int>(options_.interface), BPF_XDP, &how)));
+    const int fd = os::above_streams(
+        bpf_link_create(program_.get(), static_cast<int>(options_.interface), BPF_XDP, &how));
+    link_ = KernelObject::of(fd);
     native_ = native;
-    return link_.valid() ? 0 : errno;
+    return fd < 0 ? -fd : 0;
   };
   // A veth sends natively only to a peer that has an XDP program, too: generic always works.
   const bool native_first = options_.mode == XdpMode::native ||
@@ -200,7 +201,7 @@ int Program::make_memory(std::size_t pages, Error* error) noexcept {
   LIBBPF_OPTS(bpf_map_create_opts, how, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
   const int fd = os::above_streams(bpf_map_create(BPF_MAP_TYPE_ARRAY, "haul_window", 4,
                                                   XDP_PAGE_BYTES, static_cast<__u32>(pages), &how));
-  if (fd < 0) *error = refusal("making a window's memory", errno);
+  if (fd < 0) *error = refusal("making a window's memory", -fd);
   return fd;
 }
 
