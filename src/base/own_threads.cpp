@@ -56,6 +56,9 @@ Kind kind_of(const char* id) noexcept {
   if (length <= 0) return Kind::foreign;  // nobody can tell, for want of descriptors
   const char state = *field(status, "\nState:\t");
   if (state == 'Z' || state == 'X') return Kind::gone;
+  const bool is_main = std::strtol(field(status, "\nTgid:\t"), nullptr, 10) ==
+                       std::strtol(field(status, "\nPid:\t"), nullptr, 10);
+  if (is_main) return Kind::foreign;
   constexpr const char name_field[] = "Name:\t";
   const char* const name = status + sizeof name_field - 1;
   if (std::strncmp(status, name_field, sizeof name_field - 1) != 0) return Kind::foreign;

@@ -6,8 +6,8 @@ namespace haul::os {
 
 // Is every other living thread of the process one of haul's, of whatever library of haul's? They
 // are called "haul-..." and block all asynchronous signals; a program of such a name, whose threads
-// inherit it, does not. False where /proc does not tell. Opens files, allocates nothing; one file
-// where the main thread lives.
+// inherit it, does not, and the main thread is the program's in any case. False where /proc does
+// not tell. Opens files, allocates nothing; one file where the main thread lives.
 bool only_own_threads() noexcept;
 
 // The last act of a thread of haul's that ends by itself. Where only haul's are left, glibc calls

@@ -267,6 +267,30 @@ TEST(AtomicEnds, ABlockedSignalIsNotTakenFromAProgramThatLives) {
             0);
 }
 
+// Nor while that is called as haul's threads are, and its main thread has ended.
+TEST(AtomicEnds, ABlockedSignalIsNotTakenFromThreadsThatAreNamedAsHauls) {
+  EXPECT_EQ(run_child([] {
+              prctl(PR_SET_NAME, "haul-frames");
+              haul_atomic* node = nullptr;
+              ATOMIC_OK(haul_atomic_open("block:127.0.0.1", nullptr, &node));
+              static sigset_t set;
+              sigemptyset(&set);
+              sigaddset(&set, SIGTERM);
+              pthread_sigmask(SIG_BLOCK, &set, nullptr);
+              const auto rest = [](void*) -> void* {
+                kill(getpid(), SIGTERM);
+                sleep_ms(1500);
+                int signal = 0;
+                _exit(sigwait(&set, &signal) == 0 && signal == SIGTERM ? 0 : 1);
+              };
+              pthread_t thread;
+              CHILD_EQUAL(pthread_create(&thread, nullptr, rest, nullptr), 0);
+              end_this_thread();
+              return 1;
+            }),
+            0);
+}
+
 // ---- fork ------------------------------------------------------------------------------------
 
 // Handlers of the program's own take a lock under which another thread calls haul, as malloc

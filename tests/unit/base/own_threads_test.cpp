@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,18 +17,41 @@
 namespace haul {
 namespace {
 
-// In a child, which begins with the calling thread alone.
-template <class Body>
-int in_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
+int end_of(pid_t child) {
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+// In a child, as its only thread once its main thread has ended.
+template <class Body>
+int in_child(Body body) {
+  const pid_t child = fork();
+  if (child != 0) return end_of(child);
+  const auto run = [](void* own) -> void* {
+    // The main thread is a zombie soon.
+    os::sleep_ns(100'000'000);
+    _exit((*static_cast<Body*>(own))());
+  };
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, run, &body) != 0) _exit(100);
+  syscall(SYS_exit, 0);
+  return -1;
+}
+
 TEST(OwnThreads, AProgramsThreadIsNone) {
   EXPECT_FALSE(os::only_own_threads());
+}
+
+TEST(OwnThreads, TheMainThreadIsNone) {
+  const pid_t child = fork();
+  if (child == 0) {
+    os::SignalMask before;
+    os::block_signals(&before);
+    os::name_thread("haul-one");
+    _exit(os::only_own_threads() ? 1 : 0);
+  }
+  EXPECT_EQ(end_of(child), 0);
 }
 
 // Ends when step is 2.
