@@ -1,4 +1,5 @@
 // Peers that come, go and break the rules.
+#include "base/backoff.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "fabric/protocol/engine_impl.hpp"
@@ -102,8 +103,9 @@ void Engine::Impl::lose(Peer& peer, int error) noexcept {
   // Chunks that leave this memory: what is not over in time only reads it.
   const std::uint64_t begin_ns = now_ns();
   const auto settle = [&](Transfer& transfer) noexcept {
-    while (transfer.ticket != 0 && network.mover().test(transfer.ticket) == 0 &&
-           now_ns() - begin_ns < settle_ns) {
+    for (Backoff backoff; transfer.ticket != 0 && network.mover().test(transfer.ticket) == 0 &&
+                          now_ns() - begin_ns < settle_ns;
+         backoff.pause()) {
     }
     transfer.ticket = 0;
   };

@@ -61,7 +61,7 @@ class TestNetwork final : public Network, public Mover {
   Reachability reach;
   std::deque<NetworkEvent> events;
   std::map<std::uint64_t, Channel> outbound;  // by the peer's number
-  unsigned starts = 0;
+  unsigned starts = 0, tests = 0;
   int lent = 0;  // places described and not withdrawn
 
   void tell(const NetworkEvent& event) {
@@ -116,7 +116,10 @@ class TestNetwork final : public Network, public Mover {
     waits_ = reach.delay;
     return reach.delay != 0 ? 1 : 0;
   }
-  int test(std::int64_t) noexcept override { return waits_ != 0 && --waits_ != 0 ? 0 : 1; }
+  int test(std::int64_t) noexcept override {
+    ++tests;
+    return waits_ != 0 && --waits_ != 0 ? 0 : 1;
+  }
   std::size_t grain(const Peer&, std::size_t) const noexcept override {
     return std::size_t{64} << 10;
   }

@@ -55,6 +55,26 @@ TEST(Push, MemoryThatCanBeMappedIsAskedForUnlessItIsInjected) {
   }
 }
 
+// Who waits for its copy to end leaves the CPU to the mover that makes it, and gives up in the end.
+TEST(Push, ToAPeerThatDiesIsWaitedForWithPauses) {
+  World world(2);
+  world[0].network.reach = world[1].network.reach =
+      Reachability{.push = true, .delay = ~0u, .mapped_only = true};
+  world[1].network.reach.arena = true;
+  std::vector<std::byte> data(300 * kib), got(300 * kib);
+  int sent = 0;
+  ASSERT_EQ(world[1].receive(nullptr, got.data(), got.size(), 1, nullptr), 0);
+  ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 1, &sent), 0);
+  for (int i = 0; i < 10; ++i) world[static_cast<std::size_t>(i) % 2].engine.progress();
+  ASSERT_NE(world[0].network.starts, 0u);
+  world.kill(1);
+  world[0].network.tests = 0;
+  world[0].engine.progress();
+  EXPECT_EQ(world[0].take(&sent).error, FI_ECONNRESET);
+  // At most a thousand spins, a hundred yields, and the naps of two seconds.
+  EXPECT_LT(world[0].network.tests, 10'000u);
+}
+
 // A peer that asks for a share of a message twice.
 TEST(Push, AskedForTwiceEndsTheExchange) {
   World world(2);
