@@ -1,6 +1,8 @@
 // Posting, reaping and arming.
 #include "completion/queue.hpp"
 
+#include <algorithm>
+
 #include "base/os.hpp"
 
 namespace haul {
@@ -41,7 +43,11 @@ bool CompletionQueue::post_once(const Completion& completion) noexcept {
   constexpr unsigned looks = 1000;
   constexpr std::uint64_t pause_ns = 100'000;
   const std::uint64_t tail = tail_.load(std::memory_order_acquire);
-  for (std::uint64_t index = tail > capacity ? tail - capacity : 0; index < tail; ++index) {
+  // What is reaped is not looked at: a rest may have emptied it since (request/rest.hpp). Relaxed:
+  // an older head is as good but for the rest, which came before this request was submitted.
+  const std::uint64_t head = __atomic_load_n(&head_, __ATOMIC_RELAXED);
+  for (std::uint64_t index = std::max(head, tail > capacity ? tail - capacity : 0); index < tail;
+       ++index) {
     const Entry& entry = entries_[index % capacity];
     // A poster of this process is through in a moment.
     for (unsigned look = 0; look < looks && !filled(entry, index); ++look) os::sleep_ns(pause_ns);

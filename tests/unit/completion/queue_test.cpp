@@ -111,6 +111,28 @@ TEST_F(Queue, ManyPostersLoseNothing) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// What a ring at rest gives back reads as zeroes afterwards, but its counts stay
+// (request/rest.hpp): the entries of before are none that a poster died over.
+TEST_F(Queue, FindsADeadPostersPlaceBehindWhatWasGivenBack) {
+  for (std::uint64_t n = 0; n < 3; ++n) {
+    ASSERT_TRUE(queue().reserve());
+    queue().post(numbered(n));
+    queue().pop();
+  }
+  ASSERT_EQ(madvise(memory_, CompletionQueue::body_bytes, MADV_DONTNEED), 0);
+  ASSERT_TRUE(queue().reserve());
+  Completion ended = numbered(77);
+  ended.ticket = Ticket::pending(5, 6, 300);
+  for (int twice = 0; twice < 2; ++twice) {
+    queue().post_once(ended);
+    const Completion* front = queue().front();
+    ASSERT_NE(front, nullptr);
+    EXPECT_EQ(front->user_data, 77u);
+  }
+  queue().pop();
+  EXPECT_EQ(queue().front(), nullptr);
+}
+
 // The program's file is neither written, nor read, nor closed.
 TEST_F(Queue, LeavesAFileAloneThatLiesWhereItsDescriptorWas) {
   const int fd = queue().descriptor();
