@@ -1,8 +1,11 @@
-// A mutex that is held with signals blocked: no signal handler finds it held by its own thread.
+// A mutex that is held with signals blocked: no signal handler finds it held by its own thread. It
+// is waited for with signals open, so not in the mutex's own queue: whoever is woken there has the
+// mutex already.
 #pragma once
 
 #include <pthread.h>
 
+#include "base/backoff.hpp"
 #include "base/os.hpp"
 
 namespace haul {
@@ -10,8 +13,8 @@ namespace haul {
 class QuietLock {
  public:
   explicit QuietLock(pthread_mutex_t& mutex) noexcept : mutex_(mutex) {
-    os::block_signals(&saved_);
-    pthread_mutex_lock(&mutex_);
+    for (Backoff backoff; !take(); backoff.pause()) {
+    }
   }
   ~QuietLock() {
     pthread_mutex_unlock(&mutex_);
@@ -21,6 +24,13 @@ class QuietLock {
   QuietLock& operator=(const QuietLock&) = delete;
 
  private:
+  bool take() noexcept {
+    os::block_signals(&saved_);
+    if (pthread_mutex_trylock(&mutex_) == 0) return true;
+    os::restore_signals(saved_);
+    return false;
+  }
+
   pthread_mutex_t& mutex_;
   os::SignalMask saved_;
 };
