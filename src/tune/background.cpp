@@ -86,7 +86,7 @@ std::uint64_t repeat_later(const char* why) noexcept {
 // When to come back.
 std::uint64_t measure_and_store() noexcept {
   const CalibrationLock lock;
-  if (!lock.held()) {  // another process is at it
+  if (!lock.held()) {  // another process is at it, or this one forks
     waits_for_quiet.store(true, std::memory_order_relaxed);
     return now_ns() + other_process_ns;  // then its figures are there
   }

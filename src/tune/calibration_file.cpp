@@ -17,6 +17,7 @@
 #include "base/descriptor.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
+#include "base/unforked.hpp"
 #include "tune/machine_key.hpp"
 
 namespace haul::tune {
@@ -322,6 +323,9 @@ CalibrationLock::CalibrationLock() noexcept {
   }
   char name[64];
   snprintf(name, sizeof name, "haul-tune-%u-%016" PRIx64, os::user_id(), machine_key());
+  // A child closes the lock it knows of. (haul's threads, who measure, have signals blocked.)
+  const Unforked unforked;
+  if (!unforked) return;
   const auto lock = os::Descriptor::of(os::bind_abstract(name));
   held_ = lock.valid();
   if (held_) held_lock = lock;

@@ -24,7 +24,7 @@ Expected<Measured> load_calibration(const char* path) noexcept;
 Error store_calibration(const char* path, const Measured& measured) noexcept;
 
 // One process of this user at a time measures in the background. Held from construction, if nobody
-// else holds it, to destruction.
+// else holds it and no fork is under way, to destruction.
 class CalibrationLock {
  public:
   CalibrationLock() noexcept;

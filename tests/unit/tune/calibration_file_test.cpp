@@ -19,6 +19,7 @@
 #include <string>
 
 #include "base/knobs.hpp"
+#include "base/unforked.hpp"
 #include "tune/machine_key.hpp"
 #include "unit/base/temp_dir.hpp"
 
@@ -392,6 +393,16 @@ TEST(CalibrationLockTest, OneHolderAtATime) {
   }
   const CalibrationLock third;
   EXPECT_TRUE(third.held());
+}
+
+// The child would inherit a lock of which it does not know.
+TEST(CalibrationLockTest, IsNotTakenWhileAForkIsUnderWay) {
+  begin_fork(60'000'000'000);
+  {
+    const CalibrationLock amid;
+    EXPECT_FALSE(amid.held());
+  }
+  end_fork();
 }
 
 TEST(CalibrationLockTest, AKilledHolderLetsGo) {
