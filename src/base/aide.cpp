@@ -61,10 +61,7 @@ void* live(void* argument) noexcept {
   return nullptr;
 }
 
-}  // namespace
-
-int make_aide(Aide which) noexcept {
-  Place& place = place_of(which);
+int make_at(Place& place) noexcept {
   std::uint32_t word = none;
   if (!place.word.compare_exchange_strong(word, making, std::memory_order_acq_rel)) {
     while (word != none && (word & dismissed) != 0) {
@@ -78,9 +75,22 @@ int make_aide(Aide which) noexcept {
   const int failed = start_thread(&thread, live, &place);
   if (failed == 0) {
     move_on(place, making, idle);  // it may be asked before it has begun to run
+    // It may have been dismissed already, and sleep until it is made.
+    futex_wake(&place.word, 1);
   } else {
     place.word.store(none, std::memory_order_release);
   }
+  return failed;
+}
+
+}  // namespace
+
+int make_aide(Aide which) noexcept {
+  // A handler that forked amid it would leave the child a word of which nobody there is in charge.
+  SignalMask saved;
+  block_signals(&saved);
+  const int failed = make_at(place_of(which));
+  restore_signals(saved);
   return failed;
 }
 

@@ -1,14 +1,32 @@
 #include "base/aide.hpp"
 
+#include <dirent.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <utility>
 
 #include "base/os.hpp"
 #include "base/sanitizer.hpp"
+
+namespace {
+
+// Runs once, at the next time that a thread's mask is put back: amid make_aide(), when its thread
+// has just been created.
+using Step = void (*)();
+constinit Step amid_making = nullptr;
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) noexcept {
+  if (how == SIG_SETMASK && amid_making != nullptr) std::exchange(amid_making, nullptr)();
+  return sigprocmask(how, set, before) == 0 ? 0 : errno;
+}
 
 namespace haul::os {
 namespace {
@@ -124,6 +142,59 @@ TEST(Aide, OneThatIsMadeAgainStays) {
     next.may_end.store(1);
     EXPECT_EQ(ask_patiently(Aide::files, next), 0);
     await_begin(next);
+  });
+}
+
+unsigned threads_now() {
+  unsigned count = 0;
+  DIR* const threads = opendir("/proc/self/task");
+  while (const dirent* entry = readdir(threads)) count += entry->d_name[0] != '.' ? 1 : 0;
+  closedir(threads);
+  return count;
+}
+
+TEST(Aide, OneThatIsDismissedWhileItIsMadeEnds) {
+  in_a_child([] {
+    const unsigned before = threads_now();
+    amid_making = [] {
+      dismiss_aides();
+      sleep_ns(50'000'000);  // it has seen that by now, mostly; the test holds either way
+    };
+    ASSERT_EQ(make_aide(Aide::tune), 0);
+    EXPECT_EQ(amid_making, nullptr);
+    while (threads_now() > before) sleep_ns(1'000'000);
+  });
+}
+
+volatile sig_atomic_t in_handlers_child = 0;
+
+void fork_in_handler(int) {
+  int status = -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    in_handlers_child = 1;
+    alarm(20);
+    forget_aides();  // as haul's own fork handler does
+    return;
+  }
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Aide, TheChildOfAHandlerThatForksAmidTheMakingCanMakeOne) {
+  if (accesses_are_checked)
+    GTEST_SKIP() << "a sanitizer bears no threads in the child of such a process";
+  in_a_child([] {
+    signal(SIGUSR1, fork_in_handler);
+    amid_making = [] { raise(SIGUSR1); };
+    ASSERT_EQ(make_aide(Aide::tune), 0);
+    EXPECT_EQ(amid_making, nullptr);
+    if (in_handlers_child == 0) return;
+    Work& work = made();
+    work.may_end.store(1);
+    EXPECT_EQ(make_aide(Aide::tune), 0);
+    EXPECT_EQ(ask_patiently(Aide::tune, work), 0);
+    await_begin(work);
   });
 }
 
