@@ -24,6 +24,8 @@ bool acts_for(RightsNumber asker) noexcept {
 void MoverLoop::begin() noexcept {
   in_flight_ = 0;
   for (Flight& flight : flights_) flight.used = false;
+  // The fork may have come amid make_room(): what the tables lay in is left to lie.
+  room_ = 0;
   seated_ = 0;
   seated_version_ = rings_in_use.version() - 1;
 }

@@ -13,7 +13,8 @@ namespace haul {
 // One mover's view: a seat for each ring in use. Used by one thread.
 class MoverLoop {
  public:
-  // Forgets everything: the rings are another process's copies, or new.
+  // Forgets everything, as the child of a fork must: the rings are another process's copies, or
+  // new.
   void begin() noexcept;
 
   // Whether this mover is the one that drives asynchronous engines (engine.hpp: one thread at a
