@@ -108,8 +108,9 @@ void* end_at_once(void*) noexcept {
 // Found by trial: glibc refuses (EINVAL) a stack that has no room for what it keeps there, and a
 // thread that does nothing else lives on one that has. dl_iterate_phdr() could tell the size of
 // thread-local storage, too, but it takes a lock of the loader's that another thread may hold at a
-// fork; the child then waits for it for ever.
-int find_glibc_bytes(pthread_attr_t* attributes, std::size_t* found) noexcept {
+// fork; the child then waits for it for ever. The attributes are a copy: the trial's stack stays in
+// them.
+int find_glibc_bytes(pthread_attr_t attributes, std::size_t* found) noexcept {
   static constinit std::atomic<std::size_t> known{0};
   *found = known.load(std::memory_order_relaxed);
   if (*found != 0) return 0;
@@ -117,7 +118,7 @@ int find_glibc_bytes(pthread_attr_t* attributes, std::size_t* found) noexcept {
     ThreadStack* const stack = take_stack(own_bytes + bytes, end_at_once, nullptr);
     if (stack == nullptr) return EAGAIN;
     pthread_t thread;
-    const int error = create_on(stack, bytes, &thread, attributes);
+    const int error = create_on(stack, bytes, &thread, &attributes);
     if (error == 0) {
       join_thread(thread);
       known.store(bytes, std::memory_order_relaxed);
@@ -134,7 +135,7 @@ int create_thread(pthread_t* thread, pthread_attr_t* attributes, void* (*body)(v
                   void* argument) noexcept {
   if (accesses_are_checked) return pthread_create(thread, attributes, body, argument);
   std::size_t glibc_bytes = 0;
-  int error = find_glibc_bytes(attributes, &glibc_bytes);
+  int error = find_glibc_bytes(*attributes, &glibc_bytes);
   if (error != 0) return error;
   const std::size_t bytes = own_bytes + glibc_bytes;
   ThreadStack* const stack = take_stack(bytes, body, argument);
