@@ -74,6 +74,7 @@ int connect_socket(int fd, const char* path) noexcept {
 
 int connect_to(const char* path) noexcept {
   const KeepErrno keep;
+  const Uncancelled guard;
   const int fd = new_socket();
   if (fd < 0) return fd;
   const int failed = connect_socket(fd, path);
