@@ -303,8 +303,8 @@ HAUL_API int haul_wait_for(haul_ticket ticket, uint64_t timeout_ns);
 /* Blocks until bytes [offset, offset + len) of the request are visible; their chunks are moved
  * first. 0: they are. Negative: the request has ended with that error, in this range or elsewhere
  * (counts as observing). The range is clipped to the request; an empty one is visible. Of a vector,
- * offsets count through its extents in order. Helps, then spins and yields; never sleeps.
- * (Per-block progress: paper 003, IV.) */
+ * offsets count through its extents in order. Helps, then spins, yields, and sleeps for 50 us to
+ * 1 ms at a time, for progress wakes nobody. (Per-block progress: paper 003, IV.) */
 HAUL_API int haul_wait_range(haul_ticket ticket, size_t offset, size_t len);
 
 /* 1 if bytes [offset, offset + len) are visible, 0 if not yet, or the error the request has ended
