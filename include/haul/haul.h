@@ -367,9 +367,9 @@ HAUL_API void* haul_alloc(size_t bytes);
 /* Frees what haul_alloc() returned; the pages go back to the system before it returns, and reading
  * them gives zeroes or what is allocated there next. Never while a request on it is unfinished.
  * NULL is 0. HAUL_EINVAL: an address that haul_alloc() did not return, or freed already. HAUL_EIO:
- * the kernel does not take the pages; they stay allocated. Protection (mprotect) and locks (mlock)
- * must be undone first. In a child of fork, memory of the parent's is only forgotten: the parent
- * still has it, and frees it. Any thread may free any thread's. */
+ * the kernel does not take the pages; they stay allocated, but some may read as zeroes. Protection
+ * (mprotect) and locks (mlock) must be undone first. In a child of fork, memory of the parent's is
+ * only forgotten: the parent still has it, and frees it. Any thread may free any thread's. */
 HAUL_API int haul_free(void* memory);
 
 /* ---- spaces ------------------------------------------------------------------------------- */

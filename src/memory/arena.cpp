@@ -26,6 +26,8 @@ constexpr std::size_t smallest_bytes = 4u << 20;  // of an arena that had to shr
 constexpr std::size_t locked_bytes = std::size_t{1} << 30;
 // What is mapped at a time; where new memory is locked it is also filled in at once.
 constexpr std::size_t step_bytes = 64u << 20, locked_step_bytes = 1u << 20;
+// What the kernel takes back at a time, with signals blocked: a millisecond.
+constexpr std::uint64_t piece_pages = (4u << 20) >> page_log2;
 
 struct Arena {
   os::Descriptor file;
@@ -45,6 +47,10 @@ constinit PageMap inherited{0, ~std::uint64_t{0} >> page_log2};
 constinit std::atomic<bool> changing{false};
 // This happened: addresses that are not known may have been inherited.
 constinit bool lost = false;
+
+// How often a child has taken over. A thread that a handler forks amid a call, and that goes on in
+// the child, tells by it.
+constinit std::atomic<std::uint32_t> takeovers{0};
 
 constinit std::atomic<ArenaHook> made_hook{nullptr};
 constinit std::atomic<bool> handlers_set{false};
@@ -88,7 +94,9 @@ void forget_parents() noexcept {
     used = PageMap{0, 0};
     inherited = PageMap{0, ~std::uint64_t{0} >> page_log2};
   }
-  for (std::size_t i = 0; i < used.count(); ++i) inherited.add(used[i]);
+  for (std::size_t i = 0; i < used.count(); ++i) {
+    if (!used[i].leaving) inherited.add(used[i]);
+  }
   used.clear();
   if (arena_bounds.bytes.load(std::memory_order_relaxed) != 0) {
     // The part nobody has used is of no use here.
@@ -110,16 +118,17 @@ void take_over() noexcept {
   }
   mutex = PTHREAD_MUTEX_INITIALIZER;
   forget_parents();
+  takeovers.fetch_add(1, std::memory_order_relaxed);
   word.store(ours, std::memory_order_release);  // pairs with is_ours()
 }
 
-// There is an owner word. No signal handler may find the lock held by its own thread.
+// There is an owner word. As QuietLock: no signal handler finds the lock held by its own thread,
+// and none is held up while the thread waits for it.
 class Lock {
  public:
   Lock() noexcept {
-    os::block_signals(&saved_);
-    if (!is_ours()) take_over();
-    pthread_mutex_lock(&mutex);
+    for (Backoff backoff; !take(); backoff.pause()) {
+    }
     // An exchange, so that no store of a change comes before it.
     changing.exchange(true, std::memory_order_acq_rel);
   }
@@ -132,6 +141,14 @@ class Lock {
   Lock& operator=(const Lock&) = delete;
 
  private:
+  bool take() noexcept {
+    os::block_signals(&saved_);
+    if (!is_ours()) take_over();
+    if (pthread_mutex_trylock(&mutex) == 0) return true;
+    os::restore_signals(saved_);
+    return false;
+  }
+
   os::SignalMask saved_;
 };
 
@@ -247,12 +264,62 @@ void* allocate(std::size_t bytes, Error* error) noexcept {
 
 // Through the mapping, which nobody can have put another file under. The descriptor serves where
 // that is refused: memory locked by mlockall(), or write-protected.
-bool release_pages(PageRange range) noexcept {
+bool release_piece(PageRange range) noexcept {
   const std::uintptr_t address = range.begin << page_log2;
   const std::size_t bytes = range.pages() << page_log2;
   if (os::remove_pages(reinterpret_cast<void*>(address), bytes)) return true;
   const int fd = arena.file.get();
   return fd >= 0 && os::punch_hole(fd, address - arena.base, bytes);
+}
+
+// Not locked, for much memory takes the kernel seconds: the range is leaving. `since`: takeovers
+// when it was found. In a child of later it is none of the caller's: the parent goes on, and may
+// have given these pages out again.
+enum class Release : std::uint8_t { done, refused, parents };
+Release release_pages(PageRange range, std::uint32_t since) noexcept {
+  Release result = Release::done;
+  for (std::uint64_t page = range.begin; page != range.end && result == Release::done;) {
+    const std::uint64_t end = std::min(range.end, (page / piece_pages + 1) * piece_pages);
+    // No handler forks between the look and the piece.
+    os::SignalMask saved;
+    os::block_signals(&saved);
+    if (!is_ours() || takeovers.load(std::memory_order_relaxed) != since) {
+      result = Release::parents;
+    } else if (!release_piece(PageRange{page, end})) {
+      result = Release::refused;
+    }
+    os::restore_signals(saved);
+    page = end;
+  }
+  return result;
+}
+
+// Frees an address of this process's own. False: it is none.
+bool free_own(std::uint64_t page, bool* refused) noexcept {
+  PageRange range;
+  std::uint32_t since = 0;
+  {
+    const Lock locked;
+    range = used.leave(page);
+    since = takeovers.load(std::memory_order_relaxed);
+  }
+  if (range.pages() == 0) return false;
+  const Release released = release_pages(range, since);
+  const Lock locked;
+  if (takeovers.load(std::memory_order_relaxed) != since) return true;
+  *refused = released == Release::refused;
+  if (*refused) {
+    used.stay(page);
+  } else {
+    used.give_back(page);
+  }
+  return true;
+}
+
+// Forgets an address that was inherited, or may have been. False: it was not.
+bool forget_inherited(std::uint64_t page) noexcept {
+  const Lock locked;
+  return inherited.give_back(page) || (lost && !arena_bounds.contains(page << page_log2, 1));
 }
 
 }  // namespace
@@ -291,22 +358,16 @@ Code arena_free(void* address, Error* error) noexcept {
   if (reinterpret_cast<std::uintptr_t>(address) % page_bytes == 0 &&
       owner_word.load(std::memory_order_acquire) != nullptr) {
     const std::uint64_t page = reinterpret_cast<std::uintptr_t>(address) >> page_log2;
-    const Lock locked;
-    const PageRange range = used.find(page);
-    if (range.pages() != 0) {
-      if (release_pages(range)) {
-        used.give_back(page);
-        return Code::ok;
-      }
+    bool refused = false;
+    const bool known = free_own(page, &refused) || forget_inherited(page);
+    if (refused) {
       *error = make_error(Code::io, 0,
                           "The kernel does not take the pages at %p back; unlock them (munlock) "
                           "and allow madvise(), then free them again.",
                           address);
       return error->code;
     }
-    if (inherited.give_back(page)) return Code::ok;
-    if (lost && !arena_bounds.contains(reinterpret_cast<std::uintptr_t>(address), 1))
-      return Code::ok;
+    if (known) return Code::ok;
   }
   *error = make_error(Code::invalid, 0,
                       "%p is nothing that haul_alloc() returned, or is freed already; free each "

@@ -31,15 +31,18 @@ extern constinit ArenaBounds arena_bounds;
 
 // Zeroed pages, page-aligned, at the lowest addresses that are free; nullptr with *error
 // (no_memory: address space, descriptors or memory exhausted; invalid: 0 bytes or more than the
-// arena has). Thread-safe; takes a lock, with signals blocked, and makes system calls. Calls no
+// arena has). Thread-safe; holds a lock, with signals blocked, and makes system calls. Calls no
 // malloc (but for what pthread_atfork() does, once, before the lock). The lock is held for nothing
-// that waits.
+// that waits. (Where the program locks its future memory, the kernel fills in what is mapped,
+// a second for some GiB. It is not mapped in pieces, since a limit on locked memory that refuses
+// one would leave those before it locked.)
 void* arena_allocate(std::size_t bytes, Error* error) noexcept;
 
-// Frees what arena_allocate() returned, at once: the pages go back to the system. invalid for any
-// other address, also one freed already; io if the kernel refuses to take the pages: they are as
-// they were. In a child of fork memory of the parent's arena is only forgotten: the parent still
-// has it.
+// Frees what arena_allocate() returned, at once: the pages go back to the system, in pieces and
+// without the lock. invalid for any other address, also one freed already, or by another thread
+// just now; io if the kernel refuses to take the pages: they stay allocated, and those before the
+// refused ones may read as zeroes. In a child of fork memory of the parent's arena is only
+// forgotten: the parent still has it.
 Code arena_free(void* address, Error* error) noexcept;
 
 // The memfd, base and size of this process's arena for the service; fd -1 if there is none (yet),

@@ -70,6 +70,17 @@ PageRange PageMap::find(std::uint64_t page) const noexcept {
   return index < count_ && used_[index].begin == page ? used_[index] : PageRange{};
 }
 
+PageRange PageMap::leave(std::uint64_t page) noexcept {
+  const PageRange range = find(page);
+  if (range.pages() == 0 || range.leaving) return PageRange{};
+  used_[index_from(page)].leaving = true;
+  return range;
+}
+
+void PageMap::stay(std::uint64_t page) noexcept {
+  if (find(page).pages() != 0) used_[index_from(page)].leaving = false;
+}
+
 bool PageMap::give_back(std::uint64_t page) noexcept {
   const std::size_t index = index_from(page);
   if (index == count_ || used_[index].begin != page) return false;

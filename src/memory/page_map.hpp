@@ -9,6 +9,7 @@ namespace haul {
 
 struct PageRange {
   std::uint64_t begin = 0, end = 0;
+  bool leaving = false;  // used still, but whoever had it has it no more
   std::uint64_t pages() const noexcept { return end - begin; }
 };
 
@@ -31,6 +32,10 @@ class PageMap {
   bool add(PageRange range) noexcept;
   // The used range that begins at `page`; empty if none does.
   PageRange find(std::uint64_t page) const noexcept;
+  // The same, and it is leaving from here on until it is given back, or stays after all; empty also
+  // if it is leaving already.
+  PageRange leave(std::uint64_t page) noexcept;
+  void stay(std::uint64_t page) noexcept;
   // Frees the used range that begins at `page`. False if none does. Needs no memory.
   bool give_back(std::uint64_t page) noexcept;
 

@@ -141,6 +141,15 @@ TEST(Arena, NeverWorksOnADescriptorThatIsNotItsOwn) {
               CHILD_EQUAL(free_at(at), Code::ok);
               CHILD_EQUAL(allocate(mib)[17], 0);
               if (syscall(SYS_mlock, more, mib) == 0) CHILD_EQUAL(free_at(more), Code::io);
+              // The last page of many: what stays can be freed again.
+              unsigned char* many = allocate(30 * mib);
+              if (syscall(SYS_mlock, many + 30 * mib - page, page) == 0) {
+                many[30 * mib - 1] = 6;
+                CHILD_EQUAL(free_at(many), Code::io);
+                CHILD_EQUAL(many[30 * mib - 1], 6);
+                CHILD_EQUAL(syscall(SYS_munlock, many, 30 * mib), 0);
+              }
+              CHILD_EQUAL(free_at(many), Code::ok);
               std::vector<unsigned char> now(2 * mib);
               CHILD_EQUAL(pread(other, now.data(), now.size(), 0), 2 * mib);
               CHILD_CHECK(now == theirs);

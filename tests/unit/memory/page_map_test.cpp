@@ -66,6 +66,21 @@ TEST_F(PageMapTest, IsExhaustedAndRecovers) {
   EXPECT_EQ(take(4), begin);
 }
 
+TEST_F(PageMapTest, WhatIsLeavingIsUsedUntilItIsGivenBack) {
+  const std::uint64_t page = take(8);
+  EXPECT_EQ(map.leave(page + 1).pages(), 0u) << "the middle of a range";
+  EXPECT_EQ(map.leave(page).pages(), 8u);
+  EXPECT_EQ(map.leave(page).pages(), 0u) << "twice";
+  EXPECT_EQ(take(1), page + 8);
+  EXPECT_TRUE(map[0].leaving);
+  EXPECT_FALSE(map[1].leaving);
+  map.stay(page);
+  EXPECT_EQ(map.leave(page).pages(), 8u) << "it had stayed";
+  EXPECT_TRUE(map.give_back(page));
+  EXPECT_EQ(take(8), page);
+  EXPECT_EQ(map.leave(page).pages(), 8u) << "taken anew";
+}
+
 TEST_F(PageMapTest, RefusesWhatItDidNotGiveOut) {
   const std::uint64_t page = take(8);
   EXPECT_FALSE(map.give_back(page + 1)) << "the middle of a range";
