@@ -5,21 +5,30 @@
 
 #include <pthread.h>
 
+#include <cstdint>
+
 #include "base/backoff.hpp"
+#include "base/clock.hpp"
 #include "base/os.hpp"
 
 namespace haul {
 
 class QuietLock {
  public:
-  explicit QuietLock(pthread_mutex_t& mutex) noexcept : mutex_(mutex) {
+  explicit QuietLock(pthread_mutex_t& mutex) noexcept : QuietLock(mutex, UINT64_MAX) {}
+  // Waits until deadline_ns (now_ns() terms); then it may not be held.
+  QuietLock(pthread_mutex_t& mutex, std::uint64_t deadline_ns) noexcept : mutex_(mutex) {
     for (Backoff backoff; !take(); backoff.pause()) {
+      if (deadline_ns != UINT64_MAX && now_ns() >= deadline_ns) return;
     }
+    held_ = true;
   }
   ~QuietLock() {
+    if (!held_) return;
     pthread_mutex_unlock(&mutex_);
     os::restore_signals(saved_);
   }
+  explicit operator bool() const noexcept { return held_; }
   QuietLock(const QuietLock&) = delete;
   QuietLock& operator=(const QuietLock&) = delete;
 
@@ -32,6 +41,7 @@ class QuietLock {
   }
 
   pthread_mutex_t& mutex_;
+  bool held_ = false;
   os::SignalMask saved_;
 };
 

@@ -23,7 +23,8 @@ bool wake_sleeping_mover() noexcept;
 
 // Stops and joins the threads, and gives the leases back. A thread that has not ended at
 // deadline_ns (now_ns() terms), amid memory that does not arrive or a crash handler, is left:
-// false. Blocks no signal while it waits.
+// false; so are all if a thread is making some and waits for the program. Blocks no signal while it
+// waits.
 bool stop_movers(std::uint64_t deadline_ns) noexcept;
 
 // A thread has given up its ring: if it was the last, movers that sleep may end themselves (100 ms

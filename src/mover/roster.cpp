@@ -1,6 +1,8 @@
 // Who there is: mover threads are made when they are needed, woken, and ended.
 #include <pthread.h>
 
+#include <algorithm>
+
 #include "base/aide.hpp"
 #include "base/clock.hpp"
 #include "base/knobs.hpp"
@@ -22,7 +24,8 @@ namespace haul {
 namespace {
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // who is made and who retires
-constinit bool forbidden = false;                             // a child by a bare clone
+constexpr std::uint64_t moment_ns = 10'000'000;
+constinit bool forbidden = false;  // a child by a bare clone
 
 // Locked. A mover may have been refused for these, so where that was refused before they come last:
 // it asks again for what it does not get. Else they come first: to make a thread while another one
@@ -207,7 +210,9 @@ bool retire(Mover& self) noexcept {
 
 bool stop_movers(std::uint64_t deadline_ns) noexcept {
   {
-    const QuietLock lock(mutex);
+    // Whoever makes movers may wait for a lock of the program's, and its holder for this.
+    const QuietLock lock(mutex, deadline_ns);
+    if (!lock) return false;
     crew.stopping.store(true, std::memory_order_release);
     crew.party.fetch_add(1, std::memory_order_release);
     if (gate.asleep.load(std::memory_order_relaxed) != mover_gone)
@@ -221,7 +226,8 @@ bool stop_movers(std::uint64_t deadline_ns) noexcept {
          now = now_ns()) {
       os::futex_wait(&mover.life, static_cast<std::uint32_t>(Life::running), deadline_ns - now);
     }
-    const QuietLock lock(mutex);
+    const QuietLock lock(mutex, std::max(deadline_ns, now_ns() + moment_ns));
+    if (!lock) return false;
     if (mover.now() == Life::over) {
       os::join_thread(mover.thread);
       mover.become(Life::none);

@@ -65,6 +65,26 @@ int fork_while_they_are_made() {
   return 0;
 }
 
+// A thread that exits with the lock in its hand, which the other never gets.
+int exit_while_they_are_made() {
+  setenv("HAUL_MOVER_PATIENCE_MS", "500", 1);
+  always_mover();
+  std::thread([] { copy_works(4 * mib, 1); }).join();
+  sleep_ms(1000);
+  std::thread other([] {
+    makes_movers = true;
+    copy_works(4 * mib, 2);
+  });
+  lock_program();
+  CHILD_CHECK(is_making);
+  std::exit(0);
+}
+
+TEST(RemadeMovers, AnExitDoesNotWaitForWhoMakesThem) {
+  if (sanitizer) GTEST_SKIP() << "a sanitizer's runtime has a pthread_create() of its own";
+  EXPECT_EQ(run_child(exit_while_they_are_made, 20), 0);
+}
+
 TEST(RemadeMovers, AForkDoesNotWaitForWhoMakesThem) {
   if (sanitizer) GTEST_SKIP() << "a sanitizer's runtime has a pthread_create() of its own";
   EXPECT_EQ(run_child(fork_while_they_are_made, 60), 0);
