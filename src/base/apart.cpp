@@ -98,7 +98,7 @@ void run_apart(const Apart& work) noexcept {
 
 void run_apart_with(int fd, const Apart& work) noexcept {
   // (A sanitizer's runtime knows nothing of such helpers.)
-  if (accesses_are_checked || !has_unkillable_mounts("/proc/self/mountinfo") ||
+  if (accesses_are_checked || !has_unkillable_mounts("/proc/thread-self/mountinfo") ||
       !done_by_helper(work, fd)) {
     work.body(work.argument);
   }

@@ -33,7 +33,7 @@ void run_apart_with(int fd, const Apart& work) noexcept;
 // kernel or a filter refuses that; then nothing is closed.
 bool own_descriptors() noexcept;
 
-// Is there a mount on which a wait cannot be ended? `table` is laid out as /proc/self/mountinfo.
+// Is there a mount on which a wait cannot be ended? `table` is laid out as a mountinfo of /proc.
 bool has_unkillable_mounts(const char* table) noexcept;
 
 }  // namespace haul::os

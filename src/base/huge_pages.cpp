@@ -41,7 +41,7 @@ int collapse_to_huge(std::uintptr_t address, std::size_t bytes) noexcept {
 int open_page_map() noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
-  const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  const int fd = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
   return fd < 0 ? -errno : above_streams(fd);
 }
 

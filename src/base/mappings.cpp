@@ -48,7 +48,7 @@ class Line {
 bool for_each_shared_mapping(MappingAct act, void* context) noexcept {
   const KeepErrno keep;
   const Uncancelled uncancelled;
-  const int fd = above_streams(open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+  const int fd = above_streams(open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC));
   if (fd < 0) return false;
   char buffer[4096];
   Line line;

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
 #include "base/uncancelled.hpp"
@@ -36,9 +37,10 @@ struct Entry {
 constexpr const char last_name[] = "haul-last";
 
 enum class Kind : std::uint8_t {
-  gone,  // a main thread that has called pthread_exit() stays as a zombie
-  last,  // ordinary, and waits for the others to end
-  own,   // another of haul's
+  gone,    // a main thread that has called pthread_exit() stays as a zombie
+  last,    // ordinary, and waits for the others to end
+  own,     // another of haul's
+  server,  // one that serves other processes, and keeps this one (atomic.h)
   foreign
 };
 
@@ -46,6 +48,17 @@ enum class Kind : std::uint8_t {
 const char* field(const char* status, const char* name) noexcept {
   const char* const found = std::strstr(status, name);
   return found == nullptr ? "" : found + std::strlen(name);
+}
+
+bool begins_with(const char* text, const char* word) noexcept {
+  return std::strncmp(text, word, std::strlen(word)) == 0;
+}
+
+// A thread that a program of such a name has made is called as its main thread.
+bool is_called_as_main(const char* name) noexcept {
+  char main_name[32];
+  if (read_file("/proc/self/comm", main_name, sizeof main_name) <= 0) return true;
+  return begins_with(name, main_name);  // both end in a line feed
 }
 
 Kind kind_of(const char* id) noexcept {
@@ -61,11 +74,14 @@ Kind kind_of(const char* id) noexcept {
   if (is_main) return Kind::foreign;
   constexpr const char name_field[] = "Name:\t";
   const char* const name = status + sizeof name_field - 1;
-  if (std::strncmp(status, name_field, sizeof name_field - 1) != 0) return Kind::foreign;
-  if (std::strncmp(name, last_name, sizeof last_name - 1) == 0) return Kind::last;
+  if (!begins_with(status, name_field) || !begins_with(name, "haul-")) return Kind::foreign;
+  if (begins_with(name, last_name)) return Kind::last;
   const std::uint64_t blocked = std::strtoull(field(status, "\nSigBlk:\t"), nullptr, 16);
-  const bool own = std::strncmp(name, "haul-", 5) == 0 && blocks_asynchronous(blocked);
-  return own ? Kind::own : Kind::foreign;
+  if (!blocks_asynchronous(blocked) || is_called_as_main(name)) return Kind::foreign;
+  for (const char* server : {"haul-atomic", "haul-attendant", "haul-fabric"}) {
+    if (begins_with(name, server)) return Kind::server;
+  }
+  return Kind::own;
 }
 
 // Calls see(kind) for each thread, the calling one among them, until it says false. False where
@@ -96,41 +112,34 @@ bool for_each_thread(See see) noexcept {
 
 constinit std::atomic<bool> one_is_made{false};
 
-bool others_live() noexcept {
-  bool found = false;
-  const bool told = for_each_thread([&found](Kind kind) {
-    found = kind == Kind::own || kind == Kind::foreign;
-    return !found;
+// What the others are: foreign if one is, else server if one is, else own; last: there are none.
+Kind look_around() noexcept {
+  Kind most = Kind::last;
+  const bool told = for_each_thread([&most](Kind kind) {
+    most = std::max(most, kind);
+    return kind != Kind::foreign;
   });
-  return told && found;
+  return told ? most : Kind::foreign;
 }
 
+// glibc calls exit() on the last thread. This one does where haul's do not end: a mover's memory
+// may not arrive, or a file system not answer; exit() leaves those.
 void* end_last(void* before) noexcept {
-  constexpr std::uint64_t longest_ns = 1'000'000'000;
+  constexpr std::uint64_t longest_ns = 250'000'000, patience_ns = 1'000'000'000;
   name_thread(last_name);
-  pthread_join(reinterpret_cast<pthread_t>(before), nullptr);
-  for (std::uint64_t wait_ns = 1'000'000; others_live();
-       wait_ns = std::min(2 * wait_ns, longest_ns)) {
+  if (before != nullptr) pthread_join(reinterpret_cast<pthread_t>(before), nullptr);
+  const std::uint64_t begun = now_ns();
+  std::uint64_t wait_ns = 1'000'000;
+  for (Kind others = look_around(); others != Kind::last; others = look_around()) {
+    if (others == Kind::own && now_ns() - begun >= patience_ns) std::exit(0);
     sleep_ns(wait_ns);
+    wait_ns = std::min(2 * wait_ns, longest_ns);
   }
   return nullptr;
 }
 
-}  // namespace
-
-bool only_own_threads() noexcept {
-  bool found = false;
-  const bool told = for_each_thread([&found](Kind kind) {
-    found = kind == Kind::foreign;
-    return !found;
-  });
-  return told && !found;
-}
-
-bool end_process_elsewhere() noexcept {
-  const KeepErrno keep;
-  if (!only_own_threads()) return false;
-  if (one_is_made.exchange(true, std::memory_order_relaxed)) return false;
+// `before`: a thread that it joins.
+bool make_last(void* before) noexcept {
   sigset_t none;
   sigemptyset(&none);
   pthread_attr_t attributes;
@@ -138,11 +147,31 @@ bool end_process_elsewhere() noexcept {
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
   pthread_attr_setsigmask_np(&attributes, &none);
-  const bool made =
-      pthread_create(&thread, &attributes, end_last, reinterpret_cast<void*>(pthread_self())) == 0;
+  const bool made = pthread_create(&thread, &attributes, end_last, before) == 0;
   pthread_attr_destroy(&attributes);
+  return made;
+}
+
+bool end_process(void* before) noexcept {
+  const KeepErrno keep;
+  if (!only_own_threads() || one_is_made.exchange(true, std::memory_order_relaxed)) return false;
+  const bool made = make_last(before);
   if (!made) one_is_made.store(false, std::memory_order_relaxed);
   return made;
+}
+
+}  // namespace
+
+bool only_own_threads() noexcept {
+  return look_around() != Kind::foreign;
+}
+
+bool end_process_elsewhere() noexcept {
+  return end_process(reinterpret_cast<void*>(pthread_self()));
+}
+
+bool end_process_anyway() noexcept {
+  return end_process(nullptr) || one_is_made.load(std::memory_order_relaxed);
 }
 
 }  // namespace haul::os

@@ -63,7 +63,7 @@ std::uint64_t address_space_left() noexcept {
   if (limit == UINT64_MAX) return limit;
   char text[128] = {};
   // Where that cannot be read half of it may be in use.
-  const bool known = read_file("/proc/self/statm", text, sizeof text - 1) > 0;
+  const bool known = read_file("/proc/thread-self/statm", text, sizeof text - 1) > 0;
   std::uint64_t pages = 0;
   for (const char* at = text; *at >= '0' && *at <= '9'; ++at)
     pages = pages * 10 + static_cast<std::uint64_t>(*at - '0');

@@ -111,6 +111,16 @@ Code make_movers(Error* error) noexcept {
   return code;
 }
 
+// No thread has a ring, and the mover is awake: it does what they left, and retires, or is stuck
+// with that, and would keep the process when its last thread has ended.
+void watch_over_end(void*) noexcept {
+  constexpr std::uint64_t pause_ns = 250'000'000;
+  do {
+    os::sleep_ns(pause_ns);
+    if (gate.asleep.load(std::memory_order_relaxed) != mover_runs || any_ring_owned()) return;
+  } while (!os::end_process_anyway());
+}
+
 // The movers have retired, and are needed again.
 void call_back() noexcept {
   Error error;
@@ -171,8 +181,11 @@ void ring_was_given_up() noexcept {
   std::uint32_t word = mover_sleeps;
   // Sequentially consistent, and behind the store that gave the ring up: either the mover that
   // falls asleep sees that, or this sees that it sleeps.
-  if (gate.asleep.compare_exchange_strong(word, mover_looks, std::memory_order_seq_cst))
+  if (gate.asleep.compare_exchange_strong(word, mover_looks, std::memory_order_seq_cst)) {
     os::futex_wake(&gate.asleep, 1);
+  } else if (word == mover_runs && !first_is_gone()) {
+    os::ask_aide(os::Aide::distance, watch_over_end, nullptr);
+  }
   dismiss_unneeded_aides();
 }
 

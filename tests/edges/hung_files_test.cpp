@@ -9,6 +9,7 @@
 #include <sys/mount.h>
 
 #include <string>
+#include <thread>
 
 #include "e2e/support.hpp"
 
@@ -183,6 +184,22 @@ TEST_F(HungFiles, ShutdownEnds) {
   });
 }
 
+// The main thread ends, and then the only other one of the program's, which has copied.
+[[noreturn]] void all_threads_end(void (*body)()) {
+  std::thread([body] { body(); }).detach();
+  syscall(SYS_exit, 0);
+  __builtin_unreachable();
+}
+
+TEST_F(HungFiles, TheProcessEndsWithItsLastThread) {
+  expect_good("", [] {
+    all_threads_end([] {
+      moved_by_the_mover(1);
+      stall_is_told();
+    });
+  });
+}
+
 TEST_F(HungFiles, TuneMeasuresAndSaysThatItCannotStore) {
   expect_good("", [] {
     moved_by_the_mover(1);
@@ -242,6 +259,16 @@ TEST_F(HungFiles, ASocketThatHangsLetsForksGoOn) {
                   0);
       moved_by_the_mover(turn + 10);
     }
+  });
+}
+
+TEST_F(HungFiles, ASocketThatHangsLetsTheProcessEndWithItsLastThread) {
+  expect_good("", [] {
+    with_socket();
+    all_threads_end([] {
+      moved_by_the_mover(1);
+      socket_stall_is_told();
+    });
   });
 }
 

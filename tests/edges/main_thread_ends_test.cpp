@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "e2e/service_support.hpp"
+#include "edges/absent_memory.hpp"
 
 namespace {
 
@@ -91,6 +92,18 @@ int play(const std::string& part) {
     copy_with_the_mover();
     sleep_ms(1000);
   }
+  if (part == "stuck") {
+    setenv("HAUL_MOVER_PATIENCE_MS", "500", 1);
+    copy_works(mib, 1);
+    static unsigned char dst[mib];
+    haul_request request = haul_request_copy(dst, memory_that_does_not_arrive(mib), mib);
+    request.flags = HAUL_DEDICATED;
+    haul_ticket ticket{};
+    CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
+    sleep_ms(50);
+    std::atexit(at_the_end);
+    pthread_exit(nullptr);
+  }
   std::atexit(at_the_end);
   std::thread([] {
     for (int i = 0; i < 3; ++i) copy_with_the_mover();
@@ -127,6 +140,14 @@ TEST(MainThreadEnds, AlsoIfItHasCopiedItself) {
 TEST(MainThreadEnds, AlsoIfFiguresWereMeasured) {
   NEEDS_THREADS_OF_ITS_OWN();
   EXPECT_EQ(end_of_part("measured"), 7);
+}
+
+// Its mover never comes to an end: exit() leaves it, and says so.
+TEST(MainThreadEnds, WithACopyThatCannotEnd) {
+  NEEDS_THREADS_OF_ITS_OWN();
+  if (memory_that_does_not_arrive(mib) == nullptr)
+    GTEST_SKIP() << "the kernel gives no userfaultfd()";
+  EXPECT_EQ(end_of_part("stuck"), 7);
 }
 
 TEST(MainThreadEnds, WithTwoMovers) {

@@ -2,15 +2,14 @@
 // exit(), haul_shutdown() and fork() can, and say what they leave. Signals work throughout.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/userfaultfd.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 
 #include <atomic>
 #include <string>
 #include <thread>
 
 #include "e2e/support.hpp"
+#include "edges/absent_memory.hpp"
 
 namespace {
 
@@ -18,28 +17,9 @@ using namespace e2e;
 
 constexpr std::size_t bytes = mib;
 
-#ifndef UFFD_USER_MODE_ONLY
-#define UFFD_USER_MODE_ONLY 1
-#endif
-
-// Memory whose pages nobody serves; nullptr where the kernel makes none.
-unsigned char* memory_that_does_not_arrive() {
-  const auto uffd =
-      static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
-  uffdio_api api{};
-  api.api = UFFD_API;
-  if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api) != 0) return nullptr;
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  uffdio_register range{};
-  range.range.start = reinterpret_cast<std::uintptr_t>(at);
-  range.range.len = bytes;
-  range.mode = UFFDIO_REGISTER_MODE_MISSING;
-  return ioctl(uffd, UFFDIO_REGISTER, &range) == 0 ? static_cast<unsigned char*>(at) : nullptr;
-}
-
-#define NEEDS_USERFAULTFD()                                                   \
-  if (run_child([] { return memory_that_does_not_arrive() ? 0 : 1; }) != 0) { \
-    GTEST_SKIP() << "the kernel gives no userfaultfd()";                      \
+#define NEEDS_USERFAULTFD()                                                        \
+  if (run_child([] { return memory_that_does_not_arrive(bytes) ? 0 : 1; }) != 0) { \
+    GTEST_SKIP() << "the kernel gives no userfaultfd()";                           \
   }
 
 // A copy that the mover has begun and nobody can end.
@@ -48,7 +28,7 @@ haul_ticket stuck_copy(const char* patience_ms) {
   setenv("HAUL_MOVER_PATIENCE_MS", patience_ms, 1);
   static unsigned char dst[bytes];
   copy_works(bytes, 1);
-  unsigned char* src = memory_that_does_not_arrive();
+  unsigned char* src = memory_that_does_not_arrive(bytes);
   CHILD_CHECK(src != nullptr);
   haul_request request = haul_request_copy(dst, src, bytes);
   request.flags = HAUL_DEDICATED;

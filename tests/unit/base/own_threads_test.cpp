@@ -106,6 +106,21 @@ TEST(OwnThreads, AreNotThoseOfAProgramCalledAsTheyAre) {
             0);
 }
 
+// A program that blocks all signals, of which a thread takes one by sigwait().
+TEST(OwnThreads, AreNotThoseThatInheritTheNameAndTheMaskOfMain) {
+  const pid_t child = fork();
+  if (child == 0) {
+    os::SignalMask before;
+    os::block_signals(&before);
+    os::name_thread("haul-frames");
+    pthread_t other;
+    const auto body = [](void*) -> void* { _exit(os::only_own_threads() ? 2 : 0); };
+    if (pthread_create(&other, nullptr, body, nullptr) != 0) _exit(1);
+    syscall(SYS_exit, 0);
+  }
+  EXPECT_EQ(end_of(child), 0);
+}
+
 TEST(OwnThreads, AreNotThoughtToBeAloneWithoutDescriptorsToLook) {
   EXPECT_EQ(in_child([] {
               os::SignalMask before;
