@@ -23,12 +23,23 @@ constexpr std::size_t l3_bytes = 2u << 20;
 constexpr std::size_t cold_bytes = 1u << 20;
 constexpr std::size_t remote_bytes = 256u << 10;
 constexpr std::size_t kernel_bytes = 64u << 10;
+// What the mover does not do within this time it may never do.
+constexpr std::uint64_t stuck_ns = 3'000'000'000;
+// So long one waits for it without sleeping.
+constexpr std::uint64_t spin_ns = 100'000'000;
 
 // Two buffers, and what to measure with them.
 class Bench {
  public:
   explicit Bench(const Watch& watch) noexcept : watch_(watch), cpu_began_ns_(thread_cpu_ns()) {}
   ~Bench() {
+    if (stuck_) {
+      // The mover may yet do what it was asked, with these buffers: they stay mapped, on purpose,
+      // but for their pages.
+      if (src_ != nullptr) os::drop_pages(src_, buffer_bytes);
+      if (dst_ != nullptr) os::drop_pages(dst_, buffer_bytes);
+      return;
+    }
     if (src_ != nullptr) os::unmap(src_, buffer_bytes);
     if (dst_ != nullptr) os::unmap(dst_, buffer_bytes);
     if (small_pages_ != nullptr) os::unmap(small_pages_, kernel_bytes);
@@ -49,6 +60,9 @@ class Bench {
 
   // Did the mover go away? Then what was timed was something else.
   bool lost() const noexcept { return lost_; }
+
+  // Has the mover left a request undone? Then nothing more is asked of it.
+  bool stuck() const noexcept { return stuck_; }
 
   // Is it plain already that this thread gets no CPU? Then it is not worth going on.
   bool starved() const noexcept {
@@ -143,7 +157,7 @@ class Bench {
     for (double& figure : figures) {
       std::uint64_t slept_ns = 0;
       while (gate.state.load(std::memory_order_relaxed) != plan::MoverState::asleep) {
-        if (slept_ns > patience_ns || starved()) return 0;
+        if (slept_ns > patience_ns || starved() || stuck_) return 0;
         os::sleep_ns(step_ns);
         slept_ns += step_ns;
       }
@@ -177,19 +191,28 @@ class Bench {
   }
 
   // Without helping: the mover is to write all of it.
-  static void await(const Ticket& ticket) noexcept {
-    if (ticket.cookie() == 0) return;
+  void await(const Ticket& ticket) noexcept {
+    if (ticket.cookie() == 0 || stuck_) return;
     const Ring& ring = ring_table.ring(ticket.ring());
+    const std::uint64_t begin_ns = now_ns();
+    std::uint64_t waited_ns = 0;
     for (unsigned turn = 1;
          State::seq(ring.state_word(ticket.tenancy).load(std::memory_order_acquire)) <
          ticket.tenancy;
          ++turn) {
       if (gate.closed.load(std::memory_order_relaxed)) return;
-      if (turn % 4096 == 0) {
-        os::yield();
-      } else {
+      if (waited_ns <= spin_ns && turn % 4096 != 0) {
         cpu_relax();
+        continue;
       }
+      if (waited_ns > spin_ns) {
+        os::sleep_ns(1'000'000);
+      } else {
+        os::yield();
+      }
+      waited_ns = now_ns() - begin_ns;
+      stuck_ = waited_ns > stuck_ns;
+      if (stuck_) return;
     }
   }
 
@@ -208,7 +231,7 @@ class Bench {
   double median(double* spread, Run run) noexcept {
     double figures[max_runs];
     unsigned count = 0;
-    for (; count < watch_.runs && !out_of_time() && !starved(); ++count) {
+    for (; count < watch_.runs && !out_of_time() && !starved() && !stuck_; ++count) {
       Error ignored;
       wake_mover(&ignored);
       rest();
@@ -231,7 +254,7 @@ class Bench {
   std::byte* dst_ = nullptr;
   std::byte* small_pages_ = nullptr;
   volatile std::uint64_t sink_ = 0;
-  bool lost_ = false;
+  bool lost_ = false, stuck_ = false;
   std::uint64_t wanted_ns_ = 0, ran_ns_ = 0;  // of the runs
   double line_spread_ = 0;
 };
@@ -293,6 +316,11 @@ Expected<Measured> measure(const Watch& watch) noexcept {
   figures.submit_ns = bench.submit_ns();
   if (const double wake = bench.wake_ns(figures.submit_ns); wake > 0) figures.wake_ns = wake;
   figures.round_trip_ns = distance;
+  if (bench.stuck()) {
+    return make_error(Code::again, 0,
+                      "The mover has done nothing for 3 s, so nothing was measured: it waits for "
+                      "the memory of another request, or for a CPU; try again when that is done.");
+  }
   if (bench.lost() && !bench.starved()) {
     return make_error(Code::again, 0,
                       "The mover went away while it was being measured; run haul tune again.");

@@ -109,6 +109,35 @@ TEST(StuckCopy, OfAThreadThatHelps) {
             5);
 }
 
+double cpu_seconds() {
+  timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+// The mover is awake, and the distance to it is measured, before it is stuck: so nothing but the
+// requests of the measurement tells.
+TEST(StuckCopy, HaulTuneComesBack) {
+  NEEDS_USERFAULTFD();
+  if (cpus_allowed() < 2) GTEST_SKIP() << "no mover to measure with";
+  EXPECT_EQ(run_child([] {
+              always_mover();
+              for (unsigned turn = 0; turn < 3000 && state_now().round_trip_ns == 0; ++turn) {
+                haul_wake();
+                copy_works(mib, turn);
+                sleep_ms(1);
+              }
+              stuck_copy("300");
+              const double before = cpu_seconds();
+              CHILD_EQUAL(haul_tune(nullptr, nullptr), HAUL_EAGAIN);
+              CHILD_CHECK(std::strstr(haul_last_error(), "mover") != nullptr);
+              CHILD_CHECK(cpu_seconds() - before < 2);
+              _exit(5);
+              return 0;
+            }),
+            5);
+}
+
 // A signal that comes while exit() or haul_shutdown() waits, which they would for an hour.
 void expect_signals_work(bool shut_down, int signal, int status) {
   int ends[2];
