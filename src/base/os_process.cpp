@@ -18,6 +18,7 @@
 #include "base/descriptor.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/tasks.hpp"
 #include "base/uncancelled.hpp"
 
 namespace haul::os {
@@ -89,11 +90,14 @@ std::uint64_t process_start(pid_t pid) noexcept {
   snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
   if (read_file(path, text, sizeof text) <= 0) return 0;
   // "pid (name) state ...": the name may hold anything. The start is field 22, the state field 3.
+  // A main thread that has ended is a zombie; the process lives while it has others (field 20).
   const char* at = strrchr(text, ')');
-  if (at == nullptr || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') return 0;
+  if (at == nullptr || at[1] != ' ') return 0;
+  const bool main_ended = at[2] == 'Z' || at[2] == 'X';
   for (int field = 2; field < 22; ++field) {
     at = strchr(at + 1, ' ');
     if (at == nullptr) return 0;
+    if (field == 19 && main_ended && strtol(at + 1, nullptr, 10) <= 1) return 0;
   }
   return strtoull(at + 1, nullptr, 10);
 }
@@ -104,20 +108,50 @@ void close_fd(int fd) noexcept {
   if (fd >= 0) close(fd);
 }
 
-ssize_t read_process(pid_t pid, const iovec* local, std::size_t local_count, const iovec* remote,
-                     std::size_t remote_count) noexcept {
+namespace {
+
+// process_vm_readv() or process_vm_writev(), and what it is asked.
+struct Transfer {
+  decltype(&process_vm_readv) call;
+  const iovec* local;
+  std::size_t local_count;
+  const iovec* remote;
+  std::size_t remote_count;
+  ssize_t result = -ESRCH;
+
+  // Of the process that this thread is of.
+  void of_thread(pid_t thread) noexcept {
+    const ssize_t bytes = call(thread, local, local_count, remote, remote_count, 0);
+    result = bytes < 0 ? -errno : bytes;
+  }
+};
+
+// A main thread that has ended before others has no memory any more. The process has: theirs.
+ssize_t of_process(pid_t pid, Transfer transfer) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
-  const ssize_t bytes = process_vm_readv(pid, local, local_count, remote, remote_count, 0);
-  return bytes < 0 ? -errno : bytes;
+  transfer.of_thread(pid);
+  if (transfer.result == -ESRCH) {
+    const auto try_thread = [](pid_t thread, void* context) {
+      auto& again = *static_cast<Transfer*>(context);
+      again.of_thread(thread);
+      return again.result == -ESRCH;
+    };
+    for_each_task(pid, try_thread, &transfer);
+  }
+  return transfer.result;
+}
+
+}  // namespace
+
+ssize_t read_process(pid_t pid, const iovec* local, std::size_t local_count, const iovec* remote,
+                     std::size_t remote_count) noexcept {
+  return of_process(pid, {process_vm_readv, local, local_count, remote, remote_count});
 }
 
 ssize_t write_process(pid_t pid, const iovec* local, std::size_t local_count, const iovec* remote,
                       std::size_t remote_count) noexcept {
-  const KeepErrno keep;
-  const Uncancelled guard;
-  const ssize_t bytes = process_vm_writev(pid, local, local_count, remote, remote_count, 0);
-  return bytes < 0 ? -errno : bytes;
+  return of_process(pid, {process_vm_writev, local, local_count, remote, remote_count});
 }
 
 int bind_abstract(const char* name) noexcept {

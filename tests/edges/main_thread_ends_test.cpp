@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/uio.h>
 
 #include <atomic>
 #include <string>
@@ -68,6 +69,53 @@ void at_the_end() {
   _exit(stack >= mib ? 7 : 3);
 }
 
+// What play() does on a thread that is left, when the kernel does not find the process's memory
+// under its pid any more.
+void copy_from_own_space() {
+  unsigned char from[64], to[64] = {};
+  std::memset(from, 7, sizeof from);
+  const iovec local{to, sizeof to}, remote{from, sizeof from};
+  for (int turn = 0; turn < 5000; ++turn) {
+    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) < 0) break;
+    sleep_ms(1);
+  }
+  std::memset(to, 0, sizeof to);
+  haul_space space = HAUL_SPACE_SELF;
+  CHILD_EQUAL(haul_space_open(getpid(), &space), 0);
+  haul_request request = haul_request_copy(to, from, sizeof to);
+  request.src.space = space;
+  haul_ticket ticket{};
+  CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
+  CHILD_EQUAL(haul_wait(ticket), 0);
+  CHILD_EQUAL(std::memcmp(to, from, sizeof to), 0);
+  CHILD_EQUAL(haul_space_close(space), 0);
+}
+
+// Granted memory, copied by the service into memory of this process that nobody has let it into.
+void copy_from_a_grant() {
+  auto* memory = static_cast<unsigned char*>(haul_alloc(bytes));
+  std::memset(memory, 9, bytes);
+  haul_grant grant;
+  CHILD_EQUAL(haul_share(memory, bytes, HAUL_SHARE_READ, &grant), 0);
+  haul_space space = HAUL_SPACE_SELF;
+  std::size_t length = 0;
+  CHILD_EQUAL(haul_space_open_grant(&grant, &space, &length), 0);
+  const Buffer to(bytes);
+  to.clear();
+  haul_request request = haul_request_copy(to.data(), nullptr, bytes);
+  request.src.space = space;
+  haul_ticket ticket{};
+  CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
+  CHILD_EQUAL(haul_wait(ticket), 0);
+  CHILD_EQUAL(std::memcmp(to.data(), memory, bytes), 0);
+}
+
+bool kernel_reads_processes() {
+  char from = 1, to = 0;
+  const iovec local{&to, 1}, remote{&from, 1};
+  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
+}
+
 // What the program does whose main thread ends first; in a process of its own (below), for the end
 // of a thread unwinds its stack, and GoogleTest stands in the way of that.
 int play(const std::string& part) {
@@ -102,6 +150,18 @@ int play(const std::string& part) {
     CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
     sleep_ms(50);
     std::atexit(at_the_end);
+    pthread_exit(nullptr);
+  }
+  if (part == "own space" || part == "own grant") {
+    static const bool granted = part == "own grant";
+    if (granted) unsetenv("HAUL_PLAN_MOVER");
+    std::thread([] {
+      copy_from_own_space();
+      if (!granted) _exit(7);
+      CHILD_CHECK(attach());
+      copy_from_a_grant();
+      _exit(7);
+    }).detach();
     pthread_exit(nullptr);
   }
   std::atexit(at_the_end);
@@ -160,6 +220,18 @@ TEST(MainThreadEnds, AttachedToAService) {
   Service service;
   ASSERT_TRUE(service.start());
   EXPECT_EQ(end_of_part("attached", &service), 7);
+}
+
+TEST(MainThreadEnds, AndTheProcessIsStillASpace) {
+  if (!kernel_reads_processes()) GTEST_SKIP() << "process_vm_readv is refused";
+  EXPECT_EQ(end_of_part("own space"), 7);
+}
+
+TEST(MainThreadEnds, AndTheServiceReachesItsMemory) {
+  if (!kernel_reads_processes()) GTEST_SKIP() << "process_vm_readv is refused";
+  Service service;
+  ASSERT_TRUE(service.start());
+  EXPECT_EQ(end_of_part("own grant", &service), 7);
 }
 
 TEST(MainThreadEnds, WithMemoryGranted) {

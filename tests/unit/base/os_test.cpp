@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -266,6 +268,53 @@ TEST(Process, ReadsAndWritesMemory) {
   EXPECT_EQ(os::read_process(getpid(), &local, 1, &remote, 1), -EFAULT);
   EXPECT_EQ(os::write_process(getpid(), &local, 1, &remote, 1), -EFAULT);
   EXPECT_EQ(errno, EXDEV);
+}
+
+// A child whose main thread has ended and whose other thread lives until it is killed.
+pid_t child_without_main_thread() {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pthread_t thread;
+  const auto stay = [](void*) -> void* {
+    for (;;) pause();
+  };
+  if (pthread_create(&thread, nullptr, stay, nullptr) != 0) _exit(1);
+  syscall(SYS_exit, 0);
+  return -1;
+}
+
+TEST(Process, ReadsAndWritesMemoryAfterItsMainThreadHasEnded) {
+  static volatile char there[16] = "over there";
+  char here[16] = {};
+  const iovec local = {here, 10}, remote = {const_cast<char*>(there), 10};
+  const ssize_t own = os::read_process(getpid(), &local, 1, &remote, 1);
+  if (own == -EPERM || own == -ENOSYS) GTEST_SKIP() << "process_vm_readv is refused";
+  const pid_t child = child_without_main_thread();
+  // The kernel's own answer, when it has ended.
+  ssize_t got = 0;
+  for (int turn = 0; turn < 5000 && got >= 0; ++turn) {
+    os::sleep_ns(1'000'000);
+    got = process_vm_readv(child, &local, 1, &remote, 1, 0);
+  }
+  EXPECT_LT(got, 0);
+  memset(here, 0, sizeof here);
+  EXPECT_EQ(os::read_process(child, &local, 1, &remote, 1), 10);
+  EXPECT_STREQ(here, "over there");
+  memcpy(here, "from here!", 10);
+  EXPECT_EQ(os::write_process(child, &local, 1, &remote, 1), 10);
+  memset(here, 0, sizeof here);
+  EXPECT_EQ(os::read_process(child, &local, 1, &remote, 1), 10);
+  EXPECT_STREQ(here, "from here!");
+  EXPECT_NE(os::process_start(child), 0u);
+  kill(child, SIGKILL);
+  // A zombie as a whole, until it is reaped.
+  siginfo_t ended;
+  waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);
+  EXPECT_EQ(os::process_start(child), 0u);
+  EXPECT_EQ(os::read_process(child, &local, 1, &remote, 1), -ESRCH);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(os::read_process(child, &local, 1, &remote, 1), -ESRCH);
 }
 
 // ---- descriptors ----

@@ -1,0 +1,55 @@
+// Reads /proc/PID/task by the system call: readdir() would allocate.
+#include "base/tasks.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/keep_errno.hpp"
+#include "base/uncancelled.hpp"
+
+namespace haul::os {
+namespace {
+
+// As the kernel writes it.
+struct Entry {
+  std::uint64_t inode;
+  std::int64_t offset;
+  unsigned short length;
+  unsigned char type;
+  char name[1];
+};
+
+}  // namespace
+
+void for_each_task(pid_t process, bool (*see)(pid_t thread, void* context),
+                   void* context) noexcept {
+  const KeepErrno keep;
+  const Uncancelled guard;
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/%d/task", static_cast<int>(process));
+  const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  alignas(8) char entries[2048];
+  long bytes = 0;
+  bool goes_on = true;
+  while (goes_on && (bytes = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
+    for (long at = 0; goes_on && at < bytes;) {
+      Entry entry;
+      std::memcpy(&entry, entries + at, offsetof(Entry, name));
+      const char* name = entries + at + offsetof(Entry, name);
+      at += entry.length;
+      if (name[0] != '.')
+        goes_on = see(static_cast<pid_t>(std::strtol(name, nullptr, 10)), context);
+    }
+  }
+  close(fd);
+}
+
+}  // namespace haul::os
