@@ -21,6 +21,13 @@ namespace {
 constexpr std::size_t page = 4096;
 static_assert(Fabric::most_windows == max_windows);
 
+Error no_thread(int sys_errno) noexcept {
+  return make_error(Code::no_memory, sys_errno,
+                    "a thread of the node could not be made (%s); raise the limit on processes "
+                    "(ulimit -u)",
+                    describe_errno(sys_errno));
+}
+
 constexpr const char* counter_names[Node::counter_count] = {
     "served packets",
     "served operations",
@@ -246,6 +253,13 @@ bool Node::start_host(HostMode mode, const haul_atomic_options& options, const A
                         host.cpu);
     return false;
   }
+  if (code == Code::no_memory) {
+    *error = sys_errno != 0
+                 ? no_thread(sys_errno)
+                 : make_error(code, 0, "no memory for %u sessions; ask for fewer, or free some",
+                              options.sessions);
+    return false;
+  }
   if (code != Code::ok) {
     *error = make_error(code, sys_errno, "cannot serve at %s port %u (%s); choose another port",
                         name_.host, at.port(), describe_errno(sys_errno));
@@ -262,8 +276,12 @@ bool Node::start_attendant(Error* error) noexcept {
   if (!serves_by_host_ && !serves_by_xdp_ && fabric_ == nullptr) return true;
   const int result = attendant_.open(this, name_, xdp_, &passed_, &passed_six_);
   if (result == 0) return true;
-  *error = make_error(Code::io, -result, "cannot start the node's thread (%s); free a process slot",
-                      describe_errno(-result));
+  *error = result == -EAGAIN || result == -ENOMEM
+               ? no_thread(-result)
+               : make_error(Code::io, -result,
+                            "cannot make the event of the node's thread (%s); close some "
+                            "descriptors or raise ulimit -n",
+                            describe_errno(-result));
   return false;
 }
 

@@ -25,6 +25,7 @@ Code HostResponder::open(const Options& options, int* sys_errno) noexcept {
     socket_.close();
     return Code::invalid;
   }
+  bool no_thread = false;
   if (error == 0) {
     socket_.receive_timeout_ms(sleep_ms);
     socket_.look_before_taking();
@@ -35,11 +36,13 @@ Code HostResponder::open(const Options& options, int* sys_errno) noexcept {
           return nullptr;
         },
         this);
+    no_thread = error != 0;
   }
   if (options.cpu >= 0) os::unpin_thread();
   if (error != 0) {
     socket_.close();
     *sys_errno = -error;
+    if (no_thread) return Code::no_memory;
     return error == -EADDRINUSE ? Code::again : Code::io;
   }
   running_ = true;

@@ -2,6 +2,7 @@
 // be, the program keeps what the limit leaves it, and nothing ends by a signal.
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <haul/atomic.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -219,20 +220,37 @@ TEST(Limits, AThreadWithTheSmallestStack) {
 }
 
 // Ordinary users may have no further thread or process: nor may haul.
+void allow_no_further_thread() {
+  if (geteuid() == 0) {
+    CHILD_EQUAL(setgroups(0, nullptr), 0);
+    CHILD_EQUAL(setresgid(65534, 65534, 65534), 0);
+    CHILD_EQUAL(setresuid(65534, 65534, 65534), 0);
+  }
+  limit(RLIMIT_NPROC, 1);
+}
+
 TEST(Limits, NoFurtherThread) {
   EXPECT_EQ(run_child([] {
               always_mover();
-              if (geteuid() == 0) {
-                CHILD_EQUAL(setgroups(0, nullptr), 0);
-                CHILD_EQUAL(setresgid(65534, 65534, 65534), 0);
-                CHILD_EQUAL(setresuid(65534, 65534, 65534), 0);
-              }
-              limit(RLIMIT_NPROC, 1);
+              allow_no_further_thread();
               copy_works(100, 1);
               copy_works(mib, 2);
               haul_wake();
               copy_works(4 * mib, 3);
               std::exit(0);
+              return 0;
+            }),
+            0);
+}
+
+TEST(Limits, NoFurtherThreadForAResponder) {
+  EXPECT_EQ(run_child([] {
+              allow_no_further_thread();
+              for (const char* responder : {"poll:127.0.0.1", "block:127.0.0.1"}) {
+                haul_atomic* node = nullptr;
+                CHILD_EQUAL(haul_atomic_open(responder, nullptr, &node), HAUL_ENOMEM);
+                CHILD_CHECK(std::strstr(haul_atomic_last_error(), "ulimit -u") != nullptr);
+              }
               return 0;
             }),
             0);
