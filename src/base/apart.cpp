@@ -18,6 +18,7 @@
 #include "base/descriptor.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/raw_file.hpp"
 #include "base/sanitizer.hpp"
 #include "base/uncancelled.hpp"
 
@@ -112,20 +113,20 @@ bool own_descriptors() noexcept {
 bool has_unkillable_mounts(const char* table) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
-  const int fd = above_streams(open(table, O_RDONLY | O_CLOEXEC));
+  const int fd = above_streams(raw_open(table, O_RDONLY | O_CLOEXEC));
   if (fd < 0) return false;
   constexpr std::size_t longest = 16;  // more than any type above
   char text[4096];
   std::size_t kept = 0;
   bool found = false;
-  for (ssize_t bytes; !found && (bytes = read(fd, text + kept, sizeof text - 1 - kept)) > 0;) {
+  for (ssize_t bytes; !found && (bytes = raw_read(fd, text + kept, sizeof text - 1 - kept)) > 0;) {
     const std::size_t size = kept + static_cast<std::size_t>(bytes);
     text[size] = '\0';
     for (std::size_t at = 0; at < size && !found; ++at) found = is_unkillable(text + at);
     kept = size < longest ? size : longest;
     memmove(text, text + size - kept, kept);
   }
-  close(fd);
+  raw_close(fd);
   return found;
 }
 

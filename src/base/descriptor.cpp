@@ -9,6 +9,7 @@
 
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/raw_file.hpp"
 #include "base/uncancelled.hpp"
 
 namespace haul::os {
@@ -26,7 +27,7 @@ int above_streams(int fd) noexcept {
   const Uncancelled guard;
   const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   const int error = errno;
-  ::close(fd);
+  raw_close(fd);
   return moved < 0 ? -error : moved;
 }
 

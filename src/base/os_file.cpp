@@ -11,6 +11,7 @@
 #include "base/descriptor.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/raw_file.hpp"
 #include "base/uncancelled.hpp"
 
 namespace haul::os {
@@ -54,19 +55,19 @@ int make_directories(const char* directory) noexcept {
 
 int write_and_sync(int fd, const char* data, std::size_t size) noexcept {
   while (size != 0) {
-    const ssize_t written = write(fd, data, size);
+    const ssize_t written = raw_write(fd, data, size);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return -errno;
     data += written;
     size -= static_cast<std::size_t>(written);
   }
-  return fsync(fd) == 0 ? 0 : -errno;
+  return syscall(SYS_fsync, fd) == 0 ? 0 : -errno;
 }
 
 // Gives the file its temporary name only once it is whole, so that a kill leaves next to nothing.
 int write_unnamed(const char* directory, const char* temporary, const char* data,
                   std::size_t size) noexcept {
-  const int fd = opened(open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, file_mode));
+  const int fd = opened(raw_open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, file_mode));
   if (fd < 0) return fd;
   int result = write_and_sync(fd, data, size);
   if (result == 0) {
@@ -75,17 +76,17 @@ int write_unnamed(const char* directory, const char* temporary, const char* data
     snprintf(link, sizeof link, "/proc/thread-self/fd/%d", fd);
     if (linkat(AT_FDCWD, link, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW) != 0) result = -errno;
   }
-  close(fd);
+  raw_close(fd);
   return result;
 }
 
 // For file systems without O_TMPFILE, and where /proc is not mounted.
 int write_named(const char* temporary, const char* data, std::size_t size) noexcept {
   const int fd =
-      opened(open(temporary, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, file_mode));
+      opened(raw_open(temporary, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, file_mode));
   if (fd < 0) return fd;
   const int result = write_and_sync(fd, data, size);
-  close(fd);
+  raw_close(fd);
   if (result != 0) unlink(temporary);
   return result;
 }
@@ -98,18 +99,18 @@ ssize_t read_file(const char* path, char* buffer, std::size_t size) noexcept {
   if (size == 0) return -EINVAL;
   buffer[0] = '\0';
   // O_NONBLOCK: a FIFO in the file's place must not hang the reader.
-  const int fd = opened(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const int fd = opened(raw_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd < 0) return fd;
   std::size_t length = 0;
   ssize_t result = 0;
   while (length < size - 1) {
-    const ssize_t bytes = read(fd, buffer + length, size - 1 - length);
+    const ssize_t bytes = raw_read(fd, buffer + length, size - 1 - length);
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0) result = -errno;
     if (bytes <= 0) break;
     length += static_cast<std::size_t>(bytes);
   }
-  close(fd);
+  raw_close(fd);
   if (result < 0) length = 0;
   buffer[length] = '\0';
   return result < 0 ? result : static_cast<ssize_t>(length);

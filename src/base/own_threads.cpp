@@ -19,6 +19,7 @@
 #include "base/clock.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
+#include "base/raw_file.hpp"
 #include "base/uncancelled.hpp"
 
 namespace haul::os {
@@ -90,7 +91,7 @@ template <class See>
 bool for_each_thread(See see) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
-  const int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = raw_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
   alignas(8) char entries[2048];
   long bytes = 0;
@@ -106,7 +107,7 @@ bool for_each_thread(See see) noexcept {
       goes_on = see(kind_of(name));
     }
   }
-  close(fd);
+  raw_close(fd);
   return bytes >= 0 && seen;
 }
 
