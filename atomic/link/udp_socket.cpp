@@ -48,27 +48,28 @@ int UdpSocket::open_six(const char* interface, std::uint16_t port) noexcept {
 int UdpSocket::open_at(const Address& at, const char* interface) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
-  const int error = open_unguarded(at, interface);
+  local_ = at;
+  const int error = open_unguarded(interface, &local_);
   if (error != 0) close();
   return error;
 }
 
-int UdpSocket::open_unguarded(const Address& at, const char* interface) noexcept {
+int UdpSocket::open_unguarded(const char* interface, Address* at) noexcept {
   close();
-  const int made = socket(at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const int made = socket(at->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const int fd = made < 0 ? -errno : os::above_streams(made);
   if (fd < 0) return fd;
   fd_ = KnownDescriptor(os::Descriptor::of(fd));
-  local_ = at;
-  both_ = at.is_six() && at.is_wildcard() && interface == nullptr;
+  both_ = at->is_six() && at->is_wildcard() && interface == nullptr;
   const int only_six = both_ ? 0 : 1;
   std::strncpy(interface_, interface != nullptr ? interface : "", sizeof interface_ - 1);
   const auto name_bytes = static_cast<socklen_t>(std::strlen(interface_));
-  socklen_t length = sizeof local_.six;
-  if ((at.is_six() && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_six, sizeof only_six) != 0) ||
+  socklen_t length = sizeof at->six;
+  if ((at->is_six() &&
+       setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_six, sizeof only_six) != 0) ||
       (name_bytes != 0 &&
        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface_, name_bytes) != 0) ||
-      bind(fd, &local_.any, at.bytes()) != 0 || getsockname(fd, &local_.any, &length) != 0) {
+      bind(fd, &at->any, at->bytes()) != 0 || getsockname(fd, &at->any, &length) != 0) {
     return -errno;
   }
   // Many clients may send at once.
@@ -97,11 +98,11 @@ bool UdpSocket::open_anew() noexcept {
   // The number is somebody else's; the address, the port and the namespace must be those of before.
   const KnownDescriptor before = fd_;
   const std::uint64_t network = network_;
-  const Address local = local_;
+  Address local = local_;  // which others may read meanwhile, and which stays
   char interface[IFNAMSIZ];
   std::memcpy(interface, interface_, sizeof interface);
   const unsigned timeout_ms = timeout_ms_;
-  int error = open_unguarded(local, interface[0] != '\0' ? interface : nullptr);
+  int error = open_unguarded(interface[0] != '\0' ? interface : nullptr, &local);
   if (error == 0 && network_ != network) error = -ENONET;
   if (error == 0) {
     if (timeout_ms != 0) receive_timeout_ms(timeout_ms);
@@ -109,7 +110,6 @@ bool UdpSocket::open_anew() noexcept {
   }
   fd_.close();
   fd_ = before;
-  local_ = local;
   network_ = network;
   return false;
 }

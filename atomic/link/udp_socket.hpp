@@ -15,7 +15,8 @@
 
 namespace haul::atomics {
 
-// Not thread-safe, but for shut() beside a receive() that waits.
+// Not thread-safe, but for shut() beside a receive() that waits, and local(), which a socket that
+// is opened anew keeps.
 class UdpSocket {
  public:
   UdpSocket() noexcept = default;
@@ -55,7 +56,8 @@ class UdpSocket {
 
  private:
   int open_at(const Address& at, const char* interface) noexcept;
-  int open_unguarded(const Address& at, const char* interface) noexcept;
+  // Puts the port that it got into `at`.
+  int open_unguarded(const char* interface, Address* at) noexcept;
   bool is_ours() noexcept;
   bool open_anew() noexcept;
 
