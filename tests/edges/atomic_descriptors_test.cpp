@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "edges/atomic_support.hpp"
+#include "edges/lost_descriptors.hpp"
 
 namespace {
 

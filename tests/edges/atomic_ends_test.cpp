@@ -214,6 +214,7 @@ void end_this_thread() {
 }
 
 TEST(AtomicEnds, AClientEndsWithItsThreads) {
+  if (thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer keeps a thread of its own in the process";
   EXPECT_EQ(run_child(
                 [] {
                   const StoppedServer server;
@@ -234,6 +235,7 @@ TEST(AtomicEnds, AClientEndsWithItsThreads) {
 
 // A node that serves is a server: it keeps the process, which signals end.
 TEST(AtomicEnds, AServerWithoutThreadsOfItsProgramHearsSignals) {
+  if (thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer keeps a thread of its own in the process";
   for (const int signal : {SIGTERM, SIGINT, SIGALRM}) {
     const pid_t child = start_child([] {
       haul_atomic* node = nullptr;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "e2e/service_support.hpp"
+#include "edges/lost_descriptors.hpp"
 
 namespace {
 
@@ -137,6 +138,7 @@ void goes_on() {
   } else {
     CHILD_CHECK(std::strstr(haul_last_error(), "closed descriptor") != nullptr);
   }
+  if (thread_sanitizer) return;  // no threads in a child of fork
   CHILD_EQUAL(run_child([] {
                 copy_works(mib, 3);
                 entries_arrive();
@@ -293,6 +295,9 @@ int one_case(const State& state, std::size_t which, Way way) {
 void sweep(const State& state, const std::function<void()>& settings) {
   unsigned cases = 0;
   for (int way = 0; way <= static_cast<int>(Way::last); ++way) {
+    // (For time: what a sanitizer sees is the same road in the others.)
+    if (sanitizer && way != static_cast<int>(Way::file) && way != static_cast<int>(Way::all_closed))
+      continue;
     for (std::size_t which = 0;; ++which) {
       const int status = run_child([&] {
         settings();
@@ -311,8 +316,11 @@ void sweep(const State& state, const std::function<void()>& settings) {
 class Descriptors : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(Descriptors, OfHaulsMayBeLost) {
+  const State state = ordinary_states()[GetParam()];
+  if (thread_sanitizer && std::strcmp(state.name, "in a child of fork") == 0)
+    GTEST_SKIP() << "ThreadSanitizer has no threads in a child of fork";
   // With the lease, which a mover of another process may have just now.
-  sweep(ordinary_states()[GetParam()], [] {
+  sweep(state, [] {
     always_mover();
     unsetenv("HAUL_MOVER_LEASE");
   });

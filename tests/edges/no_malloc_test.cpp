@@ -13,7 +13,8 @@ namespace {
 std::atomic<unsigned> calls_of_hauls{0};
 std::atomic<char> caller[16];
 
-void note_caller() noexcept {
+// (Not used where a sanitizer has the malloc.)
+[[maybe_unused]] void note_caller() noexcept {
   char name[16] = {};
   prctl(PR_GET_NAME, name, 0, 0, 0);
   if (std::strncmp(name, "haul-", 5) != 0) return;

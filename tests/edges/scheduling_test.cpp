@@ -38,6 +38,8 @@ std::vector<int> other_threads() {
 }
 
 TEST(Scheduling, HaulsThreadsAreOrdinaryWhateverTheirMakerIs) {
+  if (thread_sanitizer)
+    GTEST_SKIP() << "ThreadSanitizer makes a thread of its own, with its maker's policy";
   if (!may_be_fifo()) GTEST_SKIP() << "this user may not make real-time threads";
   EXPECT_EQ(run_child([] {
               always_mover();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "e2e/support.hpp"
+#include "edges/lost_descriptors.hpp"
 
 namespace edges {
 
