@@ -137,7 +137,9 @@ ssize_t of_process(pid_t pid, Transfer transfer) noexcept {
       again.of_thread(thread);
       return again.result == -ESRCH;
     };
-    for_each_task(pid, try_thread, &transfer);
+    char tasks[32];
+    std::snprintf(tasks, sizeof tasks, "/proc/%d/task", static_cast<int>(pid));
+    for_each_task(tasks, try_thread, &transfer);
   }
   return transfer.result;
 }

@@ -19,20 +19,10 @@
 #include "base/clock.hpp"
 #include "base/keep_errno.hpp"
 #include "base/os.hpp"
-#include "base/raw_file.hpp"
-#include "base/uncancelled.hpp"
+#include "base/tasks.hpp"
 
 namespace haul::os {
 namespace {
-
-// As the kernel writes it.
-struct Entry {
-  std::uint64_t inode;
-  std::int64_t offset;
-  unsigned short length;
-  unsigned char type;
-  char name[1];
-};
 
 // What the thread is called that is made to end last. Each library of haul's may make one.
 constexpr const char last_name[] = "haul-last";
@@ -62,9 +52,9 @@ bool is_called_as_main(const char* name) noexcept {
   return begins_with(name, main_name);  // both end in a line feed
 }
 
-Kind kind_of(const char* id) noexcept {
+Kind kind_of(pid_t thread) noexcept {
   char path[64], status[2048];
-  std::snprintf(path, sizeof path, "/proc/self/task/%.20s/status", id);
+  std::snprintf(path, sizeof path, "/proc/self/task/%d/status", static_cast<int>(thread));
   const ssize_t length = read_file(path, status, sizeof status);
   if (length == -ENOENT || length == -ESRCH) return Kind::gone;
   if (length <= 0) return Kind::foreign;  // nobody can tell, for want of descriptors
@@ -85,42 +75,17 @@ Kind kind_of(const char* id) noexcept {
   return Kind::own;
 }
 
-// Calls see(kind) for each thread, the calling one among them, until it says false. False where
-// /proc does not tell.
-template <class See>
-bool for_each_thread(See see) noexcept {
-  const KeepErrno keep;
-  const Uncancelled guard;
-  const int fd = raw_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
-  alignas(8) char entries[2048];
-  long bytes = 0;
-  bool goes_on = true, seen = false;
-  while (goes_on && (bytes = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
-    for (long at = 0; goes_on && at < bytes;) {
-      Entry entry;
-      std::memcpy(&entry, entries + at, offsetof(Entry, name));
-      const char* name = entries + at + offsetof(Entry, name);
-      at += entry.length;
-      if (name[0] == '.') continue;
-      seen = true;
-      goes_on = see(kind_of(name));
-    }
-  }
-  raw_close(fd);
-  return bytes >= 0 && seen;
-}
-
 constinit std::atomic<bool> one_is_made{false};
 
 // What the others are: foreign if one is, else server if one is, else own; last: there are none.
 Kind look_around() noexcept {
   Kind most = Kind::last;
-  const bool told = for_each_thread([&most](Kind kind) {
-    most = std::max(most, kind);
-    return kind != Kind::foreign;
-  });
-  return told ? most : Kind::foreign;
+  const auto see = [](pid_t thread, void* context) {
+    Kind& all = *static_cast<Kind*>(context);
+    all = std::max(all, kind_of(thread));
+    return all != Kind::foreign;
+  };
+  return for_each_task("/proc/self/task", see, &most) ? most : Kind::foreign;
 }
 
 // glibc calls exit() on the last thread. This one does where haul's do not end: a mover's memory

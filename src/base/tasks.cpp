@@ -7,11 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/keep_errno.hpp"
+#include "base/raw_file.hpp"
 #include "base/uncancelled.hpp"
 
 namespace haul::os {
@@ -28,28 +28,28 @@ struct Entry {
 
 }  // namespace
 
-void for_each_task(pid_t process, bool (*see)(pid_t thread, void* context),
+bool for_each_task(const char* directory, bool (*see)(pid_t thread, void* context),
                    void* context) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/%d/task", static_cast<int>(process));
-  const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
+  const int fd = raw_open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
   alignas(8) char entries[2048];
   long bytes = 0;
-  bool goes_on = true;
+  bool goes_on = true, seen = false;
   while (goes_on && (bytes = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
     for (long at = 0; goes_on && at < bytes;) {
       Entry entry;
       std::memcpy(&entry, entries + at, offsetof(Entry, name));
       const char* name = entries + at + offsetof(Entry, name);
       at += entry.length;
-      if (name[0] != '.')
-        goes_on = see(static_cast<pid_t>(std::strtol(name, nullptr, 10)), context);
+      if (name[0] == '.') continue;
+      seen = true;
+      goes_on = see(static_cast<pid_t>(std::strtol(name, nullptr, 10)), context);
     }
   }
-  close(fd);
+  raw_close(fd);
+  return bytes >= 0 && seen;
 }
 
 }  // namespace haul::os

@@ -6,7 +6,10 @@
 namespace haul::os {
 
 // Calls see(thread, context) for each thread of a process, ended main threads among them, until it
-// says false; for none where /proc does not tell. Opens a directory, allocates nothing.
-void for_each_task(pid_t process, bool (*see)(pid_t thread, void* context), void* context) noexcept;
+// says false. `directory`: /proc/PID/task, or /proc/self/task, which is this process's also where
+// /proc is another pid namespace's; the ids are those of /proc. False if it does not tell. Opens
+// the directory, allocates nothing.
+bool for_each_task(const char* directory, bool (*see)(pid_t thread, void* context),
+                   void* context) noexcept;
 
 }  // namespace haul::os
