@@ -112,14 +112,15 @@ typedef struct haul_atomic_options {
  * "xdp" needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW (root has them) and
  * libhaul-atomic-xdp.so; where it cannot be had, `block` serves instead, at the interface's
  * address: a warning on standard error says so, and haul_atomic_describe() ("xdp-native" and
- * "xdp-skb" fail instead). A veth interface sends natively only to a peer with a native XDP program
- * of its own, so "xdp" is generic there. "fabric" (atomic/fabric/README.md) reaches nodes with the
- * same provider alone; `host` must be NULL, nobody counts what is served, each operation of a batch
- * is a round trip or more. The operations of software providers (tcp, udp, shm, sockets; ofi_rxm,
- * ofi_rxd) are atomic with the CPU's; with others the owner uses haul_window_run() alone, which
- * waits then, and who has attached only reads. HAUL_EINVAL (an unknown word, a bad option),
- * HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP (no such interface, or it has an XDP program already; no
- * such provider), HAUL_EIO. May take a second (BPF is verified). */
+ * "xdp-skb" fail instead). A veth interface sends natively only to a peer with a native XDP
+ * program of its own, so "xdp" is generic there. Opening a node with an XDP program may take 64 KiB
+ * of the calling thread's stack (libbpf). "fabric" (atomic/fabric/README.md) reaches nodes with
+ * the same provider alone; `host` must be NULL, nobody counts what is served, each operation of
+ * a batch is a round trip or more. The operations of software providers (tcp, udp, shm, sockets;
+ * ofi_rxm, ofi_rxd) are atomic with the CPU's; with others the owner uses haul_window_run()
+ * alone, which waits then, and who has attached only reads. HAUL_EINVAL (an unknown word, a bad
+ * option), HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP (no such interface, or it has an XDP program
+ * already; no such provider), HAUL_EIO. May take a second (BPF is verified). */
 HAUL_API int haul_atomic_open(const char* responder, const haul_atomic_options* options,
                               haul_atomic** node);
 
