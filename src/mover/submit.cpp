@@ -230,6 +230,12 @@ Error no_grant_now(const plan::Inputs& inputs, HandOver result) noexcept {
                       "time; try again when others have ended, or in one of those.",
                       max_shared_rings);
   }
+  if (result == HandOver::no_mover && !has_table_descriptor()) {
+    return make_error(Code::again, 0,
+                      "This thread lacks the descriptor of haul's rings, so the service does not "
+                      "reach its requests: the program has closed it, or the thread has "
+                      "descriptors of its own (unshare(CLONE_FILES)); copy in another thread.");
+  }
   return make_error(
       Code::again, 0,
       result == HandOver::no_room

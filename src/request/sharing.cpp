@@ -110,6 +110,13 @@ bool share_own_ring() noexcept {
   return moved;
 }
 
+bool has_table_descriptor() noexcept {
+  lock_rings();
+  const bool has = own.board == nullptr || own.file.intact();
+  unlock_rings();
+  return has;
+}
+
 const Board* shared_board() noexcept {
   return board_now.load(std::memory_order_acquire);
 }

@@ -25,6 +25,11 @@ Code make_shared_table(SharedTable* table, Error* error) noexcept;
 // calls.
 bool share_own_ring() noexcept;
 
+// False where the table's descriptor is not the calling thread's: the program has closed it, or the
+// thread has descriptors of its own (unshare(CLONE_FILES)), from before the table was made. Takes
+// the rings' lock.
+bool has_table_descriptor() noexcept;
+
 bool ring_is_shared(std::uint32_t index) noexcept;
 
 // Under the rings' lock; nothing where the ring is not shared. Tells the service whether the ring

@@ -7,8 +7,10 @@
 #include <poll.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <functional>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "e2e/service_support.hpp"
@@ -355,6 +357,42 @@ TEST(DescriptorNumbers, AreNoneOfTheStandardStreams) {
               kill(peer, SIGKILL);
               dup2(err, 2);
               CHILD_CHECK(high);
+              return 0;
+            }),
+            0);
+}
+
+// One that has descriptors of its own never gets those that haul opens afterwards. What only the
+// service can copy fails there, for that reason, and goes well elsewhere.
+TEST(DescriptorsOfAThread, LackHauls) {
+  Service service;
+  ASSERT_TRUE(service.start());
+  EXPECT_EQ(run_child([&service] {
+              service.use("auto");
+              std::atomic<int> step{0};
+              haul_space space = HAUL_SPACE_SELF;
+              haul_request request{};
+              std::thread apart([&] {
+                CHILD_EQUAL(unshare(CLONE_FILES), 0);
+                step = 1;
+                while (step != 2) sleep_ms(1);
+                haul_ticket ticket{};
+                CHILD_EQUAL(haul_submit(&request, 1, &ticket), HAUL_EAGAIN);
+                CHILD_CHECK(std::strstr(haul_last_error(), "CLONE_FILES") != nullptr);
+              });
+              while (step != 1) sleep_ms(1);
+              CHILD_CHECK(attach());
+              const Shared from(mib), to(mib);
+              haul_grant grant;
+              CHILD_EQUAL(haul_share(from.data(), mib, HAUL_SHARE_READ, &grant), 0);
+              CHILD_EQUAL(haul_space_open_grant(&grant, &space, nullptr), 0);
+              request = haul_request_copy(to.data(), nullptr, mib);
+              request.src.space = space;
+              step = 2;
+              apart.join();
+              haul_ticket ticket{};
+              CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
+              CHILD_EQUAL(haul_wait(ticket), 0);
               return 0;
             }),
             0);
