@@ -510,10 +510,10 @@ HAUL_API int haul_wake(void);
 
 /* Calibrates in the foreground (a fraction of a second; needs the mover), takes the figures into
  * use and stores them for later processes. progress (optional) is called with 0 to 100 on the
- * calling thread. HAUL_EAGAIN: there is no mover now, it has done nothing for 3 s, or the machine was
- * too busy to be measured (haul_last_error() says which; nothing changes). HAUL_ENOTSUP, HAUL_ECLOSED: no mover here, or
- * any more. HAUL_ENOMEM: no memory for the buffers. Another error: measured and in use, but not
- * stored; haul_last_error() says why. */
+ * calling thread. HAUL_EAGAIN: there is no mover now, it has done nothing for 3 s, or the machine
+ * was too busy to be measured (haul_last_error() says which; nothing changes). HAUL_ENOTSUP,
+ * HAUL_ECLOSED: no mover here, or any more. HAUL_ENOMEM: no memory for the buffers. Another error:
+ * measured and in use, but not stored; haul_last_error() says why. */
 HAUL_API int haul_tune(void (*progress)(int percent, void* context), void* context);
 
 /* Finishes everything in flight, stops the movers, gives the core back. Later submits are refused
