@@ -101,8 +101,8 @@ std::uint64_t process_start(pid_t pid) noexcept;
 void close_fd(int fd) noexcept;
 
 // ---- another process's memory ----
-// Bytes transferred (may be short) or -errno. The process's main thread may have ended: where others
-// of it live, its memory does, at the price of a look at /proc.
+// Bytes transferred (may be short) or -errno. The process's main thread may have ended: where
+// others of it live, its memory does, at the price of a look at /proc.
 ssize_t read_process(pid_t pid, const iovec* local, std::size_t local_count, const iovec* remote,
                      std::size_t remote_count) noexcept;
 ssize_t write_process(pid_t pid, const iovec* local, std::size_t local_count, const iovec* remote,

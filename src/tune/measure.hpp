@@ -23,8 +23,9 @@ struct Watch {
 };
 
 // Runs copies of all kinds on the calling thread and on the mover, which it keeps awake. Fails if
-// there is no mover to be had, or it does nothing for seconds. Maps 16 MiB. Takes no lock that a fork waits for. The figures are as
-// they came; of their quality, what was stolen is for the caller to add (trust.hpp).
+// there is no mover to be had, or it does nothing for seconds. Maps 16 MiB. Takes no lock that a
+// fork waits for. The figures are as they came; of their quality, what was stolen is for the caller
+// to add (trust.hpp).
 Expected<Measured> measure(const Watch& watch) noexcept;
 
 // ns a line of copies in the nearest cache, now; 0 where there is no memory. Takes some 50 us.
