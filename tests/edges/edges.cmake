@@ -18,7 +18,7 @@ set_target_properties(edges_table PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${program
 # Under sanitizers, where a call takes up to ten times as long, the situations that are least alike.
 set(table_arguments)
 if(HAUL_SANITIZE MATCHES "thread")
-  set(table_arguments plain cancelled_first closed exit_after handler interrupted stopped)
+  set(table_arguments plain closed exit_after handler interrupted)
 elseif(HAUL_SANITIZE)
   set(table_arguments plain cancelled closed overwritten key_destructor exit_before exit_after handler
     interrupted stopped)
