@@ -268,12 +268,19 @@ void tell(const Watch& watch, int percent) noexcept {
 Expected<Measured> measure(const Watch& watch) noexcept {
   Error error;
   if (ring_for_submit(&error) == nullptr) return error;
-  if (wake_mover(&error) != Code::ok) return error;
-  // A mover that finds the cores busy measures their distance at the next quiet moment.
-  const auto awake = [] {
-    return gate.state.load(std::memory_order_relaxed) == plan::MoverState::awake;
-  };
   const std::uint64_t until_ns = now_ns() + std::uint64_t{watch.patience_ms} * 1'000'000;
+  const auto is = [](plan::MoverState state) {
+    return gate.state.load(std::memory_order_relaxed) == state;
+  };
+  // None is made while the node's service is looked for, which takes a moment.
+  Code woken = wake_mover(&error);
+  while (woken == Code::again && is(plan::MoverState::none) && now_ns() < until_ns) {
+    os::sleep_ns(1'000'000);
+    woken = wake_mover(&error);
+  }
+  if (woken != Code::ok) return error;
+  // A mover that finds the cores busy measures their distance at the next quiet moment.
+  const auto awake = [is] { return is(plan::MoverState::awake); };
   while (!awake() || round_trip_now() <= 0) {
     const bool late = now_ns() >= until_ns;
     if (late && awake()) {
