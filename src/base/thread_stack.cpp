@@ -33,6 +33,7 @@ struct ThreadStack {
 // threads, and what glibc keeps there, which is mostly the program's thread-local storage.
 constexpr std::size_t guard_bytes = 4096;
 constexpr std::size_t own_bytes = std::size_t{256} << 10;
+constexpr std::size_t checked_bytes = std::size_t{4} << 20;  // a sanitizer's runtime needs more
 constexpr std::size_t least_glibc_bytes = std::size_t{16} << 10;  // PTHREAD_STACK_MIN
 constexpr std::size_t most_glibc_bytes = std::size_t{256} << 20;
 // Movers, aides, the provider's threads, servers of remote atomics. A word or two each.
@@ -133,7 +134,10 @@ int find_glibc_bytes(pthread_attr_t attributes, std::size_t* found) noexcept {
 
 int create_thread(pthread_t* thread, pthread_attr_t* attributes, void* (*body)(void*),
                   void* argument) noexcept {
-  if (accesses_are_checked) return pthread_create(thread, attributes, body, argument);
+  if (accesses_are_checked) {
+    const int error = pthread_attr_setstacksize(attributes, checked_bytes);
+    return error != 0 ? error : pthread_create(thread, attributes, body, argument);
+  }
   std::size_t glibc_bytes = 0;
   int error = find_glibc_bytes(*attributes, &glibc_bytes);
   if (error != 0) return error;

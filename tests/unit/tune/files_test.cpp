@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/knobs.hpp"
+#include "base/sanitizer.hpp"
 #include "tune/calibration_file.hpp"
 #include "unit/base/temp_dir.hpp"
 
@@ -75,6 +76,7 @@ TEST_F(Files, TheCpusTimesAreRead) {
 }
 
 TEST_F(Files, AChildBeginsAnew) {
+  if (accesses_are_checked) GTEST_SKIP() << "a sanitizer does not survive a fork amid its malloc";
   ASSERT_EQ(store_patiently(figures(), patience_ns).code, Code::ok);
   (void)load_patiently(0);  // under way, perhaps
   const pid_t child = fork();
