@@ -33,7 +33,7 @@ struct ThreadStack {
 // threads, and what glibc keeps there, which is mostly the program's thread-local storage.
 constexpr std::size_t guard_bytes = 4096;
 constexpr std::size_t own_bytes = std::size_t{256} << 10;
-constexpr std::size_t checked_bytes = std::size_t{4} << 20;  // a sanitizer's runtime needs more
+constexpr std::size_t checked_bytes = std::size_t{2} << 20;  // a sanitizer's runtime needs more
 constexpr std::size_t least_glibc_bytes = std::size_t{16} << 10;  // PTHREAD_STACK_MIN
 constexpr std::size_t most_glibc_bytes = std::size_t{256} << 20;
 // Movers, aides, the provider's threads, servers of remote atomics. A word or two each.
