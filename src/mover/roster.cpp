@@ -24,8 +24,8 @@ namespace haul {
 namespace {
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // who is made and who retires
-constexpr std::uint64_t moment_ns = 10'000'000;
-constinit bool forbidden = false;  // a child by a bare clone
+constexpr std::uint64_t moment_ns = 10'000'000;               // for the lock, past a deadline
+constinit bool forbidden = false;                             // a child by a bare clone
 
 // Locked. A mover may have been refused for these, so where that was refused before they come last:
 // it asks again for what it does not get. Else they come first: to make a thread while another one

@@ -84,12 +84,16 @@ Unsettled settle_all(std::uint64_t patience_ns) noexcept {
   if (retired) patience_ns = std::min(patience_ns, submitters_patience_ns);
   std::uint64_t sign = 0, waited_ns = 0, before = now_ns();
   for (;;) {
-    const Look look = look_around();
+    Look look = look_around();
     if (!look.left) return look.left;
     if (!std::exchange(rung, true)) ring_bells();
     const std::uint64_t now = now_ns();
     waited_ns = look.sign != sign ? 0 : waited_ns + std::min(now - before, longest_step_ns);
-    if (waited_ns >= patience_ns && look.sign == sign) return look.left;
+    if (waited_ns >= patience_ns && look.sign == sign) {
+      look.left.no_mover = retired;
+      look.left.waited_ns = waited_ns;
+      return look.left;
+    }
     before = now;
     sign = look.sign;
     for (unsigned turn = 0; turn < spins && !look.ring->ended(look.seq); ++turn) cpu_relax();
@@ -102,16 +106,20 @@ std::uint64_t mover_patience_ns() noexcept {
 }
 
 void tell_left(const char* who, const Unsettled& left) noexcept {
+  const char* why =
+      "its memory does not arrive (userfaultfd, FUSE, NFS) or a crash handler holds the mover";
+  if (left.service) {
+    why = "the node's service does not go on with it; is it stopped?";
+  } else if (left.no_mover) {
+    why = "its thread, which is making a mover for it, waits for the program";
+  }
   log(LogLevel::warning,
-      "%s leaves %u request%s with %llu of %llu bytes not copied, the first in ring %u, %s; "
-      "nothing came forward within HAUL_MOVER_PATIENCE_MS (%llu).",
+      "%s leaves %u request%s with %llu of %llu bytes not copied, the first in ring %u, since %s; "
+      "nothing came forward for %llu ms (at most HAUL_MOVER_PATIENCE_MS).",
       who, left.requests, left.requests == 1 ? "" : "s",
       static_cast<unsigned long long>(left.bytes),
-      static_cast<unsigned long long>(left.whole_bytes), left.ring,
-      left.service ? "since the node's service does not go on with it; is it stopped?"
-                   : "since its memory does not arrive (userfaultfd, FUSE, NFS) or a crash handler "
-                     "holds the mover",
-      static_cast<unsigned long long>(mover_patience_ns() / 1'000'000));
+      static_cast<unsigned long long>(left.whole_bytes), left.ring, why,
+      static_cast<unsigned long long>(left.waited_ns / 1'000'000));
 }
 
 }  // namespace haul

@@ -13,6 +13,8 @@ struct Unsettled {
   std::uint64_t whole_bytes = 0;  // of theirs
   std::uint32_t ring = 0;         // the first one's
   bool service = false;           // that one is the node's service's to do
+  bool no_mover = false;          // there is none: the thread that submitted it is to make one
+  std::uint64_t waited_ns = 0;    // since the last of their bytes came forward
   explicit operator bool() const noexcept { return requests != 0; }
 };
 
