@@ -109,7 +109,7 @@ void tell_left(const char* who, const Unsettled& left) noexcept {
   const char* why =
       "its memory does not arrive (userfaultfd, FUSE, NFS) or a crash handler holds the mover";
   if (left.service) {
-    why = "the node's service does not go on with it; is it stopped?";
+    why = "the node's service does not go on with it (is it stopped?)";
   } else if (left.no_mover) {
     why = "its thread, which is making a mover for it, waits for the program";
   }
