@@ -8,8 +8,8 @@
 #include "base/private.hpp"
 #include "bench/units.hpp"
 #include "fabric/protocol/packet.hpp"
-#include "fabric/transport/huge_pages.hpp"
-#include "fabric/transport/ring.hpp"
+#include "fabric/transport/local/huge_pages.hpp"
+#include "fabric/transport/local/ring.hpp"
 
 namespace haul::cli {
 

@@ -35,6 +35,20 @@ FACES = {
     "atomic": {"base", "completion"},
     "examples": set(),
 }
+# Floors within a face: a file's shelf is the longest of these folders that holds it, and it includes from its own
+# shelf and from lower ones. Shelves of fabric/endpoint are one floor: libfabric's objects open each other.
+FACE_FLOORS = {
+    "fabric": {
+        "protocol": 0,
+        "transport": 1,
+        "transport/control": 2,
+        "transport/offnode/carrier": 2,
+        "transport/local": 3,
+        "transport/offnode": 3,
+        "transport/joint": 4,
+        "endpoint": 5,
+    },
+}
 SIM_FLOORS = {"trace": 0, "format": 0, "convert": 1, "model": 1, "study": 2, "cli": 3}
 SIM_LIBRARIES = {"Zydis", "fmt", "CLI", "nlohmann"}
 SUFFIXES = {".c", ".h", ".cpp", ".hpp"}
@@ -88,7 +102,8 @@ class House:
         if first is None:
             self.error(path, number, f'"{target}": write the path from src/ (or from the root), "{room}/{target}"')
         elif first == room:
-            return
+            if room in FACE_FLOORS:
+                self.check_shelf(path, number, room, target)
         elif in_src:
             if first not in FLOORS:
                 self.error(path, number, f'"{target}" is in no room of src/; rooms are {", ".join(FLOORS)}')
@@ -98,6 +113,19 @@ class House:
         elif first not in FACES[room]:
             allowed = ", ".join(sorted(FACES[room])) or "nothing else"
             self.error(path, number, f'"{target}": {room}/ sees <haul/...>, itself and {allowed}')
+
+    def check_shelf(self, path, number, room, target):
+        floors = FACE_FLOORS[room]
+
+        def shelf_of(folder):
+            return max((shelf for shelf in floors if f"{folder}/".startswith(f"{shelf}/")), key=len, default=None)
+        own = shelf_of(path.parent.relative_to(self.root / room).as_posix())
+        other = shelf_of(str(pathlib.PurePosixPath(target).parent.relative_to(room)))
+        if own is None or other is None:
+            self.error(path, number, f'"{target}": no floor is known for one of the two shelves; see FACE_FLOORS')
+        elif other != own and floors[other] >= floors[own]:
+            self.error(path, number, f'"{target}" is on floor {floors[other]} of {room}/, {own}/ on floor {floors[own]}: '
+                                     "include from lower floors only, or move what is shared down")
 
     def check_sim_include(self, path, number, quote, target):
         rooms = path.relative_to(self.root / "sim").parts

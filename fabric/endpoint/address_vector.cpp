@@ -6,9 +6,9 @@
 #include <cstring>
 #include <new>
 
+#include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/domain.hpp"
-#include "fabric/endpoint/event_queue.hpp"
-#include "fabric/endpoint/names.hpp"
+#include "fabric/endpoint/offer/names.hpp"
 #include "fabric/endpoint/refused.hpp"
 
 namespace haul::fabric {

@@ -5,15 +5,15 @@
 #include <new>
 
 #include "fabric/endpoint/address_vector.hpp"
-#include "fabric/endpoint/atomics.hpp"
-#include "fabric/endpoint/completion_queue.hpp"
-#include "fabric/endpoint/counter.hpp"
-#include "fabric/endpoint/endpoint.hpp"
-#include "fabric/endpoint/event_queue.hpp"
+#include "fabric/endpoint/completion/completion_queue.hpp"
+#include "fabric/endpoint/completion/counter.hpp"
+#include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/fabric.hpp"
 #include "fabric/endpoint/memory_region.hpp"
-#include "fabric/endpoint/poll_set.hpp"
 #include "fabric/endpoint/refused.hpp"
+#include "fabric/endpoint/transfer/atomics.hpp"
+#include "fabric/endpoint/transfer/endpoint.hpp"
+#include "fabric/endpoint/waiting/poll_set.hpp"
 
 namespace haul::fabric {
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 
 #include "fabric/endpoint/lock.hpp"
-#include "fabric/endpoint/progress_group.hpp"
-#include "fabric/endpoint/progress_thread.hpp"
 #include "fabric/endpoint/region_table.hpp"
+#include "fabric/endpoint/waiting/progress_group.hpp"
+#include "fabric/endpoint/waiting/progress_thread.hpp"
 
 namespace haul::fabric {
 

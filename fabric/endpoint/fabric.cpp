@@ -5,12 +5,12 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/domain.hpp"
-#include "fabric/endpoint/event_queue.hpp"
-#include "fabric/endpoint/info.hpp"
 #include "fabric/endpoint/lock.hpp"
+#include "fabric/endpoint/offer/info.hpp"
 #include "fabric/endpoint/refused.hpp"
-#include "fabric/endpoint/wait_set.hpp"
+#include "fabric/endpoint/waiting/wait_set.hpp"
 
 namespace haul::fabric {
 

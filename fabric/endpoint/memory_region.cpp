@@ -7,11 +7,11 @@
 #include <cstring>
 #include <new>
 
-#include "fabric/endpoint/counter.hpp"
+#include "fabric/endpoint/completion/counter.hpp"
+#include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/domain.hpp"
-#include "fabric/endpoint/endpoint.hpp"
-#include "fabric/endpoint/event_queue.hpp"
 #include "fabric/endpoint/refused.hpp"
+#include "fabric/endpoint/transfer/endpoint.hpp"
 
 namespace haul::fabric {
 

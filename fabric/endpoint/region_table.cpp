@@ -6,7 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/sealed.hpp"
-#include "fabric/endpoint/counter.hpp"
+#include "fabric/endpoint/completion/counter.hpp"
 
 namespace haul::fabric {
 

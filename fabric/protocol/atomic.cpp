@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "fabric/protocol/atomic_ops.hpp"
-#include "fabric/protocol/engine_impl.hpp"
+#include "fabric/protocol/matcher_impl.hpp"
 
 namespace haul::fabric {
 

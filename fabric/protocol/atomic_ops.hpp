@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "fabric/protocol/engine.hpp"
+#include "fabric/protocol/matcher.hpp"
 
 namespace haul::fabric {
 

@@ -2,7 +2,7 @@
 #include "base/backoff.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "fabric/protocol/engine_impl.hpp"
+#include "fabric/protocol/matcher_impl.hpp"
 
 namespace haul::fabric {
 

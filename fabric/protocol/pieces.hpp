@@ -10,7 +10,7 @@
 
 #include "base/cpu.hpp"
 #include "copy/copy.hpp"
-#include "fabric/protocol/engine.hpp"
+#include "fabric/protocol/matcher.hpp"
 
 namespace haul::fabric {
 

@@ -1,7 +1,7 @@
 // One turn of the engine: what arrives, what moves, what leaves.
 #include <algorithm>
 
-#include "fabric/protocol/engine_impl.hpp"
+#include "fabric/protocol/matcher_impl.hpp"
 
 namespace haul::fabric {
 

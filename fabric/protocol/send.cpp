@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "fabric/protocol/engine_impl.hpp"
+#include "fabric/protocol/matcher_impl.hpp"
 
 namespace haul::fabric {
 

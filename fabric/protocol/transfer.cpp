@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "base/clock.hpp"
-#include "fabric/protocol/engine_impl.hpp"
+#include "fabric/protocol/matcher_impl.hpp"
 
 namespace haul::fabric {
 

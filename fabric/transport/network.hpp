@@ -37,12 +37,13 @@ class EndpointNetwork : public Network {
 };
 
 // What the planner says of messages; read once a process.
-const HaulPrivateMessageLimits& message_limits() noexcept;
-
-// Opens it: a socket for peers to connect to, and (with knob HAUL_FABRIC_CORE) a core provider's
-// endpoint. Starts the process's control thread if it does not run yet. Every failure is an error
-// with cause and remedy. `wanted`: the address that it shall have, of this host and without places
-// for other nodes, which it then cannot reach; one that names no endpoint (hello.hpp): a new one.
-Expected<std::unique_ptr<EndpointNetwork>> open_network(const Address& wanted) noexcept;
+inline const HaulPrivateMessageLimits& message_limits() noexcept {
+  static const HaulPrivateMessageLimits limits = [] {
+    HaulPrivateMessageLimits read;
+    haul_private_message_limits(&read);
+    return read;
+  }();
+  return limits;
+}
 
 }  // namespace haul::fabric

@@ -1,5 +1,5 @@
 // The ring of a completion queue: order, growth, and failures that are taken out of the middle.
-#include "fabric/endpoint/completion_ring.hpp"
+#include "fabric/endpoint/completion/completion_ring.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // The fork handlers' counts where a signal handler forks amid the handlers of another fork: the
 // inner child has called the child's handlers, and then goes on with the outer fork.
-#include "fabric/transport/fork_window.hpp"
+#include "fabric/transport/control/fork_window.hpp"
 
 #include <gtest/gtest.h>
 
-#include "fabric/transport/fork_count.hpp"
+#include "fabric/transport/control/fork_count.hpp"
 
 namespace haul::fabric {
 namespace {

@@ -14,8 +14,8 @@
 #include <memory>
 #include <vector>
 
-#include "fabric/protocol/engine.hpp"
-#include "fabric/transport/ring.hpp"
+#include "fabric/protocol/matcher.hpp"
+#include "fabric/transport/local/ring.hpp"
 
 namespace haul::fabric::test {
 

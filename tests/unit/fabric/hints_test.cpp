@@ -1,5 +1,5 @@
 // What of fi_getinfo()'s hints is accepted, without libfabric.
-#include "fabric/endpoint/hints.hpp"
+#include "fabric/endpoint/offer/hints.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,8 +17,8 @@
 #include "base/clock.hpp"
 #include "base/os.hpp"
 #include "fabric/protocol/operation.hpp"
-#include "fabric/transport/hello.hpp"
-#include "fabric/transport/local.hpp"
+#include "fabric/transport/local/hello.hpp"
+#include "fabric/transport/local/local.hpp"
 
 namespace haul::fabric::local_test {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "fabric/endpoint/endpoint_state.hpp"
+#include "fabric/endpoint/transfer/endpoint_state.hpp"
 
 namespace haul::fabric {
 namespace {

@@ -1,0 +1,45 @@
+// Progress of, and doorbells for, several endpoints.
+#include "fabric/endpoint/waiting/progress_group.hpp"
+
+#include <algorithm>
+
+#include "fabric/endpoint/transfer/endpoint_state.hpp"
+#include "fabric/endpoint/waiting/wait_object.hpp"
+
+namespace haul::fabric {
+
+void ProgressGroup::add(EndpointState& endpoint, WaitObject* wait) noexcept {
+  if (std::find(members_.begin(), members_.end(), &endpoint) != members_.end()) return;
+  members_.push_back(&endpoint);
+  if (wait != nullptr && !wait->yields()) wait->watch(endpoint.doorbell());
+  if (armed_ > 0) endpoint.arm();
+}
+
+void ProgressGroup::remove(EndpointState& endpoint, WaitObject* wait) noexcept {
+  if (std::erase(members_, &endpoint) == 0) return;
+  if (armed_ > 0) endpoint.disarm();
+  if (wait != nullptr && !wait->yields()) wait->unwatch(endpoint.doorbell());
+}
+
+bool ProgressGroup::progress() noexcept {
+  bool active = false;
+  for (EndpointState* member : members_) active |= member->progress();
+  return active;
+}
+
+bool ProgressGroup::idle() const noexcept {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const EndpointState* member) { return member->idle(); });
+}
+
+void ProgressGroup::arm() noexcept {
+  if (armed_++ > 0) return;
+  for (EndpointState* member : members_) member->arm();
+}
+
+void ProgressGroup::disarm() noexcept {
+  if (--armed_ > 0) return;
+  for (EndpointState* member : members_) member->disarm();
+}
+
+}  // namespace haul::fabric

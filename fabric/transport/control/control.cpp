@@ -1,0 +1,291 @@
+// The control thread, and what becomes of it around a fork.
+#include "fabric/transport/control/control.hpp"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <unordered_map>
+#include <vector>
+
+#include "base/backoff.hpp"
+#include "base/clock.hpp"
+#include "base/epoll.hpp"
+#include "base/keep_errno.hpp"
+#include "base/os.hpp"
+#include "base/own_threads.hpp"
+
+namespace haul::fabric::control {
+
+constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+namespace {
+
+// Held while the thread is started or ended; taken before `mutex`.
+constinit pthread_mutex_t life_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+// How often the thread looks whether the program has closed its descriptors, which wakes nobody.
+constexpr int look_ms = 1000;
+constexpr std::uint64_t look_ns = std::uint64_t{look_ms} * 1'000'000;
+// While it has no epoll, and cannot make one.
+constexpr std::uint64_t blind_ns = 10'000'000;
+
+struct Watch {
+  Client* client = nullptr;
+  os::Descriptor descriptor;
+};
+
+struct State {
+  os::Epoll epoll;
+  pthread_t thread{};
+  bool running = false;
+  bool stop = false;
+  std::vector<Client*> clients;
+  std::unordered_map<std::uint64_t, Watch> watches;
+  std::uint64_t next_watch = os::Epoll::own_event + 1;
+  std::uint64_t looked_ns = 0;
+};
+
+// Never destroyed: the thread may outlive static objects at exit. A child of fork that has got no
+// consistent copy takes another one.
+constinit std::atomic<State*> current{nullptr};
+
+State& state() noexcept {
+  State* known = current.load(std::memory_order_acquire);
+  if (known != nullptr) return *known;
+  auto* const made = new State;
+  if (current.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return *made;
+  delete made;
+  return *known;
+}
+
+// ---- under the lock ----
+
+// The thread's epoll, made anew if the program has closed it, or if it still tells of what is not
+// watched any more (a file that a child of this process has open, too). 0 or -errno.
+int renew(State& own, bool anyway) noexcept {
+  if (!anyway && own.epoll.intact()) return 0;
+  os::Epoll made;
+  if (const int error = os::Epoll::open(&made); error != 0) return error;
+  for (const auto& [name, watch] : own.watches) {
+    if (const int fd = watch.descriptor.get(); fd >= 0) made.add(fd, name);
+  }
+  // Whoever sleeps in the old one looks up, or does so within look_ms.
+  own.epoll.ring();
+  own.epoll.close();
+  own.epoll = made;
+  return 0;
+}
+
+// Clients read what is lost as closed.
+void tell_lost(State& own) noexcept {
+  std::vector<std::uint64_t> lost;
+  for (const auto& [name, watch] : own.watches) {
+    if (!watch.descriptor.intact()) lost.push_back(name);
+  }
+  for (const std::uint64_t name : lost) {
+    // Looked up each time: what came before may have ended it.
+    const auto found = own.watches.find(name);
+    if (found == own.watches.end()) continue;
+    Client* const client = found->second.client;
+    own.watches.erase(found);
+    client->ready(name);
+  }
+}
+
+// The shortest of what the clients want, and no longer than look_ms.
+int tick_clients(State& own) noexcept {
+  int shortest = look_ms;
+  for (Client* client : own.clients) {
+    const int wanted = client->tick();
+    if (wanted >= 0) shortest = std::min(shortest, wanted);
+  }
+  return shortest;
+}
+
+// True: the epoll tells of what it should not.
+bool handle(State& own, const epoll_event& event) noexcept {
+  const std::uint64_t name = event.data.u64;
+  if (name == os::Epoll::own_event) {
+    own.epoll.quiet();
+    return false;
+  }
+  const auto found = own.watches.find(name);
+  if (found == own.watches.end() || !found->second.descriptor.intact()) return true;
+  found->second.client->ready(name);
+  return false;
+}
+
+// ---- the thread ----
+
+void* run(void* argument) noexcept {
+  os::name_thread("haul-fabric");
+  State& own = *static_cast<State*>(argument);
+  constexpr int batch = 32;
+  epoll_event events[batch];
+  os::Epoll epoll;  // as it was last under the lock
+  int timeout_ms = 0;
+  for (;;) {
+    const int count = epoll.valid() ? epoll.wait(events, batch, timeout_ms) : 0;
+    fork_window::let_pass();
+    const bool looks = now_ns() - own.looked_ns >= look_ns;
+    const bool alone = looks && os::only_own_threads();
+    const Lock locked;
+    if (own.stop) return nullptr;
+    if (alone) {
+      own.epoll.close();
+      own.running = false;
+      break;
+    }
+    bool stale = false;
+    for (int i = 0; i < count; ++i) stale |= handle(own, events[i]);
+    if (looks || stale) {
+      own.looked_ns = now_ns();
+      tell_lost(own);
+    }
+    timeout_ms = tick_clients(own);
+    const bool lost = renew(own, stale) != 0;
+    epoll = own.epoll;
+    if (lost) os::sleep_ns(blind_ns);
+  }
+  // The process is to end, and nobody joins this thread any more.
+  if (!os::end_process_elsewhere()) os::detach_self();
+  return nullptr;
+}
+
+// Without blocking signals, for what is waited for under it may take a second. No fork handler and
+// no signal handler takes it.
+class LifeLock {
+ public:
+  LifeLock() noexcept { pthread_mutex_lock(&life_mutex); }
+  ~LifeLock() { pthread_mutex_unlock(&life_mutex); }
+  LifeLock(const LifeLock&) = delete;
+  LifeLock& operator=(const LifeLock&) = delete;
+};
+
+Expected<bool> start(State& own) noexcept {
+  int failure = -renew(own, true);
+  own.stop = false;
+  own.looked_ns = now_ns();
+  if (failure == 0) failure = -os::start_thread(&own.thread, run, &own);
+  if (failure == 0) {
+    own.running = true;
+    return true;
+  }
+  own.epoll.close();
+  return make_error(Code::no_memory, failure,
+                    "The thread that watches peers cannot start (%s); raise ulimit -n or -u.",
+                    describe_errno(failure));
+}
+
+// ---- fork: nobody is amid anything while the process is copied, and nothing is held ----
+
+// A moment in which nobody has the lock. Whoever has it may wait for one of the program's (its
+// malloc's), and so for this fork: after a second the child does without. Signals are blocked only
+// while this thread has it, so that no handler forks amid that.
+bool finds_nobody_within() noexcept {
+  constexpr std::uint64_t moment_ns = 1'000'000'000;
+  const std::uint64_t begun = now_ns();
+  // Not pthread_mutex_clocklock(), of which GCC 12's ThreadSanitizer knows nothing.
+  for (Backoff backoff; now_ns() - begun < moment_ns; backoff.pause()) {
+    os::SignalMask saved;
+    os::block_signals(&saved);
+    const bool taken = pthread_mutex_trylock(&mutex) == 0;
+    if (taken) {
+      fork_window::stands_still();
+      pthread_mutex_unlock(&mutex);
+    }
+    os::restore_signals(saved);
+    if (taken) return true;
+  }
+  return false;
+}
+
+void before_fork() noexcept {
+  const KeepErrno keep;
+  fork_window::open();
+  if (!finds_nobody_within()) fork_window::note_change();
+}
+
+void after_fork_in_child() noexcept {
+  const KeepErrno keep;
+  // A thread that is not here may have them.
+  pthread_mutex_init(&mutex, nullptr);
+  pthread_mutex_init(&life_mutex, nullptr);
+  if (!fork_window::close_in_child()) {
+    // As after a bare clone, of which no handler tells: what was open is the parent's, and stays
+    // so.
+    current.store(nullptr, std::memory_order_release);
+    return;
+  }
+  State& own = state();
+  own.epoll.close();
+  own.running = false;
+  own.watches.clear();
+  const std::vector<Client*> orphans = std::move(own.clients);
+  own.clients.clear();
+  for (Client* client : orphans) client->forked();
+}
+
+}  // namespace
+
+Expected<bool> join(Client& client) noexcept {
+  const KeepErrno keep;
+  static std::atomic<bool> handlers_set{false};
+  if (!handlers_set.exchange(true, std::memory_order_relaxed))
+    pthread_atfork(before_fork, fork_window::close, after_fork_in_child);
+  State& own = state();
+  const LifeLock life;
+  const Lock locked;
+  if (!own.running) {
+    Expected<bool> started = start(own);
+    if (!started) return started.error();
+  }
+  own.clients.push_back(&client);
+  return true;
+}
+
+void leave(Client& client) noexcept {
+  const KeepErrno keep;
+  State& own = state();
+  const LifeLock life;
+  {
+    const Lock locked;
+    const auto found = std::find(own.clients.begin(), own.clients.end(), &client);
+    if (found == own.clients.end()) return;
+    own.clients.erase(found);
+    std::erase_if(own.watches, [&](const auto& entry) { return entry.second.client == &client; });
+    if (!own.clients.empty() || !own.running) return;
+    own.stop = true;
+    own.epoll.ring();
+  }
+  os::join_thread(own.thread);
+  const Lock locked;
+  own.running = false;
+  own.epoll.close();
+}
+
+std::uint64_t watch(Client& client, const os::Descriptor& descriptor) noexcept {
+  State& own = state();
+  if (renew(own, false) != 0) return 0;
+  const std::uint64_t name = own.next_watch++;
+  if (own.epoll.add(descriptor.get(), name) != 0) return 0;
+  own.watches.emplace(name, Watch{&client, descriptor});
+  return name;
+}
+
+void unwatch(std::uint64_t watch) noexcept {
+  State& own = state();
+  const auto found = own.watches.find(watch);
+  if (found == own.watches.end()) return;
+  own.epoll.remove(found->second.descriptor.get());
+  own.watches.erase(found);
+}
+
+void nudge() noexcept {
+  const State& own = state();
+  if (own.running) own.epoll.ring();
+}
+
+}  // namespace haul::fabric::control

@@ -1,0 +1,197 @@
+// Places, extents, tickets.
+#include "fabric/transport/local/direct_access.hpp"
+
+#include <rdma/fi_errno.h>
+
+#include "base/clock.hpp"
+#include "base/knobs.hpp"
+#include "base/os.hpp"
+#include "base/private.hpp"
+#include "fabric/protocol/matcher.hpp"
+#include "fabric/transport/local/local.hpp"
+
+namespace haul::fabric {
+namespace {
+
+// Of huge pages the kernel moves 45000 bytes a microsecond, between cores of an EPYC that share an
+// L3; a mapping gives 65000, the ring 50000. Far apart all are slower alike. So huge pages and
+// mappings pay always; of small pages the planner says what is likely.
+constexpr std::size_t huge_from_bytes = HugePages::smallest_bytes;
+
+constexpr std::size_t inline_grain_bytes = std::size_t{256} << 10;
+constexpr std::size_t max_pieces_here = 64;
+// How long a peer that is about to be forgotten waits for copies, all together.
+constexpr std::uint64_t finish_ns = 2'000'000'000;
+
+int fabric_error(int result) noexcept {
+  switch (result) {
+    case HAUL_EFAULT: return -FI_EFAULT;
+    case HAUL_EPERM: return -FI_EACCES;
+    case HAUL_EPEER: return -FI_ECONNRESET;
+    case HAUL_EAGAIN: return -FI_EAGAIN;
+    case HAUL_ENOMEM: return -FI_ENOMEM;
+    case HAUL_EINVAL: return -FI_EINVAL;
+    default: return -FI_EIO;
+  }
+}
+
+}  // namespace
+
+LocalPeer* DirectMover::find(const Peer& peer) const noexcept {
+  return network_.find(Engine::address_of(peer));
+}
+
+Mover::Worth DirectMover::worth(const Peer& peer, const Place& place, std::size_t bytes,
+                                bool huge_pages) const noexcept {
+  const LocalPeer* known = find(peer);
+  if (known == nullptr || known->lost || known->reach == nullptr || place.pieces != 1)
+    return Worth::never;
+  if (place.arena != 0)
+    return known->reach->mapped(place.address, bytes) != nullptr ? Worth::always : Worth::never;
+  const HaulPrivateMessageLimits& limits = network_.limits();
+  const bool huge = huge_pages && bytes >= huge_from_bytes;
+  if ((!huge && bytes < limits.kernel_try_from_bytes) || !known->reach->has_kernel())
+    return Worth::never;
+  if (huge || limits.kernel_fixed) return Worth::always;
+  return bytes < limits.kernel_from_bytes ? Worth::rarely : Worth::mostly;
+}
+
+Place DirectMover::describe(const Peer& peer, const iovec* local, std::size_t count,
+                            bool* huge_pages) noexcept {
+  *huge_pages = false;
+  Place place;
+  LocalPeer* known = find(peer);
+  if (known == nullptr || count != 1) return place;
+  place.pieces = 1;
+  if (haul_private_in_arena(local[0].iov_base, local[0].iov_len, &place.address)) {
+    place.arena = 1;
+    network_.share_arena(Engine::address_of(peer), *known);
+    return place;
+  }
+  place.address = reinterpret_cast<std::uintptr_t>(local[0].iov_base);
+  *huge_pages = network_.huge_pages().use(local[0].iov_base, local[0].iov_len);
+  return place;
+}
+
+bool DirectMover::can_be_mapped(const Peer& peer, const iovec& local) const noexcept {
+  std::uint64_t offset = 0;
+  return find(peer) != nullptr && haul_private_in_arena(local.iov_base, local.iov_len, &offset);
+}
+
+// Where a peer's place lies for haul; false if it cannot be reached.
+bool DirectMover::remote_extent(LocalPeer& peer, const Place& place, std::uint64_t offset,
+                                std::size_t bytes, haul_extent* extent) noexcept {
+  std::uint64_t at = 0;
+  if (peer.lost || peer.reach == nullptr || place.pieces != 1 ||
+      __builtin_add_overflow(place.address, offset, &at)) {
+    return false;
+  }
+  extent->length = bytes;
+  if (place.arena != 0) {
+    extent->address = peer.reach->mapped(at, bytes);
+    return extent->address != nullptr;
+  }
+  extent->address = reinterpret_cast<void*>(at);
+  extent->space = peer.reach->space();
+  return extent->space != HAUL_SPACE_SELF;
+}
+
+std::int64_t DirectMover::start(Peer& peer, Way way, const iovec* local, std::size_t count,
+                                const Place& place, std::uint64_t offset,
+                                std::size_t bytes) noexcept {
+  LocalPeer* known = find(peer);
+  haul_extent remote{};
+  if (known == nullptr || count > max_pieces_here ||
+      !remote_extent(*known, place, offset, bytes, &remote)) {
+    return -FI_EOPNOTSUPP;
+  }
+  haul_extent here[max_pieces_here];
+  for (std::size_t i = 0; i < count; ++i)
+    here[i] = haul_extent{HAUL_SPACE_SELF, 0, local[i].iov_base, local[i].iov_len};
+  haul_request request{};
+  request.size = sizeof request;
+  haul_extent& single = way == Way::pull ? request.dst : request.src;
+  if (count == 1) {
+    single = here[0];
+  } else if (way == Way::pull) {
+    request.dst_vector = here;
+    request.dst_count = static_cast<std::uint32_t>(count);
+  } else {
+    request.src_vector = here;
+    request.src_count = static_cast<std::uint32_t>(count);
+  }
+  (way == Way::pull ? request.src : request.dst) = remote;
+  if (!core_to_spare()) request.flags = HAUL_INLINE;
+  haul_ticket ticket{};
+  const int taken = haul_submit(&request, 1, &ticket);
+  if (taken != 1) return fabric_error(taken);
+  const int result = haul_test(ticket);
+  if (result == 0) return keep(ticket, *known);
+  return result > 0 ? 0 : ended(*known, result);
+}
+
+// What a refusal by the kernel means for the copies to come.
+int DirectMover::ended(const LocalPeer& peer, int result) noexcept {
+  if (result == HAUL_EPERM || result == HAUL_ENOTSUP || result == HAUL_ECLOSED)
+    peer.reach->lose_kernel(haul_strerror(result));
+  return fabric_error(result);
+}
+
+// A dedicated core must not take one that a rank computes or waits on: there has to be one more
+// than processes that exchange messages. (Ranks that are bound to a core each have none to spare.)
+bool DirectMover::core_to_spare() const noexcept {
+  if (knob_number(Knob::plan_mover) != 0) return true;  // the user has decided
+  static const unsigned cpus = os::allowed_cpus();
+  return cpus > network_.peer_count() + 1;
+}
+
+std::size_t DirectMover::grain(const Peer&, std::size_t whole) const noexcept {
+  return core_to_spare() || whole < inline_grain_bytes ? whole : inline_grain_bytes;
+}
+
+std::int64_t DirectMover::keep(haul_ticket ticket, LocalPeer& peer) noexcept {
+  std::size_t index = 0;
+  while (index < copies_.size() && copies_[index].taken) ++index;
+  if (index == copies_.size()) copies_.emplace_back();
+  copies_[index] = Copy{ticket, &peer, true, false, 0};
+  ++peer.copies;
+  return static_cast<std::int64_t>(index) + 1;
+}
+
+int DirectMover::test(std::int64_t ticket) noexcept {
+  const auto index = static_cast<std::size_t>(ticket - 1);
+  if (ticket <= 0 || index >= copies_.size() || !copies_[index].taken) return -FI_EINVAL;
+  Copy& copy = copies_[index];
+  if (!copy.over) {
+    const int state = haul_test(copy.ticket);
+    if (state == 0) return 0;
+    copy.result = state > 0 ? 1 : ended(*copy.peer, state);
+    --copy.peer->copies;
+  }
+  copy.taken = false;
+  return copy.result;
+}
+
+bool DirectMover::finish(LocalPeer& peer) noexcept {
+  const std::uint64_t begin_ns = now_ns();
+  for (Copy& copy : copies_) {
+    if (peer.copies == 0) break;
+    if (!copy.taken || copy.over || copy.peer != &peer) continue;
+    const std::uint64_t waited_ns = now_ns() - begin_ns;
+    const int state = haul_wait_for(copy.ticket, waited_ns < finish_ns ? finish_ns - waited_ns : 0);
+    if (state == HAUL_ETIMEDOUT) continue;
+    copy.over = true;
+    copy.result = state == HAUL_OK ? 1 : ended(peer, state);
+    --peer.copies;
+  }
+  return peer.copies == 0;
+}
+
+std::atomic<std::uint64_t>* DirectMover::claim(Peer& peer, bool sender, unsigned index) noexcept {
+  LocalPeer* known = find(peer);
+  if (known == nullptr || index >= claim_count) return nullptr;
+  const std::unique_ptr<SharedSegment>& segment = sender ? known->out : known->in;
+  return segment != nullptr ? &segment->segment().claims[index].word : nullptr;
+}
+
+}  // namespace haul::fabric

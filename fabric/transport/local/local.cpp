@@ -1,0 +1,275 @@
+// Peers of the node, as the endpoint's thread sees them.
+#include "fabric/transport/local/local.hpp"
+
+#include <rdma/fi_errno.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/os.hpp"
+#include "base/socket.hpp"
+#include "fabric/transport/local/direct_access.hpp"
+
+namespace haul::fabric {
+namespace {
+
+// Whether this process's fences reach its peers' running threads. Registering makes others' fences
+// reach this one's; it holds for children, and takes milliseconds.
+bool fences_work() noexcept {
+  static const bool work = os::membarrier_register_global() && os::membarrier_global();
+  return work;
+}
+
+// The first: connecting to each process of a large node would fail alike.
+void say_once(const Error& error) noexcept {
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true, std::memory_order_relaxed))
+    log(LogLevel::error, "messages: %s", error.sentence);
+}
+
+// Within commit(). Whoever takes the flag rings once, for all that follows until it is raised anew.
+void ring_peer(void* argument) noexcept {
+  const auto& bell = *static_cast<LocalPeer::Bell*>(argument);
+  if (bell.segment->armed.exchange(0, std::memory_order_relaxed) == 0) return;
+  constexpr Word word = Word::bell;
+  // If its queue is full, it is awake already.
+  os::send_packet(bell.socket.get(), &word, sizeof word);
+}
+
+}  // namespace
+
+LocalNetwork::LocalNetwork(std::atomic<std::uint32_t>* outer_news,
+                           const HaulPrivateMessageLimits& limits) noexcept
+    : limits_(limits),
+      sockets_(*this, outer_news != nullptr ? *outer_news : news),
+      mover_(std::make_unique<DirectMover>(*this)),
+      opener_(getpid()) {}
+
+Expected<std::unique_ptr<LocalNetwork>> LocalNetwork::open(
+    const Address& address, std::atomic<std::uint32_t>* news,
+    const HaulPrivateMessageLimits& limits) noexcept {
+  std::unique_ptr<LocalNetwork> made(new LocalNetwork(news, limits));
+  made->address_ = address;
+  // Registered before anybody can send to it, or it to anybody.
+  fences_work();
+  Expected<bool> joined = control::join(made->sockets_);
+  if (!joined) return joined.error();
+  const control::Lock locked;
+  Expected<bool> listening = made->sockets_.listen(address);
+  if (!listening) {
+    made->sockets_.close();
+    return listening.error();
+  }
+  return made;
+}
+
+LocalNetwork::~LocalNetwork() {
+  const bool ours = !lost() && !sockets_.orphaned();
+  if (ours) {
+    publish(nullptr);
+    while (!peers_.empty()) drop(Address(peers_.begin()->first));
+    const control::Lock locked;
+    sockets_.close();
+  }
+  control::leave(sockets_);
+  collector_.close();
+  doorbell_.close();
+}
+
+bool LocalNetwork::lost() const noexcept {
+  return getpid() != opener_ && !sockets_.orphaned();
+}
+
+LocalPeer* LocalNetwork::find(const Address& address) noexcept {
+  const auto found = peers_.find(address);
+  return found != peers_.end() ? &found->second : nullptr;
+}
+
+void LocalNetwork::refuse(const Address& address, int error) noexcept {
+  const control::Lock locked;
+  sockets_.refuse(address, error);
+}
+
+void LocalNetwork::connect(const Address& address) noexcept {
+  if (address.host != address_.host) {
+    say_once(make_error(Code::not_supported, 0,
+                        "a process of another node cannot be reached without a core provider; set "
+                        "HAUL_FABRIC_CORE, and HAUL_LOG_LEVEL=info to see why there is none"));
+    return refuse(address, FI_EHOSTUNREACH);
+  }
+  const OwnArena arena = own_arena();
+  Expected<std::unique_ptr<SharedSegment>> segment = SharedSegment::make();
+  if (!segment) {
+    say_once(segment.error());
+    return refuse(address, segment.error().sys_errno);
+  }
+  const control::Lock locked;
+  peers_[address].arena_told = arena.descriptor.valid();
+  sockets_.connect(address, std::move(*segment), arena);
+}
+
+void LocalNetwork::share_arena(const Address& address, LocalPeer& peer) noexcept {
+  if (std::exchange(peer.arena_told, true)) return;
+  const OwnArena arena = own_arena();
+  if (!arena.descriptor.valid()) return;
+  const control::Lock locked;
+  sockets_.tell_arena(address, arena);
+}
+
+bool LocalNetwork::next(NetworkEvent& event) noexcept {
+  event = NetworkEvent{};
+  for (;;) {
+    Arrival arrival;
+    const control::Lock locked;
+    if (!sockets_.next(arrival)) return false;
+    if (take(arrival, event)) return true;
+  }
+}
+
+// Under the lock. True: *event is for the protocol.
+bool LocalNetwork::take(Arrival& arrival, NetworkEvent& event) noexcept {
+  event.what = arrival.what;
+  event.address = arrival.address;
+  switch (arrival.what) {
+    case NetworkEvent::What::opened: return opened(arrival, event);
+    case NetworkEvent::What::connected: {
+      LocalPeer& peer = peers_[arrival.address];
+      peer.out = std::move(arrival.segment);
+      peer.out_connection = arrival.connection;
+      peer.bell = LocalPeer::Bell{&peer.out->segment(), arrival.socket};
+      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell, limits_.eager_bytes);
+      event.outbox = &*peer.outbox;
+      return true;
+    }
+    case NetworkEvent::What::refused: event.error = arrival.error; return true;
+    case NetworkEvent::What::ended:
+    case NetworkEvent::What::died: return over(arrival);
+  }
+  return false;
+}
+
+bool LocalNetwork::opened(Arrival& arrival, NetworkEvent& event) noexcept {
+  LocalPeer& peer = peers_[arrival.address];
+  if (peer.inbox) {
+    // It was told that the other has gone, or breaks the rules: that one counts no more.
+    sockets_.forget(arrival.address, {arrival.connection});
+    event.what = NetworkEvent::What::died;
+    return !std::exchange(peer.lost, true);
+  }
+  peer.in = std::move(arrival.segment);
+  peer.in_connection = arrival.connection;
+  peer.reach = std::move(arrival.reach);
+  peer.inbox.emplace(peer.in->segment());
+  if (armed_) peer.in->segment().armed.store(1, std::memory_order_relaxed);
+  event.inbox = &*peer.inbox;
+  return true;
+}
+
+bool LocalNetwork::over(const Arrival& arrival) noexcept {
+  LocalPeer* peer = find(arrival.address);
+  // (In a child of fork everything is over.)
+  const bool current =
+      peer != nullptr && (arrival.connection == peer->out_connection ||
+                          arrival.connection == peer->in_connection || sockets_.orphaned());
+  if (current) return !std::exchange(peer->lost, true);
+  sockets_.forget(arrival.address, {arrival.connection});
+  return false;
+}
+
+void LocalNetwork::drop(const Address& address) noexcept {
+  const auto found = peers_.find(address);
+  if (found == peers_.end()) return;
+  // Copies of a mover's that are under way use what is unmapped here.
+  const bool over = mover_->finish(found->second);
+  const control::Lock locked;
+  sockets_.forget(address, {found->second.out_connection, found->second.in_connection});
+  if (over) {
+    peers_.erase(found);
+  } else {
+    found->second.lost = true;
+    lingering_.push_back(new Peers::node_type(peers_.extract(found)));
+  }
+}
+
+Mover& LocalNetwork::mover() noexcept {
+  return *mover_;
+}
+
+int LocalNetwork::doorbell() noexcept {
+  const control::Lock locked;
+  return make_doorbell();
+}
+
+// Under the lock.
+int LocalNetwork::make_doorbell() noexcept {
+  if (const int known = doorbell_.get(); known >= 0) return known;
+  const int made = os::event_fd();
+  doorbell_ = os::Descriptor::of(made);
+  return made;
+}
+
+void LocalNetwork::arm() noexcept {
+  const bool by_time = !fences_work();
+  {
+    const control::Lock locked;
+    make_doorbell();
+    armed_ = true;
+    sockets_.arm(doorbell_, by_time);
+    for (auto& [address, peer] : peers_) {
+      if (peer.in) peer.in->segment().armed.store(1, std::memory_order_relaxed);
+    }
+  }
+  // Either the packets that a peer sent before are seen from now on, or it sees the flag.
+  os::membarrier_global();
+}
+
+void LocalNetwork::disarm() noexcept {
+  const control::Lock locked;
+  armed_ = false;
+  sockets_.disarm();
+  for (auto& [address, peer] : peers_) {
+    if (peer.in) peer.in->segment().armed.store(0, std::memory_order_relaxed);
+  }
+  if (const int bell = doorbell_.get(); bell >= 0) os::event_clear(bell);
+}
+
+void LocalNetwork::publish(const Statistics* statistics) noexcept {
+  if (statistics != nullptr) {
+    {
+      const control::Lock locked;
+      sockets_.publish(statistics);
+    }
+    collector_ = os::Descriptor::of(connect_to_collector());
+    report_to_collector();
+    return;
+  }
+  report_to_collector();
+  const control::Lock locked;
+  sockets_.publish(nullptr);
+  collector_.close();
+}
+
+void LocalNetwork::report_to_collector() noexcept {
+  if (!collector_.valid()) return;
+  MonitorReply reply;
+  {
+    const control::Lock locked;
+    sockets_.report(&reply);
+  }
+  tell_collector(collector_.get(), reply);
+}
+
+// In the child: what the parent shares with its peers must not be written by two.
+void LocalNetwork::Sockets::forked() noexcept {
+  Connections::forked();
+  for (auto& [address, peer] : network_.peers_) {
+    if (peer.out) peer.out->make_private();
+    if (peer.in) peer.in->make_private();
+    peer.bell.socket = os::Descriptor();
+  }
+  network_.doorbell_.close();
+  network_.collector_.close();
+}
+
+}  // namespace haul::fabric

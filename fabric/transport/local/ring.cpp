@@ -1,0 +1,227 @@
+// The ring: packets through memory that two processes share.
+#include "fabric/transport/local/ring.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace haul::fabric {
+
+namespace {
+
+constexpr std::uint64_t line = 64;
+// A packet begins on an even line: processors fetch lines in pairs, so the first of its payload
+// comes with its header.
+constexpr std::uint64_t grain = 2 * line;
+// Credits go back in quarters: each return costs the writer a miss.
+constexpr std::uint64_t return_bytes = ring_bytes / 4;
+constexpr std::uint64_t bulk_return_bytes = bulk_bytes / 8;
+// What data packets leave free for the other lanes, and eager ones for control packets.
+constexpr std::uint64_t control_reserve = ring_bytes / 16;
+constexpr std::uint64_t eager_reserve = ring_bytes * 3 / 8;  // for a message in parts
+
+constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
+  return (bytes + line - 1) / line * line;
+}
+
+// Of the ring, for a packet whose payload behind the header has this many bytes.
+constexpr std::uint64_t space_of(std::uint64_t payload) noexcept {
+  return (line + payload + grain - 1) / grain * grain;
+}
+
+// Asks for lines that the other core has just written, all at once.
+void fetch(const std::byte* from, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t most = 2048;
+  for (std::uint64_t at = 0; at < bytes && at < most; at += line) __builtin_prefetch(from + at);
+}
+
+// Puts lines just written from the writer's caches into the shared one, where the reader finds them
+// sooner: on a Sapphire Rapids 0.05 to 0.15 us sooner, up to 2 KiB (longer messages are read while
+// the rest is written, and 8 KiB took 1.3 times as long). Without that instruction, as on AMD's
+// processors, it is none.
+void demote(const void* from, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t most = 2048 + grain;
+  if (bytes > most) return;
+  const auto* lines = static_cast<const std::byte*>(from);
+  for (std::uint64_t at = 0; at < bytes; at += line) asm volatile("cldemote %0" : : "m"(lines[at]));
+}
+
+std::atomic<std::uint64_t>& ready_of(Header& header) noexcept {
+  static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof header.ready);
+  return reinterpret_cast<std::atomic<std::uint64_t>&>(header.ready);
+}
+
+// `ready` of the packet that begins at `position`.
+std::uint64_t mark(std::uint64_t position, std::uint64_t salt) noexcept {
+  return (position + line) ^ salt;
+}
+
+// Where a piece of `bytes` bytes begins that comes after `position`: pieces are contiguous, so one
+// that would cross the end begins anew. Both sides reckon alike.
+std::uint64_t bulk_start(std::uint64_t position, std::uint64_t bytes) noexcept {
+  const std::uint64_t offset = position % bulk_bytes;
+  return offset + bytes <= bulk_bytes ? position : position - offset + bulk_bytes;
+}
+
+}  // namespace
+
+RingOutbox::RingOutbox(Segment& segment, Doorbell doorbell, void* argument,
+                       std::size_t eager) noexcept
+    : segment_(segment), salt_(segment.salt), doorbell_(doorbell), argument_(argument) {
+  eager_bytes = std::min(eager, in_parts_bytes);
+  packet_bytes = std::min(eager, ring_packet_bytes);
+  part_bytes = ring_part_bytes;
+}
+
+bool RingOutbox::holds(std::size_t bytes) noexcept {
+  const std::uint64_t parts = (bytes + ring_part_bytes - 1) / ring_part_bytes;
+  // One more: what is left empty at the ring's end.
+  return has_room((parts + 1) * space_of(ring_part_bytes), control_reserve);
+}
+
+std::size_t RingOutbox::piece_bytes(std::size_t whole) const noexcept {
+  constexpr std::size_t small_piece = std::size_t{16} << 10;
+  return whole <= (std::size_t{256} << 10) ? small_piece : ring_piece_bytes;
+}
+
+// Whether `bytes` more fit and leave keep_free. What the reader claims to have consumed is only
+// believed within what was written.
+bool RingOutbox::has_room(std::uint64_t bytes, std::uint64_t keep_free) noexcept {
+  const std::uint64_t wanted = bytes + keep_free;
+  if (head_ + wanted - consumed_ <= ring_bytes) return true;
+  const std::uint64_t consumed = segment_.consumed.load(std::memory_order_acquire);
+  if (consumed - consumed_ <= head_ - consumed_) consumed_ = consumed;
+  return head_ + wanted - consumed_ <= ring_bytes;
+}
+
+std::byte* RingOutbox::reserve_bulk(std::size_t payload_bytes) noexcept {
+  const std::uint64_t bytes = round_up(payload_bytes);
+  const std::uint64_t start = bulk_start(bulk_head_, bytes);
+  if (start + bytes - bulk_consumed_ > bulk_bytes) {
+    const std::uint64_t consumed = segment_.bulk_consumed.load(std::memory_order_acquire);
+    if (consumed - bulk_consumed_ <= bulk_head_ - bulk_consumed_) bulk_consumed_ = consumed;
+    if (start + bytes - bulk_consumed_ > bulk_bytes) return nullptr;
+  }
+  next_bulk_head_ = start + bytes;
+  return segment_.bulk + start % bulk_bytes;
+}
+
+Outbox::Slot RingOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept {
+  const bool bulk = lane == Lane::bulk;
+  if (payload_bytes > (bulk ? ring_piece_bytes : ring_packet_bytes)) return {};
+  const std::uint64_t keep_free = lane == Lane::control ? 0
+                                  : bulk                ? eager_reserve
+                                                        : control_reserve;
+  const std::uint64_t bytes = space_of(bulk ? 0 : payload_bytes);
+  const std::uint64_t offset = head_ % ring_bytes;
+  const std::uint64_t left = ring_bytes - offset;
+  if (left < bytes) {  // a packet is contiguous: fill the end with nothing
+    if (!has_room(left + bytes, keep_free)) return {};
+    auto& pad = *reinterpret_cast<Header*>(segment_.ring + offset);
+    pad.kind = Kind::pad;
+    pad.flags = 0;
+    pad.payload = static_cast<std::uint32_t>(left - line);
+    publish(pad, head_);
+    head_ += left;
+  } else if (!has_room(bytes, keep_free)) {
+    return {};
+  }
+  slot_ = reinterpret_cast<Header*>(segment_.ring + head_ % ring_bytes);
+  next_head_ = head_ + bytes;
+  next_bulk_head_ = bulk_head_;
+  std::byte* payload = reinterpret_cast<std::byte*>(slot_ + 1);
+  if (bulk) {
+    payload = reserve_bulk(payload_bytes);
+    if (payload == nullptr) return {};
+  }
+  return {slot_, payload};
+}
+
+void RingOutbox::publish(Header& header, std::uint64_t position) noexcept {
+  ready_of(header).store(mark(position, salt_), std::memory_order_release);
+}
+
+// Takes the next lines from the reader, who had them last, while there is nothing to write: the
+// next message is as long as this one, more often than not. (A Sapphire Rapids, 16 KiB: 4.7 us
+// without, 3.8 with.)
+void RingOutbox::own_ahead(std::uint64_t bytes) const noexcept {
+  for (std::uint64_t at = 0; at < bytes; at += line)
+    asm volatile("prefetchw %0" : : "m"(segment_.ring[(head_ + at) % ring_bytes]));
+}
+
+void RingOutbox::commit() noexcept {
+  const bool part = (slot_->flags & packet_parts) != 0;
+  std::uint64_t ahead = next_head_ - head_;
+  if (part) {
+    parted_ = (slot_->kind == Kind::message ? 0 : parted_) + slot_->payload;
+    const bool last = parted_ == slot_->far.length;
+    ahead = last ? std::min(parted_ + parted_ / 16, ring_bytes / 2) : 0;
+  }
+  publish(*slot_, head_);
+  if (!part) demote(slot_, ahead);
+  head_ = next_head_;
+  bulk_head_ = next_bulk_head_;
+  own_ahead(ahead);
+  // The reader arms and then makes a barrier in every running thread, so this load may be early.
+  if (segment_.armed.load(std::memory_order_relaxed) != 0) doorbell_(argument_);
+}
+
+RingInbox::RingInbox(Segment& segment) noexcept : segment_(segment), salt_(segment.salt) {
+  expect(0);
+}
+
+Header& RingInbox::at(std::uint64_t position) noexcept {
+  return *reinterpret_cast<Header*>(segment_.ring + position % ring_bytes);
+}
+
+void RingInbox::expect(std::uint64_t position) noexcept {
+  position_ = position;
+  ready_word = &ready_of(at(position));
+  ready_value = mark(position, salt_);
+}
+
+Inbox::Got RingInbox::receive(Packet& packet) noexcept {
+  while (ready()) {
+    std::memcpy(static_cast<void*>(&packet.header), &at(position_), sizeof packet.header);
+    const Header& header = packet.header;
+    const std::uint64_t left = ring_bytes - position_ % ring_bytes - line;
+    if (header.kind == Kind::pad) {
+      if (header.payload != left) return Got::garbage;
+      expect(position_ + line + left);
+      continue;
+    }
+    packet_end_ = position_ + space_of(0);
+    bulk_end_ = bulk_position_;
+    if ((header.flags & packet_inlined) != 0) {
+      if (header.payload > inline_capacity) return Got::garbage;
+      packet.payload = reinterpret_cast<const std::byte*>(packet.header.bytes);
+    } else if (header.kind == Kind::data) {
+      if (header.payload > ring_piece_bytes) return Got::garbage;
+      const std::uint64_t bytes = round_up(header.payload);
+      const std::uint64_t start = bulk_start(bulk_position_, bytes);
+      packet.payload = segment_.bulk + start % bulk_bytes;
+      bulk_end_ = start + bytes;
+    } else {
+      if (header.payload > ring_packet_bytes || header.payload > left) return Got::garbage;
+      packet.payload = reinterpret_cast<const std::byte*>(&at(position_)) + line;
+      fetch(packet.payload, header.payload);
+      packet_end_ = position_ + space_of(header.payload);
+    }
+    return Got::packet;
+  }
+  return Got::nothing;
+}
+
+void RingInbox::release() noexcept {
+  expect(packet_end_);
+  if (position_ - returned_ >= return_bytes) {
+    returned_ = position_;
+    segment_.consumed.store(returned_, std::memory_order_release);
+  }
+  bulk_position_ = bulk_end_;
+  if (bulk_position_ - bulk_returned_ >= bulk_return_bytes) {
+    bulk_returned_ = bulk_position_;
+    segment_.bulk_consumed.store(bulk_returned_, std::memory_order_release);
+  }
+}
+
+}  // namespace haul::fabric

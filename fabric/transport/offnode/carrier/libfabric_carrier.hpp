@@ -1,0 +1,67 @@
+// Packets as untagged messages of a libfabric provider, received into large buffers that many of
+// them share (FI_MULTI_RECV). The provider is opened for one thread at a time (FI_THREAD_DOMAIN).
+// Its calls may be cancellation points, so none is made where a thread may be cancelled.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/transport/offnode/carrier/carrier.hpp"
+
+namespace haul::fabric {
+
+// What makes a provider read and serve reads.
+inline constexpr std::uint64_t read_caps = FI_RMA | FI_READ | FI_REMOTE_READ;
+
+class LibfabricCarrier final : public CoreCarrier {
+ public:
+  // What can be seen of the provider: an fi_info of getinfo().
+  static Expected<std::unique_ptr<CoreCarrier>> open(const fi_info& info) noexcept;
+  ~LibfabricCarrier() override;
+
+  int insert(const std::uint8_t* name, std::size_t bytes, fi_addr_t* address) noexcept override;
+  int send(Departure& departure, fi_addr_t address) noexcept override;
+  bool poll(User& user) noexcept override;
+  void let_go(Landing& landing) noexcept override;
+  bool reads() const noexcept override { return reads_; }
+  int lend(void* at, std::size_t bytes, std::uint64_t* address,
+           std::uint32_t* key) noexcept override;
+  void take_back(std::uint32_t key) noexcept override;
+  int read(Reading& reading, const iovec* to, std::size_t count, fi_addr_t from,
+           std::uint64_t address, std::uint32_t key) noexcept override;
+
+ private:
+  int set_up(const fi_info& info) noexcept;
+  bool register_slab(Slab& slab) noexcept override;
+  bool make_landings() noexcept;
+  void post(Landing& landing) noexcept;
+  bool poll_error(User& user) noexcept;
+
+  // ---- core_libfabric_memory.cpp ----
+  int enlist(void* at, std::size_t bytes, std::uint64_t access, fid_mr** registration) noexcept;
+  void close_registrations() noexcept;
+  static void release(Reading& reading) noexcept;
+  void ended(Reading& reading, int error, User& user) noexcept;
+
+  bool registers_ = false;     // local memory too
+  bool by_address_ = false;    // what is lent is named by addresses, else by offsets
+  bool chooses_keys_ = false;  // the provider does
+  bool reads_ = false;
+  std::size_t most_pieces_ = 1;
+  std::unordered_map<std::uint32_t, fid_mr*> lent_;  // by key
+  std::vector<Reading*> pinned_;                     // under way, into memory that is registered
+  fi_info* info_ = nullptr;
+  fid_fabric* fabric_ = nullptr;
+  fid_domain* domain_ = nullptr;
+  fid_cq* queue_ = nullptr;
+  fid_av* addresses_ = nullptr;
+  fid_ep* endpoint_ = nullptr;
+  std::vector<Landing> landings_;
+  std::vector<Landing*> unposted_;  // the provider had no room for them
+};
+
+}  // namespace haul::fabric

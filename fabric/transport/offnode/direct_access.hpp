@@ -1,0 +1,60 @@
+// Reads what peers of other nodes have lent, by a carrier that can (RDMA): the receiver's side of a
+// rendezvous without packets.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fabric/protocol/channel.hpp"
+#include "fabric/protocol/pieces.hpp"
+#include "fabric/transport/offnode/carrier/carrier.hpp"
+
+namespace haul::fabric {
+
+class TheCoreNetwork;
+struct CorePeer;
+
+class CoreMover final : public Mover {
+ public:
+  explicit CoreMover(TheCoreNetwork& network) noexcept : network_(network) {}
+
+  Worth worth(const Peer& peer, const Place& place, std::size_t bytes,
+              bool huge_pages) const noexcept override;
+  Place describe(const Peer& peer, const iovec* local, std::size_t count,
+                 bool* huge_pages) noexcept override;
+  void withdraw(const Peer& peer, const Place& place) noexcept override;
+  std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count, const Place& place,
+                     std::uint64_t offset, std::size_t bytes) noexcept override;
+  int test(std::int64_t ticket) noexcept override;
+  std::size_t grain(const Peer&, std::size_t whole) const noexcept override { return whole; }
+  std::atomic<std::uint64_t>* claim(Peer&, bool, unsigned) noexcept override { return nullptr; }
+
+  // The carrier's news.
+  static void was_read(Reading& reading, int error) noexcept;
+
+ private:
+  // Parts of a transfer are read two at a time: one comes while the next is asked for, and packets
+  // wait no longer than these take.
+  static constexpr std::size_t parts_at_once = 2;
+  struct Transfer {
+    bool taken = false;
+    CorePeer* peer = nullptr;
+    CoreCarrier* carrier = nullptr;
+    Pieces to;
+    std::uint64_t address = 0;
+    std::uint32_t key = 0;
+    std::size_t asked = 0;       // bytes
+    unsigned under_way = 0;      // parts
+    int error = 0;               // FI_E*
+    std::uint64_t alone_ns = 0;  // since when its peer is known to have gone
+    Reading parts[parts_at_once];
+  };
+  CorePeer* find(const Peer& peer) const noexcept;
+  static void ask(Transfer& transfer) noexcept;
+  bool is_over(Transfer& transfer) noexcept;
+
+  TheCoreNetwork& network_;
+  std::vector<std::unique_ptr<Transfer>> transfers_;  // by ticket - 1; their addresses stay
+};
+
+}  // namespace haul::fabric

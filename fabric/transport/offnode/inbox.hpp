@@ -1,0 +1,50 @@
+// Packets of all peers of other nodes, in the order in which they came.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+
+#include "fabric/protocol/channel.hpp"
+#include "fabric/transport/offnode/carrier/carrier.hpp"
+
+namespace haul::fabric {
+
+// Who of the peers an id names.
+class CoreDirectory {
+ public:
+  // nullptr: nobody from whom packets are taken.
+  virtual CorePeer* sender(const std::uint64_t id[2]) noexcept = 0;
+
+ protected:
+  ~CoreDirectory() = default;
+};
+
+class CoreInbox final : public Inbox {
+ public:
+  explicit CoreInbox(CoreDirectory& directory) noexcept;
+
+  Got receive(Packet& packet) noexcept override;
+  void release() noexcept override;
+
+  // A packet that the carrier has brought; it is let go there when it has been released.
+  void add(CoreCarrier& carrier, const std::byte* data, std::size_t bytes,
+           Landing& landing) noexcept;
+  void clear() noexcept;
+
+ private:
+  struct Arrival {
+    CoreCarrier* carrier;
+    const std::byte* data;
+    std::size_t bytes;
+    Landing* landing;
+    CorePeer* peer;
+  };
+  void let_go_first() noexcept;
+
+  CoreDirectory& directory_;
+  std::atomic<std::uint64_t> filled_{0};
+  std::deque<Arrival> arrivals_;
+};
+
+}  // namespace haul::fabric

@@ -1,0 +1,61 @@
+// How places are packed into an address, and what a sound link message is.
+#include "fabric/transport/offnode/wire.hpp"
+
+#include <cstring>
+
+namespace haul::fabric {
+
+namespace {
+
+// core[]: the port, how many of the addresses are IPv4, those, and IPv6 ones in what is left.
+constexpr std::size_t head_bytes = sizeof(std::uint16_t) + 1;
+constexpr std::size_t four_bytes = 4, six_bytes = 16;
+
+}  // namespace
+
+void write_places(const CorePlaces& places, Address* address) noexcept {
+  std::size_t used = head_bytes;
+  std::uint8_t fours = 0;
+  std::memset(address->core, 0, sizeof address->core);
+  std::memcpy(address->core, &places.port, sizeof places.port);
+  const auto add = [&](const os::InetAddress& place, std::size_t bytes) noexcept {
+    if (used + bytes > Address::core_capacity) return false;
+    std::memcpy(address->core + used, place.bytes, bytes);
+    used += bytes;
+    return true;
+  };
+  for (unsigned i = 0; i < places.count; ++i) {
+    if (!places.addresses[i].six && add(places.addresses[i], four_bytes)) ++fours;
+  }
+  for (unsigned i = 0; i < places.count; ++i) {
+    if (places.addresses[i].six) add(places.addresses[i], six_bytes);
+  }
+  address->core[sizeof places.port] = fours;
+  address->core_bytes = static_cast<std::uint8_t>(used > head_bytes ? used : 0);
+}
+
+bool read_places(const Address& address, CorePlaces* places) noexcept {
+  *places = {};
+  const std::size_t end = address.core_bytes;
+  if (end <= head_bytes || end > Address::core_capacity) return false;
+  std::memcpy(&places->port, address.core, sizeof places->port);
+  unsigned fours = address.core[sizeof places->port];
+  for (std::size_t at = head_bytes; places->count < CorePlaces::capacity;) {
+    const std::size_t bytes = fours != 0 ? four_bytes : six_bytes;
+    if (at + bytes > end) break;
+    os::InetAddress& place = places->addresses[places->count++];
+    std::memcpy(place.bytes, address.core + at, bytes);
+    place.six = fours == 0;
+    if (fours != 0) --fours;
+    at += bytes;
+  }
+  return places->port != 0 && places->count != 0;
+}
+
+bool LinkMessage::valid() const noexcept {
+  return magic == expected_magic && version == expected_version && kind >= Kind::offer &&
+         kind <= Kind::bye && name_bytes <= sizeof name && from.valid() &&
+         providers[sizeof providers - 1] == '\0' && providers[sizeof providers - 2] == '\0';
+}
+
+}  // namespace haul::fabric
