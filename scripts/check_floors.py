@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """The house of floors (docs/design/design.md), checked on every #include of the tree.
 
-In src/ a file includes only from its own room and from lower floors. The other faces see <haul/...>,
-their own room, and the rooms named in FACES. System calls, cpuid and #if live in src/base alone.
-Every folder of src/ has a README.md, and no file grows past the limit. sim/ is a house of its own: it sees
-itself alone, by its own floors, and the libraries in SIM_LIBRARIES; its two models do not see each other.
+In src/ a file includes only from its own room and from lower floors. The other faces see <haul/...>, the rooms
+named in FACES, and of their own folders those on lower floors (FACE_FLOORS). System calls, cpuid and #if live in
+src/base alone. sim/ is a house of its own: it sees itself alone, by its own floors, and the libraries in
+SIM_LIBRARIES; its two models do not see each other.
+
+A type's name is defined once: among the classes, structs, unions and enums at namespace scope of headers and
+sources, outside tests/. (Types within a class are named by their class. sim/ counts for itself.) Each folder has
+a README.md, no file grows past the limit, and a folder that holds too many sources is warned of.
 
 Usage: scripts/check_floors.py [ROOT]
 """
@@ -35,9 +39,10 @@ FACES = {
     "atomic": {"base", "completion"},
     "examples": set(),
 }
-# Floors within a face: a file's shelf is the longest of these folders that holds it, and it includes from its own
-# shelf and from lower ones. Shelves of fabric/endpoint are one floor: libfabric's objects open each other.
+# The floors within a face, by folder: "." is the face's own folder, "a/b" a folder of a folder (without an entry
+# it belongs to "a"). Files of one entry see each other. An empty table: not settled yet.
 FACE_FLOORS = {
+    # The folders of endpoint/ are one floor: libfabric's objects open each other.
     "fabric": {
         "protocol": 0,
         "transport": 1,
@@ -48,12 +53,25 @@ FACE_FLOORS = {
         "transport/joint": 4,
         "endpoint": 5,
     },
+    "atomic": {},
+    "cli": {},
+    "bench": {},
+    "service": {},
+    "sim": {"trace": 0, "format": 0, "convert": 1, "model": 1, "study": 2, "cli": 3},
 }
-SIM_FLOORS = {"trace": 0, "format": 0, "convert": 1, "model": 1, "study": 2, "cli": 3}
 SIM_LIBRARIES = {"Zydis", "fmt", "CLI", "nlohmann"}
 SUFFIXES = {".c", ".h", ".cpp", ".hpp"}
 LINES_WARNED = 400
 LINES_ALLOWED = 500
+FOLDER_WARNED = 24
+
+# Not yet errors: names defined twice, and folders of the faces without a README.md.
+HOMONYMS_ARE_ERRORS = False
+READMES_ARE_ERRORS = False
+# Names that are defined twice for now. This list shrinks.
+HOMONYMS_ALLOWED = set()
+# Programs that stand alone: each is compiled by itself, and names nothing of haul's.
+STAND_ALONE = re.compile(r"^(examples/|bench/(.*/)?mpi/.*\.[ch]$|.*\.bpf\.c$)")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
@@ -69,13 +87,49 @@ BASE_ONLY = [
 ]
 
 
+LITERALS = r'R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9])\'(?:\\.|[^\'\\\n])*\''
+COMMENTS = re.compile(LITERALS + r"|//[^\n]*|/\*.*?\*/", re.S)
+LITERAL = re.compile(LITERALS, re.S)
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
+BRACE = re.compile(r"[{};]")
+TRANSPARENT = re.compile(r'^\s*(?:inline\s+)?(?:namespace\b[\w:\s\[\]]*|extern\s*)$')
+# (Neither a specialization, which repeats its template's name, nor `struct stat fact = {`.)
+DEFINITION = re.compile(
+    r"^\s*(?:template\s*<.*>\s*)?(?:typedef\s+)?(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s+"
+    r"(?:(?:alignas\s*\([^()]*(?:\([^()]*\))?[^()]*\)|\[\[[^\]]*\]\]|__attribute__\s*\(\([^()]*(?:\([^()]*\))?\)\))\s*)*"
+    r"([A-Za-z_]\w*)(?:\s+final)?\s*(?::(?!:).*)?$", re.S)
+
+
+def blanked(match):
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
 def without_comments(text):
     """The text with comments blanked, line numbers kept."""
-    def blank(match):
-        found = match.group(0)
-        return found if found[0] in "\"'" else re.sub(r"[^\n]", " ", found)
-    return re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', blank, text,
-                  flags=re.S)
+    return COMMENTS.sub(lambda match: match.group(0) if match.group(0)[0] in "R\"'" else blanked(match), text)
+
+
+def types_defined(code):
+    """(name, line) of each type that `code`, without comments, defines at namespace scope."""
+    code = DIRECTIVE.sub(blanked, LITERAL.sub(blanked, code))
+    found = []
+    inner = 0  # how deep in braces that are no namespace's
+    scopes = []
+    begin = 0
+    for match in BRACE.finditer(code):
+        kind = match.group(0)
+        if kind == "{":
+            head = code[begin:match.start()] if inner == 0 else ""
+            transparent = inner == 0 and TRANSPARENT.match(head) is not None
+            definition = DEFINITION.match(head) if inner == 0 and not transparent else None
+            if definition:
+                found.append((definition.group(1), code.count("\n", 0, begin + definition.start(1)) + 1))
+            scopes.append(transparent)
+            inner += not transparent
+        elif kind == "}" and scopes:
+            inner -= not scopes.pop()
+        begin = match.end()
+    return found
 
 
 class House:
@@ -84,6 +138,7 @@ class House:
         self.errors = []
         self.warnings = []
         self.files = 0
+        self.types = {}  # (house, name) -> [(path, line)]
 
     def error(self, path, line, text):
         self.errors.append(f"{path.relative_to(self.root)}:{line}: {text}")
@@ -102,8 +157,8 @@ class House:
         if first is None:
             self.error(path, number, f'"{target}": write the path from src/ (or from the root), "{room}/{target}"')
         elif first == room:
-            if room in FACE_FLOORS:
-                self.check_shelf(path, number, room, target)
+            if not in_src:
+                self.check_floor_of_face(path, number, room, target)
         elif in_src:
             if first not in FLOORS:
                 self.error(path, number, f'"{target}" is in no room of src/; rooms are {", ".join(FLOORS)}')
@@ -114,20 +169,40 @@ class House:
             allowed = ", ".join(sorted(FACES[room])) or "nothing else"
             self.error(path, number, f'"{target}": {room}/ sees <haul/...>, itself and {allowed}')
 
-    def check_shelf(self, path, number, room, target):
-        floors = FACE_FLOORS[room]
+    def floor_of(self, room, parts):
+        """The entry of FACE_FLOORS that holds the folder `parts` of a face."""
+        folders = FACE_FLOORS[room]
+        while parts and "/".join(parts) not in folders:
+            parts = parts[:-1]
+        return "/".join(parts) or "."
 
-        def shelf_of(folder):
-            return max((shelf for shelf in floors if f"{folder}/".startswith(f"{shelf}/")), key=len, default=None)
-        own = shelf_of(path.parent.relative_to(self.root / room).as_posix())
-        other = shelf_of(str(pathlib.PurePosixPath(target).parent.relative_to(room)))
-        if own is None or other is None:
-            self.error(path, number, f'"{target}": no floor is known for one of the two shelves; see FACE_FLOORS')
-        elif other != own and floors[other] >= floors[own]:
-            self.error(path, number, f'"{target}" is on floor {floors[other]} of {room}/, {own}/ on floor {floors[own]}: '
+    def check_floor_of_face(self, path, number, room, target):
+        floors = FACE_FLOORS.get(room)
+        if not floors:
+            return
+        mine = self.floor_of(room, path.relative_to(self.root / room).parts[:-1])
+        other = self.floor_of(room, tuple(target.split("/")[1:-1]))
+        for folder in (mine, other):
+            if folder not in floors:
+                self.error(path, number, f"{room}/{folder} has no floor; add it to FACE_FLOORS")
+                return
+        if mine != other and floors[other] >= floors[mine]:
+            self.error(path, number, f'"{target}" is on floor {floors[other]} of {room}/, {mine}/ on floor {floors[mine]}: '
                                      "include from lower floors only, or move what is shared down")
 
+    def check_types(self):
+        for (house, name), places in sorted(self.types.items()):
+            if len(places) == 1 or name in HOMONYMS_ALLOWED:
+                continue
+            where = ", ".join(f"{path}:{line}" for path, line in places)
+            text = f"{name} names {len(places)} types: {where}; name each by what it is"
+            (self.errors if HOMONYMS_ARE_ERRORS else self.warnings).append(text)
+        for name in HOMONYMS_ALLOWED:
+            if all(len(self.types.get((house, name), [])) < 2 for house in ("haul", "sim")):
+                self.errors.append(f"{name} is defined once by now: take it from HOMONYMS_ALLOWED")
+
     def check_sim_include(self, path, number, quote, target):
+        floors = FACE_FLOORS["sim"]
         rooms = path.relative_to(self.root / "sim").parts
         parts = target.split("/")
         if rooms[0] == "trace":  # the tracer, in C, on QEMU's side of the pipe
@@ -135,11 +210,11 @@ class House:
         if quote == "<":
             if len(parts) > 1 and parts[0] not in SIM_LIBRARIES | {"sys"}:
                 self.error(path, number, f"<{target}>: sim/ stands alone; its libraries are {', '.join(sorted(SIM_LIBRARIES))}")
-        elif parts[0] not in SIM_FLOORS:
+        elif parts[0] not in floors:
             self.error(path, number, f'"{target}": sim/ includes its own files alone, by their path from sim/')
-        elif parts[0] != rooms[0] and SIM_FLOORS[parts[0]] >= SIM_FLOORS[rooms[0]]:
-            self.error(path, number, f'"{target}" is on floor {SIM_FLOORS[parts[0]]} of sim/, {rooms[0]}/ on floor '
-                                     f"{SIM_FLOORS[rooms[0]]}: include from lower floors only")
+        elif parts[0] != rooms[0] and floors[parts[0]] >= floors[rooms[0]]:
+            self.error(path, number, f'"{target}" is on floor {floors[parts[0]]} of sim/, {rooms[0]}/ on floor '
+                                     f"{floors[rooms[0]]}: include from lower floors only")
         elif rooms[0] == parts[0] == "model" and {rooms[1], parts[1]} == {"fast", "stepped"}:
             self.error(path, number, f'"{target}": the two models check each other; share it in model/ or write it twice')
 
@@ -151,7 +226,12 @@ class House:
             self.error(path, lines, f"{lines} lines, {LINES_ALLOWED} are allowed: split it by concept")
         elif lines > LINES_WARNED:
             self.warnings.append(f"{path.relative_to(self.root)}: {lines} lines, aim below {LINES_WARNED}")
-        for number, line in enumerate(without_comments(text).splitlines(), 1):
+        code = without_comments(text)
+        place = path.relative_to(self.root).as_posix()
+        if not STAND_ALONE.match(place):
+            for name, line in types_defined(code):
+                self.types.setdefault(("sim" if room == "sim" else "haul", name), []).append((place, line))
+        for number, line in enumerate(code.splitlines(), 1):
             match = INCLUDE.match(line)
             if match and room == "sim":
                 self.check_sim_include(path, number, *match.groups())
@@ -168,6 +248,18 @@ class House:
             if path.is_file() and path.suffix in SUFFIXES:
                 self.check_file(path, room_of(path))
 
+    def check_shelves(self, top):
+        """Each folder that holds sources says what lives there, and holds no more than one can look through."""
+        for folder in [top, *sorted(p for p in top.rglob("*") if p.is_dir())]:
+            name = folder.relative_to(self.root).as_posix()
+            files = [p for p in folder.iterdir() if p.is_file()]
+            sources = sum(p.suffix in SUFFIXES for p in files)
+            if sources > FOLDER_WARNED:
+                self.warnings.append(f"{name}: {sources} sources, aim below {FOLDER_WARNED}: make rooms of it")
+            if (sources or (name.startswith("src/") and files)) and not (folder / "README.md").is_file():
+                text = f"{name}: has no README.md; say in a few lines what lives there and what must not"
+                (self.errors if READMES_ARE_ERRORS or name.startswith("src/") else self.warnings).append(text)
+
     def check(self):
         source = self.root / "src"
         for room in sorted(p for p in source.iterdir() if p.is_dir()):
@@ -175,15 +267,19 @@ class House:
                 self.errors.append(f"src/{room.name}: no such room in the house; add it to the design and to {__file__}")
                 continue
             self.check_folder(room, lambda path: path.relative_to(source).parts[0])
-            for folder in [room, *sorted(p for p in room.rglob("*") if p.is_dir())]:
-                if any(p.is_file() for p in folder.iterdir()) and not (folder / "README.md").is_file():
-                    self.errors.append(f"{folder.relative_to(self.root)}: has no README.md; say in a few lines "
-                                       "what lives there and what must not")
-        if (self.root / "sim").is_dir():
-            self.check_folder(self.root / "sim", lambda path: "sim")
-        for face in FACES:
-            if (self.root / face).is_dir():
-                self.check_folder(self.root / face, lambda path: face)
+            self.check_shelves(room)
+        for face in [*FACES, "sim"]:
+            if not (self.root / face).is_dir():
+                continue
+            self.check_folder(self.root / face, lambda path: face)
+            if face != "examples":
+                self.check_shelves(self.root / face)
+            if face in FACE_FLOORS and not FACE_FLOORS[face]:
+                self.warnings.append(f"{face}/: the floors of its folders are not settled (FACE_FLOORS)")
+        for path in sorted((self.root / "include").rglob("*.h*")):
+            for name, line in types_defined(without_comments(path.read_text(encoding="utf-8"))):
+                self.types.setdefault(("haul", name), []).append((path.relative_to(self.root).as_posix(), line))
+        self.check_types()
 
 
 def main():
