@@ -1,6 +1,7 @@
 """Runs one MPI job within a time limit, reads what the test program says, and leaves no process behind."""
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -15,13 +16,48 @@ END_GRACE_S = 2
 FOREIGN = ("OMPI_", "PMIX_", "PRTE_", "MPIR_", "I_MPI_", "FI_", "HYDRA_", "UCX_", "HAUL_TEST_")
 
 
+# What a launcher, an MPI or a C library says of a signal or of an error's class, however it words the rest.
+TELLING = re.compile(r"signal[^\d\n]{0,12}(\d+)|(segmentation fault|bus error|floating point exception|"
+                     r"illegal instruction|aborted|killed)|(MPI_ERR_\w+)", re.IGNORECASE)
+SIGNALS = {"segmentation fault": "11", "bus error": "7", "floating point exception": "8", "illegal instruction": "4",
+           "aborted": "6", "killed": "9"}
+BYTES = re.compile(r"byte \d+ of (\d+) is 0x[0-9a-f]+, not 0x[0-9a-f]+")
+
+
+class Cause:
+    """What a case fails of, to be compared with how it fails elsewhere: the kind (`assertion`, `exit code N`, `does
+    not end`, `skip`) and the reason in words that do not depend on the rank that was the first to say it."""
+
+    def __init__(self, kind, reason=""):
+        self.kind = kind
+        self.reason = reason
+
+    def __eq__(self, other):
+        return (self.kind, self.reason) == (other.kind, other.reason)
+
+    def without_bytes(self):
+        """The same of whichever bytes: for a fault that depends on time."""
+        return Cause(self.kind, BYTES.sub(r"a byte of \1 is wrong", self.reason))
+
+    @staticmethod
+    def of_assertion(sentence):
+        return Cause("assertion", re.sub(r"^rank \d+ of ", "a rank of ", sentence))
+
+    @staticmethod
+    def of_exit(exit_code, output):
+        found = [said for line in foreign_lines(output) for said in TELLING.findall(line)]
+        words = {f"signal {number or SIGNALS[name.lower()]}" if not error else error for number, name, error in found}
+        return Cause(f"exit code {exit_code}", ", ".join(sorted(words)))
+
+
 class Outcome:
-    """bad_case: the first case that failed, crashed or hung; None if all went well. message: how."""
+    """bad_case: the first case that failed, crashed or hung; None if all went well. message: how; cause: of what."""
 
     def __init__(self, output, exit_code, timed_out, left_over):
         self.skipped = {}
         self.bad_case = None
         self.message = ""
+        self.cause = None
         running = "(start)"
         finished = False
         for line in output.splitlines():
@@ -35,24 +71,30 @@ class Outcome:
                 self.skipped[case] = detail
                 running = "(finalize)"
             elif verb == "FAIL" and self.bad_case is None:
-                self.bad_case, self.message = case, detail
+                self.bad_case, self.message, self.cause = case, detail, Cause.of_assertion(detail)
             elif verb == "passed":
                 finished = True
         if self.bad_case is not None:
             return
         if timed_out:
-            self.bad_case, self.message = running, "does not end"
+            self.bad_case, self.message, self.cause = running, "does not end", Cause("does not end")
         elif exit_code != 0 or not finished:
             self.bad_case, self.message = running, f"exit code {exit_code}: {last_words(output)}"
+            self.cause = Cause.of_exit(exit_code, output)
         elif left_over:
             self.bad_case, self.message = "(end)", f"{left_over} processes are left behind"
+            self.cause = Cause("processes left behind")
+
+
+def foreign_lines(output):
+    """Those that are not the program's own, without what frames them."""
+    own = ("begin ", "ok ", "skip ", "passed ", "---", "===")
+    return [line.strip() for line in output.splitlines() if line.strip() and not line.startswith(own)]
 
 
 def last_words(output):
-    """What is most likely to say why: lines that are not the program's own."""
-    own = ("begin ", "ok ", "skip ", "passed ", "---", "===")
-    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith(own)]
-    return " / ".join(lines[-6:])[:700]
+    """What is most likely to say why."""
+    return " / ".join(foreign_lines(output)[-6:])[:700]
 
 
 class Launcher:
