@@ -12,7 +12,7 @@ function(haul_room_sources result)
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 haul_room_sources(base_sources base copy)
-haul_room_sources(upper_sources completion memory plan request engine mover tune api)
+haul_room_sources(upper_sources completion memory plan request engine gate execution client mover tune api)
 haul_room_sources(copy_sources copy)
 
 # The kernels are memcpy and memset: the compiler must not turn their loops into calls of those.

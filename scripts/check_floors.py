@@ -25,15 +25,18 @@ FLOORS = {
     "plan": 1,
     "request": 2,
     "engine": 2,
-    "mover": 3,
-    "tune": 4,
-    "api": 5,
+    "gate": 3,
+    "execution": 3,
+    "client": 4,
+    "mover": 5,
+    "tune": 6,
+    "api": 7,
 }
 # What each face may include beside <haul/...> and itself. cli/ and bench/ are one program.
 FACES = {
     "cli": {"bench", "base", "copy", "completion", "request", "service", "fabric"},
     "bench": {"base", "copy", "completion"},
-    "service": {"base", "copy", "completion", "memory", "request", "engine", "mover"},
+    "service": {"base", "copy", "completion", "memory", "request", "engine", "execution", "mover"},
     "fabric": {"base", "copy", "completion"},
     "preload": {"base", "completion"},
     "atomic": {"base", "completion"},

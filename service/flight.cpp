@@ -1,5 +1,5 @@
-// Pieces of a chunk, and what happens when the last one is done. (src/mover/worker.cpp does the
-// same within a process.)
+// Pieces of a chunk, and what happens when the last one is done. (src/execution/chunk_run.cpp does
+// the same within a process.)
 #include "service/flight.hpp"
 
 #include <algorithm>
@@ -102,8 +102,8 @@ std::int64_t move_piece(Node& node, Client& client, Ring& ring, Flight& flight,
                          mapped ? mapped_piece_cost : kernel_piece_cost);
 }
 
-// The last finisher's duties, in the order of src/mover/worker.cpp: the notification word, the
-// queue, then the state.
+// The last finisher's duties, in the order of src/execution/chunk_run.cpp: the notification word,
+// the queue, then the state.
 void complete(Node& node, Client& client, std::uint32_t ring_index, const Job& job, bool failed) {
   Ring& ring = client.ring(ring_index);
   const Tenancy tenancy = tenancy_of(ring, job.seq);

@@ -1,7 +1,7 @@
 // haul_share, haul_unshare, haul_space_open_grant.
 #include "api/convert.hpp"
 #include "api/startup.hpp"
-#include "mover/grants.hpp"
+#include "client/grants.hpp"
 #include "mover/submit.hpp"
 
 namespace haul::api {

@@ -1,8 +1,8 @@
 // Tells the mover whom to call when it first starts.
 #include "api/startup.hpp"
 
+#include "client/link.hpp"
 #include "mover/mover.hpp"
-#include "mover/service_link.hpp"
 #include "tune/background.hpp"
 
 namespace haul::api {
@@ -10,6 +10,7 @@ namespace haul::api {
 void start_up() noexcept {
   on_mover_started(tune::consider);
   on_service_attached(tune::load_stored);
+  on_link_at_rest(dismiss_unneeded_aides);
 }
 
 }  // namespace haul::api

@@ -4,8 +4,8 @@
 #include "api/convert.hpp"
 #include "base/clock.hpp"
 #include "completion/ledger.hpp"
-#include "mover/help.hpp"
-#include "mover/inherit.hpp"
+#include "execution/help.hpp"
+#include "execution/inherit.hpp"
 #include "request/rings.hpp"
 
 namespace haul::api {

@@ -6,9 +6,10 @@
 
 #include "base/clock.hpp"
 #include "base/unforked.hpp"
+#include "client/grants.hpp"
+#include "client/link.hpp"
 #include "completion/ledger.hpp"
-#include "mover/grants.hpp"
-#include "mover/service_link.hpp"
+#include "execution/help.hpp"
 #include "mover/settle.hpp"
 #include "mover/submit.hpp"
 

@@ -6,8 +6,8 @@
 
 #include "base/os.hpp"
 #include "engine/registry.hpp"
-#include "mover/counters.hpp"
-#include "mover/rights.hpp"
+#include "execution/counters.hpp"
+#include "request/rights.hpp"
 
 namespace haul {
 namespace {

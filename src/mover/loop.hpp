@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "execution/chunk_run.hpp"
 #include "mover/drift.hpp"
-#include "mover/worker.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

@@ -10,14 +10,14 @@
 #include "base/os.hpp"
 #include "base/own_threads.hpp"
 #include "base/quiet_lock.hpp"
+#include "client/link.hpp"
 #include "completion/barrier.hpp"
-#include "mover/gate.hpp"
-#include "mover/help.hpp"
+#include "execution/help.hpp"
+#include "gate/gate.hpp"
 #include "mover/lease.hpp"
-#include "mover/rights.hpp"
-#include "mover/service_link.hpp"
 #include "mover/survey.hpp"
 #include "mover/thread.hpp"
+#include "request/rights.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

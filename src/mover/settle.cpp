@@ -6,12 +6,11 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
-#include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
-#include "mover/gate.hpp"
+#include "client/channel.hpp"
+#include "gate/gate.hpp"
 #include "mover/mover.hpp"
-#include "mover/service_channel.hpp"
 #include "request/rings.hpp"
 
 namespace haul {
@@ -99,10 +98,6 @@ Unsettled settle_all(std::uint64_t patience_ns) noexcept {
     for (unsigned turn = 0; turn < spins && !look.ring->ended(look.seq); ++turn) cpu_relax();
     if (!look.ring->ended(look.seq)) look.ring->tenancy(look.seq).sleep(slice_ns);
   }
-}
-
-std::uint64_t mover_patience_ns() noexcept {
-  return knob_number(Knob::mover_patience_ms) * 1'000'000;
 }
 
 void tell_left(const char* who, const Unsettled& left) noexcept {

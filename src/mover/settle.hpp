@@ -25,9 +25,6 @@ struct Unsettled {
 // signals.
 Unsettled settle_all(std::uint64_t patience_ns) noexcept;
 
-// HAUL_MOVER_PATIENCE_MS.
-std::uint64_t mover_patience_ns() noexcept;
-
 // Says on standard error what `who` ("fork()", "exit()") leaves, and why that may be.
 void tell_left(const char* who, const Unsettled& left) noexcept;
 

@@ -3,13 +3,13 @@
 
 #include <optional>
 
+#include "client/link.hpp"
 #include "copy/cache_lines.hpp"
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"
-#include "mover/caller.hpp"
-#include "mover/inherit.hpp"
-#include "mover/rights.hpp"
-#include "mover/service_link.hpp"
+#include "execution/caller.hpp"
+#include "execution/inherit.hpp"
+#include "request/rights.hpp"
 #include "request/sharing.hpp"
 
 namespace haul {

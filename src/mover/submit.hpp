@@ -4,13 +4,13 @@
 
 #include "base/error.hpp"
 #include "base/os.hpp"
+#include "client/channel.hpp"
 #include "completion/ticket.hpp"
 #include "copy/cache_lines.hpp"
-#include "mover/gate.hpp"
+#include "gate/gate.hpp"
 #include "mover/mover.hpp"
-#include "mover/rights.hpp"
-#include "mover/service_channel.hpp"
 #include "request/request.hpp"
+#include "request/rights.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

@@ -8,14 +8,14 @@
 #include "base/log.hpp"
 #include "base/os.hpp"
 #include "base/topology.hpp"
+#include "client/link.hpp"
 #include "completion/barrier.hpp"
-#include "mover/gate.hpp"
+#include "gate/gate.hpp"
 #include "mover/lease.hpp"
-#include "mover/rights.hpp"
 #include "mover/round_trip.hpp"
-#include "mover/service_link.hpp"
 #include "mover/survey.hpp"
 #include "mover/thread.hpp"
+#include "request/rights.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

@@ -24,7 +24,7 @@ struct Job {
   bool checked = false;
   bool extras = false;   // line Q counts
   bool service = false;  // the node's service moves it, not a mover of this process
-  // With whose rights another process's memory is reached (mover/rights.hpp); 0 where none is.
+  // With whose rights another process's memory is reached (request/rights.hpp); 0 where none is.
   std::uint8_t rights = 0;
   Space dst_space = self_space, src_space = self_space;
   std::uintptr_t dst = 0;

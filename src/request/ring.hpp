@@ -152,8 +152,8 @@ class alignas(4096) Ring {
   std::uint32_t index;
   std::uint32_t cookie;
 
-  // In a child of fork (mover/inherit.hpp): requests below were the parent's, and what of them was
-  // not done then nobody is at here. 0 in a process that was not forked.
+  // In a child of fork (execution/inherit.hpp): requests below were the parent's, and what of them
+  // was not done then nobody is at here. 0 in a process that was not forked.
   std::atomic<std::uint64_t> inherited_below;
   // The request that a signal handler forked amid the publishing of, or 0: published here, for no
   // mover that is told.
@@ -165,12 +165,12 @@ class alignas(4096) Ring {
   }
 
   // Not on a line that movers read: each submit writes it twice.
-  alignas(64) std::atomic<bool> publishing;  // its owner is passing the gate (mover/gate.hpp)
+  alignas(64) std::atomic<bool> publishing;  // its owner is passing the gate (gate/gate.hpp)
   std::atomic<std::uint64_t> inlined;        // requests the owner copied itself; only it writes
 
   // Waiters that are amid a chunk of a request of the service's, and whether they must keep off:
   // when the service is gone, what is claimed, not done and nobody's here was its
-  // (mover/recover.cpp).
+  // (client/recover.cpp).
   std::atomic<std::uint32_t> helpers;
   std::atomic<std::uint32_t> recovering;
 

@@ -9,7 +9,7 @@
 #include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
-#include "mover/gate.hpp"
+#include "gate/gate.hpp"
 #include "mover/mover.hpp"
 #include "request/rings.hpp"
 #include "tune/calibration_file.hpp"

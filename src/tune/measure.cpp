@@ -11,7 +11,7 @@
 #include "base/os.hpp"
 #include "copy/cache_lines.hpp"
 #include "copy/copy.hpp"
-#include "mover/gate.hpp"
+#include "gate/gate.hpp"
 #include "mover/submit.hpp"
 
 namespace haul::tune {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/os.hpp"
-#include "mover/worker.hpp"
+#include "execution/chunk_run.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

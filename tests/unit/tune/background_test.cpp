@@ -14,7 +14,7 @@
 #include "base/aide.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
-#include "mover/gate.hpp"
+#include "gate/gate.hpp"
 #include "tune/calibration_file.hpp"
 #include "unit/base/temp_dir.hpp"
 

@@ -1,11 +1,11 @@
 // Pieces of a chunk, and what happens when the last one is done.
-#include "mover/worker.hpp"
+#include "execution/chunk_run.hpp"
 
 #include <algorithm>
 
 #include "completion/ledger.hpp"
 #include "engine/registry.hpp"
-#include "mover/counters.hpp"
+#include "execution/counters.hpp"
 #include "request/request.hpp"
 
 namespace haul {

@@ -42,6 +42,9 @@ void forbid_service_link() noexcept;
 // there.
 using ServiceHook = void (*)();
 void on_service_attached(ServiceHook hook) noexcept;
+// Runs on the link's thread each time that its work is over: mover/ lets threads that nobody needs
+// end there.
+void on_link_at_rest(ServiceHook hook) noexcept;
 
 enum class ServiceState : std::uint32_t { none = 0, awake = 1, asleep = 2 };
 struct ServiceStatus {

@@ -1,5 +1,5 @@
 // Opening, writing, shutting.
-#include "mover/service_channel.hpp"
+#include "client/channel.hpp"
 
 #include <pthread.h>
 
@@ -11,8 +11,8 @@
 #include "base/quiet_lock.hpp"
 #include "base/socket.hpp"
 #include "base/unforked.hpp"
-#include "mover/gate.hpp"
-#include "mover/service_talk.hpp"
+#include "client/talk.hpp"
+#include "gate/gate.hpp"
 #include "request/wire.hpp"
 
 namespace haul {

@@ -1,5 +1,5 @@
 // Places, hello, answers.
-#include "mover/service_talk.hpp"
+#include "client/talk.hpp"
 
 #include <haul/haul.h>
 
@@ -13,7 +13,7 @@
 #include "base/rights.hpp"
 #include "base/sealed.hpp"
 #include "base/socket.hpp"
-#include "mover/grants.hpp"
+#include "client/grants.hpp"
 #include "request/service_socket.hpp"
 
 namespace haul {

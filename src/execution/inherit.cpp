@@ -1,12 +1,12 @@
 // Which of it can be done anew, and doing it.
-#include "mover/inherit.hpp"
+#include "execution/inherit.hpp"
 
 #include <bit>
 
 #include "base/clock.hpp"
 #include "base/mappings.hpp"
 #include "engine/engine.hpp"
-#include "mover/worker.hpp"
+#include "execution/chunk_run.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

@@ -1,5 +1,5 @@
 // The tables of what was granted and what may be named, and questions to the service.
-#include "mover/grants.hpp"
+#include "client/grants.hpp"
 
 #include <pthread.h>
 
@@ -11,9 +11,9 @@
 #include "base/os.hpp"
 #include "base/quiet_lock.hpp"
 #include "base/sealed.hpp"
+#include "client/channel.hpp"
+#include "client/link.hpp"
 #include "engine/spaces.hpp"
-#include "mover/service_channel.hpp"
-#include "mover/service_link.hpp"
 
 namespace haul {
 namespace {

@@ -1,5 +1,5 @@
 // The table of rights that were met, and what the movers have.
-#include "mover/rights.hpp"
+#include "request/rights.hpp"
 
 namespace haul {
 namespace {

@@ -1,5 +1,5 @@
 // One attempt a minute.
-#include "mover/service_demand.hpp"
+#include "client/demand.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
-#include "mover/service_channel.hpp"
+#include "client/channel.hpp"
 
 namespace haul {
 namespace {

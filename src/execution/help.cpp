@@ -1,15 +1,16 @@
 // Help first, then spin, then yield, then sleep.
-#include "mover/help.hpp"
+#include "execution/help.hpp"
 
 #include <algorithm>
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/knobs.hpp"
 #include "base/os.hpp"
-#include "mover/counters.hpp"
-#include "mover/inherit.hpp"
-#include "mover/rights.hpp"
-#include "mover/worker.hpp"
+#include "execution/chunk_run.hpp"
+#include "execution/counters.hpp"
+#include "execution/inherit.hpp"
+#include "request/rights.hpp"
 #include "request/rings.hpp"
 
 namespace haul {
@@ -182,6 +183,10 @@ Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t
     tenancy.want(missing);
     patience.wait(tenancy);
   }
+}
+
+std::uint64_t mover_patience_ns() noexcept {
+  return knob_number(Knob::mover_patience_ms) * 1'000'000;
 }
 
 void drain(Ring& ring, std::uint64_t end) noexcept {

@@ -1,5 +1,5 @@
 // The gate's thresholds follow from the planner's one function.
-#include "mover/gate.hpp"
+#include "gate/gate.hpp"
 
 #include <pthread.h>
 
@@ -13,7 +13,7 @@
 #include "base/seqlock.hpp"
 #include "completion/barrier.hpp"
 #include "engine/registry.hpp"
-#include "mover/rights.hpp"
+#include "request/rights.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

@@ -1,6 +1,6 @@
 // What the parent's movers leave in a child at each point of a chunk's way, and that a look ends
 // it: once, in the child's own memory, or with HAUL_EIO.
-#include "mover/inherit.hpp"
+#include "execution/inherit.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "completion/ledger.hpp"
-#include "mover/help.hpp"
+#include "execution/chunk_run.hpp"
+#include "execution/help.hpp"
 #include "mover/settle.hpp"
-#include "mover/worker.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

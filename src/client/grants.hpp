@@ -39,7 +39,7 @@ Expected<Space> open_grant(const Capability& grant, std::size_t* length) noexcep
 // Tells the service that a space of open_grant() is closed.
 void forget_grant(Space space) noexcept;
 
-// ---- the link's (service_link.cpp) ----
+// ---- the link's (link.cpp) ----
 // This process's key, made when it is first asked for.
 void grant_key(std::uint8_t (&key)[wire::key_bytes]) noexcept;
 // Is anything granted now, or named of others?

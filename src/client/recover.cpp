@@ -1,12 +1,12 @@
 // Finding the chunks that a dead service had claimed.
-#include "mover/recover.hpp"
+#include "client/recover.hpp"
 
 #include <algorithm>
 #include <bit>
 
 #include "base/backoff.hpp"
-#include "mover/help.hpp"
-#include "mover/worker.hpp"
+#include "execution/chunk_run.hpp"
+#include "execution/help.hpp"
 #include "request/rings.hpp"
 #include "request/sharing.hpp"
 

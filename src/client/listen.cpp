@@ -1,5 +1,5 @@
 // One packet after another.
-#include "mover/service_listen.hpp"
+#include "client/listen.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,13 +10,13 @@
 #include "base/own_threads.hpp"
 #include "base/rights.hpp"
 #include "base/socket.hpp"
+#include "client/channel.hpp"
+#include "client/grants.hpp"
+#include "client/recover.hpp"
+#include "client/talk.hpp"
+#include "execution/help.hpp"
+#include "gate/gate.hpp"
 #include "memory/arena.hpp"
-#include "mover/gate.hpp"
-#include "mover/grants.hpp"
-#include "mover/recover.hpp"
-#include "mover/service_channel.hpp"
-#include "mover/service_talk.hpp"
-#include "mover/settle.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

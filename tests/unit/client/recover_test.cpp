@@ -1,12 +1,12 @@
 // What a service leaves when it dies at each point of a chunk's way, and that this process ends it.
-#include "mover/recover.hpp"
+#include "client/recover.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
-#include "mover/worker.hpp"
+#include "execution/chunk_run.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

@@ -1,5 +1,5 @@
 // Whose requests a mover may do: rights get equal numbers when they are equal, and keys must agree.
-#include "mover/rights.hpp"
+#include "request/rights.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
 // The gate: what each state of the mover tells a submit.
-#include "mover/gate.hpp"
+#include "gate/gate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Attaching, listening, parting.
-#include "mover/service_link.hpp"
+#include "client/link.hpp"
 
 #include <pthread.h>
 
@@ -15,16 +15,15 @@
 #include "base/os.hpp"
 #include "base/own_threads.hpp"
 #include "base/quiet_lock.hpp"
+#include "client/channel.hpp"
+#include "client/demand.hpp"
+#include "client/grants.hpp"
+#include "client/listen.hpp"
+#include "client/recover.hpp"
+#include "client/talk.hpp"
 #include "completion/barrier.hpp"
+#include "gate/gate.hpp"
 #include "memory/arena.hpp"
-#include "mover/gate.hpp"
-#include "mover/grants.hpp"
-#include "mover/mover.hpp"
-#include "mover/recover.hpp"
-#include "mover/service_channel.hpp"
-#include "mover/service_demand.hpp"
-#include "mover/service_listen.hpp"
-#include "mover/service_talk.hpp"
 #include "request/rings.hpp"
 
 namespace haul {
@@ -55,7 +54,7 @@ constinit std::atomic<std::uint32_t> answers{0};  // counts ends of looks; futex
 constinit std::atomic<std::uint64_t> looked_ns{0}, pause_ns{shortest_pause_ns};
 constinit std::atomic<std::uint64_t> look_began_ns{0};
 constinit std::atomic<bool> in_vain{false};  // the latest greeting was not answered well
-constinit std::atomic<ServiceHook> attached_hook{nullptr};
+constinit std::atomic<ServiceHook> attached_hook{nullptr}, rest_hook{nullptr};
 constinit bool hook_ran = false;  // the link's thread only
 
 void note(const Error& said) noexcept {
@@ -235,7 +234,7 @@ void tend(void* /*unused*/) noexcept {
   os::futex_wake(&tending, 1);
   for (Phase now = Phase::none; now != Phase::ending && !go_on(now, Phase::none);)
     now = phase.load(std::memory_order_relaxed);
-  dismiss_unneeded_aides();
+  if (const ServiceHook hook = rest_hook.load(std::memory_order_relaxed); hook != nullptr) hook();
 }
 
 // Has the link's thread look, unless it is at something. 0; -EBUSY: it is just ending that; or why
@@ -375,6 +374,10 @@ void forbid_service_link() noexcept {
 
 void on_service_attached(ServiceHook hook) noexcept {
   attached_hook.store(hook, std::memory_order_relaxed);
+}
+
+void on_link_at_rest(ServiceHook hook) noexcept {
+  rest_hook.store(hook, std::memory_order_relaxed);
 }
 
 void service_status(ServiceStatus* status) noexcept {

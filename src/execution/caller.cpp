@@ -1,9 +1,9 @@
 // Piece by piece through a synchronous engine, on the thread that asked.
-#include "mover/caller.hpp"
+#include "execution/caller.hpp"
 
 #include "engine/registry.hpp"
-#include "mover/counters.hpp"
-#include "mover/help.hpp"
+#include "execution/counters.hpp"
+#include "execution/help.hpp"
 
 namespace haul {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t cpu_index = 0;  // the registry's fixed order
 
 // One piece by a synchronous engine, on this thread. What the engine leaves, the CPU does, where it
-// can (as in worker.cpp).
+// can (as in chunk_run.cpp).
 Outcome run_piece(Piece piece, std::size_t engine) noexcept {
   std::uint64_t good = 0;
   if (!engine_at(engine).facts().synchronous) engine = cpu_index;

@@ -17,6 +17,10 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
 // Until bytes [from, to) of it are visible (ok), or it has ended: its code.
 Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t to) noexcept;
 
+// HAUL_MOVER_PATIENCE_MS: for how long the process waits for requests of which nothing comes
+// forward, where it cannot help.
+std::uint64_t mover_patience_ns() noexcept;
+
 // Until everything published below `end` has ended.
 void drain(Ring& ring, std::uint64_t end) noexcept;
 
