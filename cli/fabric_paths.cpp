@@ -16,15 +16,15 @@ namespace haul::cli {
 using bench::show_bytes;
 
 Abilities Abilities::of(const fabric::MonitorReply::PeerPaths& peer) {
-  return {peer.ring != 0, peer.mapped != 0, peer.cma != 0, peer.core != 0, peer.why};
+  return {peer.ring != 0, peer.mapped != 0, peer.cma != 0, peer.offnode != 0, peer.why};
 }
 
 std::vector<PathRow> paths_with(const Abilities& abilities) {
   if (!abilities.ring) {
-    if (!abilities.core) return {};
+    if (!abilities.offnode) return {};
     return {
-        {"all", "any", "core",
-         "the peer is on another node: a libfabric core provider carries packets, and reads large "
+        {"all", "any", "offnode",
+         "the peer is on another node: another libfabric provider carries packets, and reads large "
          "messages from the sender's memory where it can"}};
   }
   const std::string inlined = show_bytes(fabric::inline_capacity);
@@ -88,7 +88,7 @@ std::string ability_names(const Abilities& abilities) {
   name(abilities.ring, "ring");
   name(abilities.mapped, "mapped");
   name(abilities.cma, "cma");
-  name(abilities.core, "core");
+  name(abilities.offnode, "offnode");
   return names.empty() ? "none" : names;
 }
 

@@ -10,7 +10,7 @@ namespace haul::cli {
 
 // What two processes can do for each other.
 struct Abilities {
-  bool ring = false, mapped = false, cma = false, core = false;
+  bool ring = false, mapped = false, cma = false, offnode = false;
   std::string why;  // what is missing and why; "" if nothing is
 
   static Abilities of(const fabric::MonitorReply::PeerPaths& peer);

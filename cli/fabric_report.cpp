@@ -228,7 +228,7 @@ Json pairs_document(const std::vector<fabric::MonitorReply>& replies) {
                      {"ring", abilities.ring},
                      {"mapped", abilities.mapped},
                      {"cma", abilities.cma},
-                     {"core", abilities.core},
+                     {"offnode", abilities.offnode},
                      {"why", abilities.why}});
     }
   }

@@ -32,24 +32,24 @@ bool is_mpich() noexcept {
 }
 
 // The windows and their memory: few, so a list. libc alone, as in all that is loaded into programs.
-struct Entry {
+struct OwnWindow {
   Window window;
   void* memory;
 };
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-Entry* entries = nullptr;
+OwnWindow* entries = nullptr;
 std::size_t entry_count = 0, entry_room = 0;
 
-class Lock {
+class ListLock {
  public:
-  Lock() noexcept { pthread_mutex_lock(&mutex); }
-  ~Lock() { pthread_mutex_unlock(&mutex); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
+  ListLock() noexcept { pthread_mutex_lock(&mutex); }
+  ~ListLock() { pthread_mutex_unlock(&mutex); }
+  ListLock(const ListLock&) = delete;
+  ListLock& operator=(const ListLock&) = delete;
 };
 
 // Locked. nullptr: it is none of these.
-Entry* find(Window window) noexcept {
+OwnWindow* find(Window window) noexcept {
   for (std::size_t i = 0; i < entry_count; ++i)
     if (entries[i].window == window) return &entries[i];
   return nullptr;
@@ -57,8 +57,8 @@ Entry* find(Window window) noexcept {
 
 // Without memory for its entry a window's own is never freed; nothing else goes wrong.
 void remember(Window window, void* memory) noexcept {
-  const Lock lock;
-  if (Entry* stale = find(window)) {  // freed where this library could not see it
+  const ListLock lock;
+  if (OwnWindow* stale = find(window)) {  // freed where this library could not see it
     stale->memory = memory;
     return;
   }
@@ -66,15 +66,15 @@ void remember(Window window, void* memory) noexcept {
     const std::size_t room = entry_room * 2 + 16;
     void* grown = std::realloc(entries, room * sizeof *entries);
     if (grown == nullptr) return;
-    entries = static_cast<Entry*>(grown);
+    entries = static_cast<OwnWindow*>(grown);
     entry_room = room;
   }
   entries[entry_count++] = {window, memory};
 }
 
 void* forget(Window window) noexcept {
-  const Lock lock;
-  Entry* entry = find(window);
+  const ListLock lock;
+  OwnWindow* entry = find(window);
   if (entry == nullptr) return nullptr;
   void* memory = entry->memory;
   *entry = entries[--entry_count];
@@ -145,7 +145,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Win_get_attr(AnyWindow window,
   auto* theirs = reinterpret_cast<GetAttribute*>(next("MPI_Win_get_attr"));
   const int result = theirs != nullptr ? theirs(window, key, value, found) : no_mpi;
   if (result != success || *found == 0 || key != flavor_key) return result;
-  const Lock lock;
+  const ListLock lock;
   if (find(static_cast<Window>(window)) != nullptr) *static_cast<int**>(value) = &allocated_flavor;
   return result;
 }

@@ -9,7 +9,7 @@
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/domain.hpp"
 #include "fabric/endpoint/offer/names.hpp"
-#include "fabric/endpoint/refused.hpp"
+#include "fabric/endpoint/unimplemented.hpp"
 
 namespace haul::fabric {
 
@@ -17,11 +17,11 @@ fi_ops_av AddressVector::av_ops = {
     .size = sizeof(fi_ops_av),
     .insert = insert,
     .insertsvc = insert_by_name,
-    .insertsym = refused,
+    .insertsym = unimplemented,
     .remove = remove,
     .lookup = lookup,
     .straddr = describe,
-    .av_set = refused,
+    .av_set = unimplemented,
 };
 
 AddressVector::AddressVector(Domain& domain, const fi_av_attr& attr, void* user_context) noexcept
@@ -29,10 +29,10 @@ AddressVector::AddressVector(Domain& domain, const fi_av_attr& attr, void* user_
   static fi_ops base_ops = {.size = sizeof(fi_ops),
                             .close = close,
                             .bind = bind,
-                            .control = refused,
-                            .ops_open = refused,
-                            .tostr = refused,
-                            .ops_set = refused};
+                            .control = unimplemented,
+                            .ops_open = unimplemented,
+                            .tostr = unimplemented,
+                            .ops_set = unimplemented};
   fid.fclass = FI_CLASS_AV;
   fid.context = user_context;
   fid.ops = &base_ops;

@@ -65,7 +65,7 @@ class AddressVector final : public fid_av {
   Domain& owner_;
   const bool asynchronous_;
   EventQueue* events_ = nullptr;
-  Lock lock_;
+  WordLock lock_;
   std::vector<Entry> entries_;
   std::priority_queue<fi_addr_t, std::vector<fi_addr_t>, std::greater<>> free_;  // lowest first
   std::atomic<std::uint32_t> generation_{0};

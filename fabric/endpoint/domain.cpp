@@ -10,9 +10,9 @@
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/fabric.hpp"
 #include "fabric/endpoint/memory_region.hpp"
-#include "fabric/endpoint/refused.hpp"
 #include "fabric/endpoint/transfer/atomics.hpp"
 #include "fabric/endpoint/transfer/endpoint.hpp"
+#include "fabric/endpoint/unimplemented.hpp"
 #include "fabric/endpoint/waiting/poll_set.hpp"
 
 namespace haul::fabric {
@@ -32,15 +32,15 @@ bool needs_lock(const fi_domain_attr& attr) noexcept {
 fi_ops_domain domain_ops = {
     .size = sizeof(fi_ops_domain),
     .av_open = AddressVector::open,
-    .cq_open = CompletionQueue::open,
+    .cq_open = FabricCompletionQueue::open,
     .endpoint = Endpoint::open,
-    .scalable_ep = refused,
+    .scalable_ep = unimplemented,
     .cntr_open = Counter::open,
     .poll_open = PollSet::open,
-    .stx_ctx = refused,
-    .srx_ctx = refused,
+    .stx_ctx = unimplemented,
+    .srx_ctx = unimplemented,
     .query_atomic = query_atomic,
-    .query_collective = refused,
+    .query_collective = unimplemented,
     .endpoint2 = Endpoint::open_with_flags,
 };
 
@@ -65,9 +65,9 @@ Domain::Domain(Fabric& fabric, const fi_info& info, void* user_context) noexcept
                             .close = close,
                             .bind = bind,
                             .control = control,
-                            .ops_open = refused,
-                            .tostr = refused,
-                            .ops_set = refused};
+                            .ops_open = unimplemented,
+                            .tostr = unimplemented,
+                            .ops_set = unimplemented};
   fid.fclass = FI_CLASS_DOMAIN;
   fid.context = user_context;
   fid.ops = &base_ops;

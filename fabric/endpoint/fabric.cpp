@@ -9,21 +9,21 @@
 #include "fabric/endpoint/domain.hpp"
 #include "fabric/endpoint/lock.hpp"
 #include "fabric/endpoint/offer/info.hpp"
-#include "fabric/endpoint/refused.hpp"
+#include "fabric/endpoint/unimplemented.hpp"
 #include "fabric/endpoint/waiting/wait_set.hpp"
 
 namespace haul::fabric {
 
 namespace {
 
-constinit Lock open_lock;
+constinit WordLock open_lock;
 constinit Fabric* open_fabrics = nullptr;
 constinit Domain* open_domains = nullptr;
 
 fi_ops_fabric fabric_ops = {
     .size = sizeof(fi_ops_fabric),
     .domain = Domain::open,
-    .passive_ep = refused,
+    .passive_ep = unimplemented,
     .eq_open = EventQueue::open,
     .wait_open = WaitSet::open,
     .trywait = try_wait,
@@ -35,11 +35,11 @@ fi_ops_fabric fabric_ops = {
 Fabric::Fabric(void* user_context) noexcept : fid_fabric{} {
   static fi_ops base_ops = {.size = sizeof(fi_ops),
                             .close = close,
-                            .bind = refused,
-                            .control = refused,
-                            .ops_open = refused,
-                            .tostr = refused,
-                            .ops_set = refused};
+                            .bind = unimplemented,
+                            .control = unimplemented,
+                            .ops_open = unimplemented,
+                            .tostr = unimplemented,
+                            .ops_set = unimplemented};
   fid.fclass = FI_CLASS_FABRIC;
   fid.context = user_context;
   fid.ops = &base_ops;

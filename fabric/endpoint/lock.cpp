@@ -1,11 +1,11 @@
-// The slow side of Lock.
+// The slow side of WordLock.
 #include "fabric/endpoint/lock.hpp"
 
 #include "base/os.hpp"
 
 namespace haul::fabric {
 
-void Lock::wait() noexcept {
+void WordLock::wait() noexcept {
   // Most critical sections last less than this.
   constexpr int spins = 200;
   for (int i = 0; i < spins; ++i) {
@@ -22,7 +22,7 @@ void Lock::wait() noexcept {
   }
 }
 
-void Lock::wake() noexcept {
+void WordLock::wake() noexcept {
   os::futex_wake(&word_, 1);
 }
 

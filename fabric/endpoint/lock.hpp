@@ -7,7 +7,7 @@
 namespace haul::fabric {
 
 // Thread-safe. Not recursive.
-class Lock {
+class WordLock {
  public:
   void lock() noexcept {
     std::uint32_t expected = unlocked;
@@ -46,7 +46,7 @@ class DataLock {
 
  private:
   const bool needed_;
-  Lock lock_;
+  WordLock lock_;
 };
 
 template <class Lockable>

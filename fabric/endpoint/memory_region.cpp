@@ -10,8 +10,8 @@
 #include "fabric/endpoint/completion/counter.hpp"
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/domain.hpp"
-#include "fabric/endpoint/refused.hpp"
 #include "fabric/endpoint/transfer/endpoint.hpp"
+#include "fabric/endpoint/unimplemented.hpp"
 
 namespace haul::fabric {
 
@@ -30,9 +30,9 @@ MemoryRegion::MemoryRegion(Domain& domain, void* user_context) noexcept : fid_mr
                             .close = close,
                             .bind = bind,
                             .control = control,
-                            .ops_open = refused,
-                            .tostr = refused,
-                            .ops_set = refused};
+                            .ops_open = unimplemented,
+                            .tostr = unimplemented,
+                            .ops_set = unimplemented};
   fid.fclass = FI_CLASS_MR;
   fid.context = user_context;
   fid.ops = &base_ops;

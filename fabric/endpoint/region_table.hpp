@@ -49,7 +49,7 @@ class RegionTable {
   void count(std::uint64_t key, bool is_write, bool failed) noexcept;
 
  private:
-  Lock lock_;
+  WordLock lock_;
   std::unordered_map<std::uint64_t, Region> regions_;
   std::uint64_t next_key_;
   std::atomic<bool> counting_{false};  // a region has, or had, a counter

@@ -32,7 +32,7 @@ Pieces pieces_of(const fi_ioc* from, std::size_t count, std::size_t element) noe
 
 }  // namespace
 
-ssize_t Engine::Impl::atomic(Peer& peer, const AtomicRequest& request) noexcept {
+ssize_t Matcher::Impl::atomic(Peer& peer, const AtomicRequest& request) noexcept {
   std::size_t most = 0;
   if (const int error = atomic_supported(request.form, request.operation, request.datatype, &most);
       error != 0) {
@@ -79,7 +79,7 @@ ssize_t Engine::Impl::atomic(Peer& peer, const AtomicRequest& request) noexcept 
   for (std::size_t i = 0; i < request.target_count; ++i) {
     const fi_rma_ioc& target = request.targets[i];
     const std::size_t part = target.count * element;
-    Outgoing* operation = new_outgoing(peer, Kind::atomic, Pieces(), false);
+    Outgoing* operation = new_outgoing(peer, PacketKind::atomic, Pieces(), false);
     const std::size_t sent = (reads_only ? 0 : part) + (compares ? part : 0);
     if (sent != 0) {
       operation->bounce = std::make_unique<std::byte[]>(sent);
@@ -109,7 +109,7 @@ ssize_t Engine::Impl::atomic(Peer& peer, const AtomicRequest& request) noexcept 
   return 0;
 }
 
-void Engine::Impl::on_atomic(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::on_atomic(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   if (exhausts(peer)) return;
   const auto form = static_cast<Form>(header.detail >> 14);
@@ -150,7 +150,7 @@ void Engine::Impl::on_atomic(Peer& peer, const Packet& packet) noexcept {
   if (form == Form::base) return send_finish(peer, header.far.token, error);
 
   Outgoing* answer = outgoing.take_beyond_limit();
-  renew(*answer, peer, Kind::result, Pieces());
+  renew(*answer, peer, PacketKind::result, Pieces());
   if (target != nullptr) {
     answer->bounce = std::make_unique<std::byte[]>(bytes);
     std::memcpy(answer->bounce.get(), fetched, bytes);
@@ -161,7 +161,7 @@ void Engine::Impl::on_atomic(Peer& peer, const Packet& packet) noexcept {
   start(*answer);
 }
 
-void Engine::Impl::on_result(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::on_result(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   Incoming* awaited = incoming.find(header.tag);
   if (awaited == nullptr || awaited->source != &peer) return;

@@ -1,6 +1,7 @@
 // What the protocol needs of a transport: packets to a peer (Outbox), packets from peers (Inbox),
-// bytes moved directly between two address spaces (Mover), and peers that come and go (Network).
-// Implementations: transport/ring (shared memory), transport/core (off-node), and the tests' own.
+// bytes moved directly between two address spaces (DirectAccess), and peers that come and go
+// (Network). Implementations: transport/local (shared memory), transport/offnode, and the tests'
+// own.
 //
 // Threads: all calls are made under the endpoint's lock, or by the one thread that uses the
 // endpoint.
@@ -52,7 +53,7 @@ class Outbox {
 
 // A packet that has come. The header is a private copy; the payload lies where the peer may still
 // write, `payload_bytes` of it can be read (already checked against the packet's bounds).
-struct Packet {
+struct ReceivedPacket {
   Header header;
   const std::byte* payload = nullptr;
   const Address* from = nullptr;  // inboxes of many peers: who sent it; until release()
@@ -67,7 +68,7 @@ class Inbox {
 
   enum class Got : std::uint8_t { nothing, packet, garbage };
   // The oldest packet that was not released. garbage: the peer broke the rules; it must be dropped.
-  virtual Got receive(Packet& packet) noexcept = 0;
+  virtual Got receive(ReceivedPacket& packet) noexcept = 0;
   // The packet that receive() gave last is no longer needed.
   virtual void release() noexcept = 0;
   virtual ~Inbox() = default;
@@ -76,7 +77,7 @@ class Inbox {
 // Moves bytes between this process and a peer's memory directly, without packets: through a mapping
 // of it, or by the kernel (process_vm_readv). A bulk copy is a haul request over extents, so haul's
 // plan decides who moves it.
-class Mover {
+class DirectAccess {
  public:
   // What is known in advance of copying from or to `place` of this peer, beside packets.
   enum class Worth : std::uint8_t {
@@ -85,20 +86,20 @@ class Mover {
     mostly,  // faster, unless they are written and read a lot
     always,
   };
-  virtual Worth worth(const Peer& peer, const Place& place, std::size_t bytes,
+  virtual Worth worth(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
                       bool huge_pages) const noexcept = 0;
   // How this process's memory is described to the peer, which may read it from then on.
-  virtual Place describe(const Peer& peer, const iovec* local, std::size_t count,
-                         bool* huge_pages) noexcept = 0;
+  virtual MemoryPlace describe(const Peer& peer, const iovec* local, std::size_t count,
+                               bool* huge_pages) noexcept = 0;
   // The end of that, where the place went with a request: the peer has what it needs, or is lost.
-  virtual void withdraw(const Peer&, const Place&) noexcept {}
+  virtual void withdraw(const Peer&, const MemoryPlace&) noexcept {}
   // Whether the peer, once it is described, may reach this memory by a mapping.
   virtual bool can_be_mapped(const Peer&, const iovec&) const noexcept { return false; }
   enum class Way : std::uint8_t { pull, push };
   // Starts to move `bytes` bytes between local (cut into pieces) and the peer's place + offset.
   // Ticket: 0 done already; else for test(). Negative: -FI_E*, nothing was moved.
   virtual std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                             const Place& place, std::uint64_t offset,
+                             const MemoryPlace& place, std::uint64_t offset,
                              std::size_t bytes) noexcept = 0;
   // 1: done, 0: not yet, negative -FI_E*. Also of a peer that the network has dropped: that ends
   // within seconds, and nothing honest is written afterwards.
@@ -109,13 +110,14 @@ class Mover {
   // claim_count, in the memory of who sent the request. nullptr: there is none for this peer.
   static constexpr unsigned claim_count = 16;
   virtual std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept = 0;
-  virtual ~Mover() = default;
+  virtual ~DirectAccess() = default;
 };
 
 // What the network tells the protocol.
 struct NetworkEvent {
   enum class What : std::uint8_t {
-    opened,  // `inbox` brings packets of `address` (ring), or of many peers (core; address empty)
+    opened,     // `inbox` brings packets of `address` (ring), or of many peers (offnode; address
+                // empty)
     connected,  // `outbox` to `address`, asked for by connect(), can be used
     refused,    // connect() failed for good: `error`
     ended,      // the peer has closed its endpoint: nothing more will come
@@ -138,11 +140,11 @@ class Network {
   // The protocol has no use for this peer any more (garbage, or its address was removed): packets
   // from and to it end. Inboxes and outboxes of it are gone when this returns.
   virtual void drop(const Address& address) noexcept = 0;
-  // Does what a transport does outside packets (core: polls its provider). Called by each
+  // Does what a transport does outside packets (offnode: polls its carrier). Called by each
   // progress() while `eager_turns` is set, else by every 32nd.
   virtual void turn() noexcept = 0;
   bool eager_turns = false;
-  virtual Mover& mover() noexcept = 0;
+  virtual DirectAccess& access() noexcept = 0;
   // Under which peers reach this endpoint, and it reaches itself; nullptr: it never does.
   virtual const Address* self() const noexcept { return nullptr; }
   virtual ~Network() = default;

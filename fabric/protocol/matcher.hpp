@@ -1,4 +1,4 @@
-// The protocol engine of one endpoint: matching, eager and rendezvous messages, RMA and atomics. It
+// The matcher of one endpoint: matching, eager and rendezvous messages, RMA and atomics. It
 // makes no system call: a Network brings packets and peers, a Sink takes completions, Regions
 // resolve keys. The endpoint room translates libfabric's calls to it.
 //
@@ -29,7 +29,7 @@ inline constexpr std::size_t max_atomic_bytes = 4096;
 // What kind of operation a completion is of; counters count by it.
 enum class Event : std::uint8_t { send, receive, write, read, remote_write, remote_read };
 
-struct Completion {
+struct CompletionNotice {
   Event event = Event::send;
   bool wanted = true;  // an entry for the completion queue; counters count it anyway
   void* context = nullptr;
@@ -46,7 +46,7 @@ struct Completion {
 
 class Sink {
  public:
-  virtual void complete(const Completion& completion) noexcept = 0;
+  virtual void complete(const CompletionNotice& completion) noexcept = 0;
   // Whether queues have room for one more completion of a request that is about to be taken.
   virtual bool room(Event event) noexcept = 0;
   virtual ~Sink() = default;
@@ -116,18 +116,18 @@ struct AtomicRequest {
 int atomic_supported(AtomicRequest::Form form, fi_op operation, fi_datatype datatype,
                      std::size_t* count) noexcept;
 
-struct EngineLimits {
+struct MatcherLimits {
   std::size_t unexpected_bytes = std::size_t{64} << 20;  // payloads kept for receives to come
   std::size_t operations = 65536;      // requests in flight, sends and receives each
   std::size_t min_multi_receive = 64;  // FI_OPT_MIN_MULTI_RECV
 };
 
-class Engine {
+class Matcher {
  public:
-  Engine(Network& network, Sink& sink, Regions& regions, const EngineLimits& limits) noexcept;
-  ~Engine();
+  Matcher(Network& network, Sink& sink, Regions& regions, const MatcherLimits& limits) noexcept;
+  ~Matcher();
 
-  // The peer of an address; made if new. Lives as long as the engine. fi_addr is what a program
+  // The peer of an address; made if new. Lives as long as the matcher. fi_addr is what a program
   // calls it (FI_ADDR_NOTAVAIL while it has no name); set by the endpoint when an address is
   // inserted in, or removed from, its address vector.
   Peer* peer(const Address& address) noexcept;

@@ -1,4 +1,4 @@
-// The engine's inside. Its methods stand in send.cpp, receive.cpp, unexpected.cpp, transfer.cpp,
+// The matcher's inside. Its methods stand in send.cpp, receive.cpp, unexpected.cpp, transfer.cpp,
 // rma.cpp, atomic.cpp, peers.cpp and progress.cpp.
 #pragma once
 
@@ -15,11 +15,11 @@ struct AddressHash {
   std::size_t operator()(const Address& address) const noexcept { return address.hash(); }
 };
 
-struct Engine::Impl {
+struct Matcher::Impl {
   Network& network;
   Sink& sink;
   Regions& regions;
-  EngineLimits limits;
+  MatcherLimits limits;
   Statistics statistics;
 
   Pool<Outgoing> outgoing;
@@ -43,7 +43,7 @@ struct Engine::Impl {
   bool occupied = false;  // in the middle of lists and packets that news might take away
   std::vector<Peer*> busy;
 
-  Impl(Network& n, Sink& s, Regions& r, const EngineLimits& l) noexcept
+  Impl(Network& n, Sink& s, Regions& r, const MatcherLimits& l) noexcept
       : network(n),
         sink(s),
         regions(r),
@@ -56,8 +56,9 @@ struct Engine::Impl {
   bool send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept;
   bool send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept;
   // An operation with its memory and ending; nullptr: -FI_EAGAIN.
-  Outgoing* new_outgoing(Peer& peer, Kind kind, const Pieces& pieces, bool keep_bytes) noexcept;
-  void renew(Outgoing& operation, Peer& peer, Kind kind, const Pieces& pieces) noexcept;
+  Outgoing* new_outgoing(Peer& peer, PacketKind kind, const Pieces& pieces,
+                         bool keep_bytes) noexcept;
+  void renew(Outgoing& operation, Peer& peer, PacketKind kind, const Pieces& pieces) noexcept;
   // Sends the first packet, now or when there is room.
   void start(Outgoing& operation) noexcept;
   bool first_packet(Outgoing& operation) noexcept;
@@ -85,13 +86,13 @@ struct Engine::Impl {
   Incoming* match_posted(Peer& peer, bool tagged, std::uint64_t tag) noexcept;
   Unexpected* match_unexpected(Peer* source, bool tagged, std::uint64_t tag,
                                std::uint64_t ignore) noexcept;
-  void on_message(Peer& peer, const Packet& packet) noexcept;
-  void deliver(Incoming& receive, Peer& peer, const Packet& packet) noexcept;
-  void begin_parts(Peer& peer, const Packet& packet) noexcept;
-  void on_more(Peer& peer, const Packet& packet) noexcept;
-  void on_request(Peer& peer, const Packet& packet) noexcept;
+  void on_message(Peer& peer, const ReceivedPacket& packet) noexcept;
+  void deliver(Incoming& receive, Peer& peer, const ReceivedPacket& packet) noexcept;
+  void begin_parts(Peer& peer, const ReceivedPacket& packet) noexcept;
+  void on_more(Peer& peer, const ReceivedPacket& packet) noexcept;
+  void on_request(Peer& peer, const ReceivedPacket& packet) noexcept;
   // ---- unexpected.cpp ----
-  void keep(Peer& peer, const Packet& packet, bool whole) noexcept;
+  void keep(Peer& peer, const ReceivedPacket& packet, bool whole) noexcept;
   void take(Incoming& receive, Unexpected& message) noexcept;
   void drop(Unexpected& message) noexcept;
   // The receive that a message of `length` bytes goes to: the posted one, or its part of a
@@ -104,16 +105,16 @@ struct Engine::Impl {
 
   // ---- transfer.cpp ----
   // The message's bytes are with the sender: choose how they come.
-  void begin(Incoming& receive, const Place& place, std::uint8_t flags,
+  void begin(Incoming& receive, const MemoryPlace& place, std::uint8_t flags,
              std::uint16_t detail) noexcept;
-  bool copies_directly(Incoming& receive, Mover::Worth worth, std::size_t bytes) noexcept;
+  bool copies_directly(Incoming& receive, DirectAccess::Worth worth, std::size_t bytes) noexcept;
   bool lets_sender_copy(Incoming& receive, std::uint16_t detail) noexcept;
-  void share(Incoming& receive, std::atomic<std::uint64_t>* claims, const Place& own, bool huge,
-             unsigned log2) noexcept;
+  void share(Incoming& receive, std::atomic<std::uint64_t>* claims, const MemoryPlace& own,
+             bool huge, unsigned log2) noexcept;
   std::atomic<std::uint64_t>* claims_of(Peer& peer, std::uint16_t detail) noexcept;
   void ask_for_pieces(Incoming& receive) noexcept;
   void on_clear(Peer& peer, const Header& header) noexcept;
-  void on_data(Peer& peer, const Packet& packet) noexcept;
+  void on_data(Peer& peer, const ReceivedPacket& packet) noexcept;
   void on_finish(Peer& peer, const Header& header) noexcept;
   void on_share(Peer& peer, const Header& header) noexcept;
   // One step; true if something happened. May end the operation.
@@ -127,17 +128,17 @@ struct Engine::Impl {
   // ---- rma.cpp ----
   ssize_t rma(Peer& peer, const RmaRequest& request) noexcept;
   Incoming* new_awaited(Peer& peer, const Pieces& pieces, std::size_t length) noexcept;
-  void on_write(Peer& peer, const Packet& packet) noexcept;
-  void on_write_request(Peer& peer, const Packet& packet) noexcept;
-  void on_read(Peer& peer, const Packet& packet) noexcept;
-  void on_answer(Peer& peer, const Packet& packet) noexcept;
+  void on_write(Peer& peer, const ReceivedPacket& packet) noexcept;
+  void on_write_request(Peer& peer, const ReceivedPacket& packet) noexcept;
+  void on_read(Peer& peer, const ReceivedPacket& packet) noexcept;
+  void on_answer(Peer& peer, const ReceivedPacket& packet) noexcept;
   void tell_remote(Peer& peer, Event event, const Header& header, void* address,
                    std::size_t length) noexcept;
 
   // ---- atomic.cpp ----
   ssize_t atomic(Peer& peer, const AtomicRequest& request) noexcept;
-  void on_atomic(Peer& peer, const Packet& packet) noexcept;
-  void on_result(Peer& peer, const Packet& packet) noexcept;
+  void on_atomic(Peer& peer, const ReceivedPacket& packet) noexcept;
+  void on_result(Peer& peer, const ReceivedPacket& packet) noexcept;
 
   // ---- peers.cpp ----
   Peer* peer_of(const Address& address) noexcept;
@@ -157,7 +158,7 @@ struct Engine::Impl {
   bool push_out_all() noexcept;
   // A peer that broke the rules, or nullptr.
   Peer* drain(Source& source) noexcept;
-  void handle(Peer& peer, const Packet& packet) noexcept;
+  void handle(Peer& peer, const ReceivedPacket& packet) noexcept;
 };
 
 }  // namespace haul::fabric

@@ -1,4 +1,4 @@
-// What an engine keeps of a request: Outgoing, whose bytes leave this process (a message, an RMA
+// What a matcher keeps of a request: Outgoing, whose bytes leave this process (a message, an RMA
 // write, the answer to a peer's read), and Incoming, whose bytes are awaited (a posted receive, the
 // bytes of a peer's write, of a read, of an atomic's result).
 #pragma once
@@ -37,8 +37,8 @@ struct Group {
 
 // How a transfer that needs no packets goes on. The receiving side claims chunks from the front,
 // the sending side from the back, of a word that both share; alone, who pulls counts for itself.
-struct Transfer {
-  Place place;                                   // of the peer's memory
+struct ChunkTransfer {
+  MemoryPlace place;                             // of the peer's memory
   std::size_t chunk = 0;                         // bytes
   std::uint64_t chunks = 0;                      // of the whole
   std::atomic<std::uint64_t>* claims = nullptr;  // nullptr: not shared
@@ -50,7 +50,7 @@ struct Transfer {
 };
 
 struct InQueue {};   // the queue that an operation waits in: pending or streaming of its peer
-struct InMotion {};  // the engine's transfers
+struct InMotion {};  // the matcher's transfers
 
 struct Outgoing : Link<InQueue>, Link<InMotion> {
   enum class Stage : std::uint8_t {
@@ -64,7 +64,8 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
 
   Peer* peer = nullptr;
   Stage stage = Stage::unsent;
-  Kind kind = Kind::message;  // of the first packet: message, request, write, read, answer, atomic
+  PacketKind kind =
+      PacketKind::message;  // of the first packet: message, request, write, read, answer, atomic
   bool fence = false;
   bool replied = false;     // ends with the peer's answer, not when its bytes have left
   std::uint64_t flags = 0;  // of the first packet
@@ -76,8 +77,8 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
   std::size_t limit = 0;                // how much the receiver wants
   std::uint64_t peer_token = 0;         // of the Incoming there
   unsigned claim = 0;                   // 1 + number, 0: none
-  Place lent;                           // as described to the peer; no pieces: it was not
-  Transfer transfer;
+  MemoryPlace lent;                     // as described to the peer; no pieces: it was not
+  ChunkTransfer transfer;
   std::shared_ptr<Group> group;
   Ending ending;
 
@@ -121,7 +122,7 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
   bool awaited = false;      // counted in its peer's `awaited`
   bool shared_done = false;  // the sender has said what its share is
   std::uint64_t sender_token = 0;
-  Transfer transfer;
+  ChunkTransfer transfer;
   Trial* trial = nullptr;  // its peer's, which is told of its end
   std::shared_ptr<Group> group;
   Ending ending;
@@ -134,7 +135,7 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
     order = tag = ignore = parent = sender_token = 0;
     consumed = users = length = received = 0;
     failure = 0;
-    transfer = Transfer();
+    transfer = ChunkTransfer();
     trial = nullptr;
     ending = Ending();
   }
@@ -162,7 +163,7 @@ struct Unexpected : Link<OfAll>, Link<OfPeer> {
   std::uint64_t tag = 0, data = 0;
   std::uint64_t length = 0;
   std::uint64_t sender_token = 0;
-  Place place;
+  MemoryPlace place;
   std::unique_ptr<std::byte[]> large;  // the payload
   std::byte small[inline_capacity];    // ... where it is short
   Unexpected* next_free = nullptr;
@@ -199,7 +200,7 @@ struct Peer {
   List<Incoming, InPosted> posted[2];  // [tagged]: receives from this peer alone
   List<Unexpected, OfPeer> unexpected[2];
   const char* fault = nullptr;  // what rule it broke
-  bool busy = false;            // in the engine's list of those with something to send
+  bool busy = false;            // in the matcher's list of those with something to send
 };
 
 }  // namespace haul::fabric

@@ -8,7 +8,7 @@
 
 namespace haul::fabric {
 
-enum class Kind : std::uint8_t {
+enum class PacketKind : std::uint8_t {
   none = 0,
   message,        // a whole message (eager), or its begin; payload inline or behind the header
   more,           // what follows of a message in parts
@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
   throttle,  // detail 1: send me requests only, I keep too much; 0: no longer
   pad,       // the transport's own: nothing until the ring begins anew
 };
-inline constexpr Kind last_kind = Kind::pad;
+inline constexpr PacketKind last_kind = PacketKind::pad;
 
 enum PacketFlag : std::uint8_t {
   packet_tagged = 1u << 0,   // message, request: for the tagged queue
@@ -40,17 +40,17 @@ enum PacketFlag : std::uint8_t {
 };
 
 // Where bytes lie in the sender's process.
-struct Place {
+struct MemoryPlace {
   std::uint64_t address = 0;  // in its address space, or offset within its arena
   std::uint32_t pieces = 0;   // 1: contiguous, may be reached by address; 0: may not
   // On this node, 1: address is an offset in the arena that it handed over. Off it: the key by
-  // which the core provider knows the memory.
+  // which the offnode carrier knows the memory.
   std::uint32_t arena = 0;
 };
-static_assert(sizeof(Place) == 16);
+static_assert(sizeof(MemoryPlace) == 16);
 
 struct Header {
-  Kind kind = Kind::none;
+  PacketKind kind = PacketKind::none;
   std::uint8_t flags = 0;
   std::uint16_t detail = 0;   // atomic: operation, datatype and form. finish, result, share: FI_E*.
                               // request and its like: the claim. clear: log2 of its chunks
@@ -65,7 +65,7 @@ struct Header {
     struct {
       std::uint64_t length;  // of the whole
       std::uint64_t token;   // the operation's name at who sent this packet
-      Place place;           // request, clear: the sender's memory. RMA, atomic: target address
+      MemoryPlace place;     // request, clear: the sender's memory. RMA, atomic: target address
     } far;
   };
   std::uint64_t ready = 0;  // the transport's own

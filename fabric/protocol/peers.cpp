@@ -13,7 +13,7 @@ constexpr std::uint64_t settle_ns = 2'000'000'000;
 
 }  // namespace
 
-Peer* Engine::Impl::peer_of(const Address& address) noexcept {
+Peer* Matcher::Impl::peer_of(const Address& address) noexcept {
   std::unique_ptr<Peer>& slot = peers[address];
   if (!slot) {
     slot = std::make_unique<Peer>();
@@ -23,7 +23,7 @@ Peer* Engine::Impl::peer_of(const Address& address) noexcept {
   return slot.get();
 }
 
-int Engine::Impl::reach(Peer& peer) noexcept {
+int Matcher::Impl::reach(Peer& peer) noexcept {
   if (peer.outbox != nullptr) return 0;
   if (peer.state == Peer::State::unknown) {
     peer.state = Peer::State::connecting;
@@ -36,7 +36,7 @@ int Engine::Impl::reach(Peer& peer) noexcept {
   return -(peer.error != 0 ? peer.error : FI_ESHUTDOWN);
 }
 
-void Engine::Impl::take_news() noexcept {
+void Matcher::Impl::take_news() noexcept {
   occupied = true;
   NetworkEvent event;
   while (network.next(event)) {
@@ -76,12 +76,12 @@ void Engine::Impl::take_news() noexcept {
 }
 
 // What a peer sent before it went still counts.
-void Engine::Impl::hear_out(Peer& peer, int error) noexcept {
+void Matcher::Impl::hear_out(Peer& peer, int error) noexcept {
   if (peer.state == Peer::State::lost) return;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].peer != &peer) continue;
     Inbox& inbox = *sources[i].inbox;
-    Packet packet;
+    ReceivedPacket packet;
     while (peer.fault == nullptr && inbox.receive(packet) == Inbox::Got::packet) {
       handle(peer, packet);
       inbox.release();
@@ -91,7 +91,7 @@ void Engine::Impl::hear_out(Peer& peer, int error) noexcept {
 }
 
 // error 0: it has closed in good order, so receives from it may wait on, for nothing.
-void Engine::Impl::lose(Peer& peer, int error) noexcept {
+void Matcher::Impl::lose(Peer& peer, int error) noexcept {
   if (peer.state == Peer::State::lost) return;
   peer.state = Peer::State::lost;
   peer.error = error;
@@ -102,8 +102,8 @@ void Engine::Impl::lose(Peer& peer, int error) noexcept {
 
   // Chunks that leave this memory: what is not over in time only reads it.
   const std::uint64_t begin_ns = now_ns();
-  const auto settle = [&](Transfer& transfer) noexcept {
-    for (Backoff backoff; transfer.ticket != 0 && network.mover().test(transfer.ticket) == 0 &&
+  const auto settle = [&](ChunkTransfer& transfer) noexcept {
+    for (Backoff backoff; transfer.ticket != 0 && network.access().test(transfer.ticket) == 0 &&
                           now_ns() - begin_ns < settle_ns;
          backoff.pause()) {
     }
@@ -133,16 +133,16 @@ void Engine::Impl::lose(Peer& peer, int error) noexcept {
   for (const bool tagged : {false, true}) fail_posted(posted_any[tagged], error);
 }
 
-void Engine::Impl::fail_posted(List<Incoming, InPosted>& posted, int error) noexcept {
+void Matcher::Impl::fail_posted(List<Incoming, InPosted>& posted, int error) noexcept {
   while (Incoming* receive = posted.front()) end_posted(*receive, error);
 }
 
 // The packet's inbox is in use: who reads it drops the peer.
-void Engine::Impl::garbage(Peer& peer, const char* what) noexcept {
+void Matcher::Impl::garbage(Peer& peer, const char* what) noexcept {
   if (peer.fault == nullptr) peer.fault = what;
 }
 
-bool Engine::Impl::exhausts(Peer& peer) noexcept {
+bool Matcher::Impl::exhausts(Peer& peer) noexcept {
   const std::size_t most = 16 * limits.operations;
   const std::size_t kept = statistics.unexpected_messages.load(std::memory_order_relaxed);
   if (outgoing.used() + incoming.used() + kept < most) return false;
@@ -150,7 +150,7 @@ bool Engine::Impl::exhausts(Peer& peer) noexcept {
   return true;
 }
 
-void Engine::Impl::drop_faulty(Peer& peer) noexcept {
+void Matcher::Impl::drop_faulty(Peer& peer) noexcept {
   log(LogLevel::warning, "a peer %s; nothing more is exchanged with it", peer.fault);
   lose(peer, FI_EIO);
 }

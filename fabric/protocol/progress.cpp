@@ -1,4 +1,4 @@
-// One turn of the engine: what arrives, what moves, what leaves.
+// One turn of the matcher: what arrives, what moves, what leaves.
 #include <algorithm>
 
 #include "fabric/protocol/matcher_impl.hpp"
@@ -16,7 +16,7 @@ constexpr unsigned own_rounds = 32;
 
 }  // namespace
 
-bool Engine::Impl::progress() noexcept {
+bool Matcher::Impl::progress() noexcept {
   bool active = false;
   if (network.eager_turns || ++turns % rare_turns == 0) network.turn();
   if (network.news.load(std::memory_order_acquire) != 0) {
@@ -49,7 +49,7 @@ bool Engine::Impl::progress() noexcept {
 // What the program asks of its own endpoint comes before what others ask of it. Elsewhere such an
 // accumulate has happened when the call returns, and programs are known to rely on that: they
 // unlock by one, and do not flush before another process's fetch finds it.
-Peer* Engine::Impl::serve_own(bool* active) noexcept {
+Peer* Matcher::Impl::serve_own(bool* active) noexcept {
   for (unsigned round = 0; round < own_rounds; ++round) {
     bool moved = push_out(*own_peer);
     if (sources.front().inbox->ready()) {
@@ -62,7 +62,7 @@ Peer* Engine::Impl::serve_own(bool* active) noexcept {
   return nullptr;
 }
 
-bool Engine::Impl::push_out_all() noexcept {
+bool Matcher::Impl::push_out_all() noexcept {
   std::vector<Peer*> now;
   now.swap(busy);
   bool active = false;
@@ -77,11 +77,11 @@ bool Engine::Impl::push_out_all() noexcept {
   return active;
 }
 
-Peer* Engine::Impl::drain(Source& source) noexcept {
+Peer* Matcher::Impl::drain(Source& source) noexcept {
   // handle() may add sources, which moves the list.
   Inbox& inbox = *source.inbox;
   Peer* const only = source.peer;
-  Packet packet;
+  ReceivedPacket packet;
   for (unsigned i = 0; i < turn_packets && inbox.ready(); ++i) {
     const Inbox::Got got = inbox.receive(packet);
     if (got == Inbox::Got::nothing) break;
@@ -97,24 +97,24 @@ Peer* Engine::Impl::drain(Source& source) noexcept {
   return nullptr;
 }
 
-void Engine::Impl::handle(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::handle(Peer& peer, const ReceivedPacket& packet) noexcept {
   switch (packet.header.kind) {
-    case Kind::message: return on_message(peer, packet);
-    case Kind::more: return on_more(peer, packet);
-    case Kind::request: return on_request(peer, packet);
-    case Kind::write: return on_write(peer, packet);
-    case Kind::write_request: return on_write_request(peer, packet);
-    case Kind::read: return on_read(peer, packet);
-    case Kind::answer: return on_answer(peer, packet);
-    case Kind::atomic: return on_atomic(peer, packet);
-    case Kind::clear: return on_clear(peer, packet.header);
-    case Kind::data: return on_data(peer, packet);
-    case Kind::finish: return on_finish(peer, packet.header);
-    case Kind::share: return on_share(peer, packet.header);
-    case Kind::result: return on_result(peer, packet);
-    case Kind::throttle: peer.throttled = packet.header.detail != 0; return;
-    case Kind::none:
-    case Kind::pad: break;
+    case PacketKind::message: return on_message(peer, packet);
+    case PacketKind::more: return on_more(peer, packet);
+    case PacketKind::request: return on_request(peer, packet);
+    case PacketKind::write: return on_write(peer, packet);
+    case PacketKind::write_request: return on_write_request(peer, packet);
+    case PacketKind::read: return on_read(peer, packet);
+    case PacketKind::answer: return on_answer(peer, packet);
+    case PacketKind::atomic: return on_atomic(peer, packet);
+    case PacketKind::clear: return on_clear(peer, packet.header);
+    case PacketKind::data: return on_data(peer, packet);
+    case PacketKind::finish: return on_finish(peer, packet.header);
+    case PacketKind::share: return on_share(peer, packet.header);
+    case PacketKind::result: return on_result(peer, packet);
+    case PacketKind::throttle: peer.throttled = packet.header.detail != 0; return;
+    case PacketKind::none:
+    case PacketKind::pad: break;
   }
   garbage(peer, "sends packets of an unknown kind");
 }

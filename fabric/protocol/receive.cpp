@@ -19,8 +19,8 @@ std::uint64_t receive_flags(bool tagged, std::uint8_t packet_flags) noexcept {
          ((packet_flags & packet_data) != 0 ? FI_REMOTE_CQ_DATA : 0);
 }
 
-Completion completion_of(const Unexpected& message, const ReceiveRequest& request) noexcept {
-  Completion completion;
+CompletionNotice completion_of(const Unexpected& message, const ReceiveRequest& request) noexcept {
+  CompletionNotice completion;
   completion.event = Event::receive;
   completion.wanted = (request.flags & FI_COMPLETION) != 0;
   completion.context = request.context;
@@ -34,7 +34,7 @@ Completion completion_of(const Unexpected& message, const ReceiveRequest& reques
 
 }  // namespace
 
-ssize_t Engine::Impl::receive(Peer* source, const ReceiveRequest& request) noexcept {
+ssize_t Matcher::Impl::receive(Peer* source, const ReceiveRequest& request) noexcept {
   if ((request.flags & FI_CLAIM) != 0 && (request.flags & FI_PEEK) == 0) return claim(request);
   if (!sink.room(Event::receive)) return -FI_EAGAIN;
   if ((request.flags & FI_PEEK) != 0) return peek(source, request);
@@ -77,7 +77,7 @@ ssize_t Engine::Impl::receive(Peer* source, const ReceiveRequest& request) noexc
 
 // What is known comes first: progress would put what arrives now, and may end other receives,
 // before the answer, and the program's next receive is to meet the message that it was told of.
-ssize_t Engine::Impl::peek(Peer* source, const ReceiveRequest& request) noexcept {
+ssize_t Matcher::Impl::peek(Peer* source, const ReceiveRequest& request) noexcept {
   const auto look = [&]() noexcept {
     return match_unexpected(source, request.tagged, request.tag, request.ignore);
   };
@@ -87,7 +87,7 @@ ssize_t Engine::Impl::peek(Peer* source, const ReceiveRequest& request) noexcept
     message = look();
   }
   if (message == nullptr) {
-    Completion missed;
+    CompletionNotice missed;
     missed.event = Event::receive;
     missed.context = request.context;
     missed.flags = receive_flags(request.tagged, 0);
@@ -96,7 +96,7 @@ ssize_t Engine::Impl::peek(Peer* source, const ReceiveRequest& request) noexcept
     sink.complete(missed);
     return 0;
   }
-  const Completion found = completion_of(*message, request);
+  const CompletionNotice found = completion_of(*message, request);
   if ((request.flags & FI_DISCARD) != 0) {
     drop(*message);
   } else if ((request.flags & FI_CLAIM) != 0) {
@@ -109,7 +109,7 @@ ssize_t Engine::Impl::peek(Peer* source, const ReceiveRequest& request) noexcept
 }
 
 // The message that a peek with FI_CLAIM put aside in the context.
-ssize_t Engine::Impl::claim(const ReceiveRequest& request) noexcept {
+ssize_t Matcher::Impl::claim(const ReceiveRequest& request) noexcept {
   if (request.context == nullptr) return -FI_EINVAL;
   auto* context = static_cast<fi_context*>(request.context);
   auto* message = static_cast<Unexpected*>(context->internal[0]);
@@ -117,7 +117,7 @@ ssize_t Engine::Impl::claim(const ReceiveRequest& request) noexcept {
   if (!sink.room(Event::receive) || incoming.full()) return -FI_EAGAIN;
   context->internal[0] = nullptr;
   if ((request.flags & FI_DISCARD) != 0) {
-    const Completion discarded = completion_of(*message, request);
+    const CompletionNotice discarded = completion_of(*message, request);
     drop(*message);
     sink.complete(discarded);
     return 0;
@@ -134,7 +134,7 @@ ssize_t Engine::Impl::claim(const ReceiveRequest& request) noexcept {
   return receive(&peer, exact);
 }
 
-int Engine::Impl::cancel(void* context) noexcept {
+int Matcher::Impl::cancel(void* context) noexcept {
   Incoming* found = nullptr;
   const auto search = [&](List<Incoming, InPosted>& list) noexcept {
     for (Incoming* at = list.front(); at != nullptr && found == nullptr; at = list.after(*at)) {
@@ -154,7 +154,7 @@ int Engine::Impl::cancel(void* context) noexcept {
 
 // A posted receive that will not be matched (any more). The buffer of a multi-receive goes back
 // when the messages that are coming into it have ended.
-void Engine::Impl::end_posted(Incoming& posted, int error) noexcept {
+void Matcher::Impl::end_posted(Incoming& posted, int error) noexcept {
   posted.ending.flags = receive_flags(posted.tagged, 0);
   if (posted.multi) posted.ending.flags |= FI_MULTI_RECV;
   if (posted.users != 0) {
@@ -168,7 +168,7 @@ void Engine::Impl::end_posted(Incoming& posted, int error) noexcept {
   tell(ending, error);
 }
 
-Incoming* Engine::Impl::match_posted(Peer& peer, bool tagged, std::uint64_t tag) noexcept {
+Incoming* Matcher::Impl::match_posted(Peer& peer, bool tagged, std::uint64_t tag) noexcept {
   const auto first = [tag](List<Incoming, InPosted>& list) noexcept {
     Incoming* at = list.front();
     while (at != nullptr && !tags_match(at->tag, at->ignore, tag)) at = list.after(*at);
@@ -180,8 +180,8 @@ Incoming* Engine::Impl::match_posted(Peer& peer, bool tagged, std::uint64_t tag)
   return directed;
 }
 
-Unexpected* Engine::Impl::match_unexpected(Peer* source, bool tagged, std::uint64_t tag,
-                                           std::uint64_t ignore) noexcept {
+Unexpected* Matcher::Impl::match_unexpected(Peer* source, bool tagged, std::uint64_t tag,
+                                            std::uint64_t ignore) noexcept {
   const auto first = [&](auto& list) noexcept {
     Unexpected* at = list.front();
     while (at != nullptr && !tags_match(tag, ignore, at->tag)) at = list.after(*at);
@@ -191,8 +191,8 @@ Unexpected* Engine::Impl::match_unexpected(Peer* source, bool tagged, std::uint6
   return source != nullptr ? first(source->unexpected[tagged]) : first(unexpected[tagged]);
 }
 
-Incoming* Engine::Impl::assign(Incoming& posted, Peer& peer, std::uint64_t tag, std::uint64_t data,
-                               std::uint8_t flags, std::size_t length) noexcept {
+Incoming* Matcher::Impl::assign(Incoming& posted, Peer& peer, std::uint64_t tag, std::uint64_t data,
+                                std::uint8_t flags, std::size_t length) noexcept {
   Incoming* receive = &posted;
   if (posted.multi) {
     receive = incoming.take();
@@ -234,7 +234,7 @@ Incoming* Engine::Impl::assign(Incoming& posted, Peer& peer, std::uint64_t tag, 
   return receive;
 }
 
-void Engine::Impl::on_message(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::on_message(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   if ((header.flags & packet_parts) != 0) return begin_parts(peer, packet);
   const bool tagged = (header.flags & packet_tagged) != 0;
@@ -252,10 +252,10 @@ void Engine::Impl::on_message(Peer& peer, const Packet& packet) noexcept {
 }
 
 // A whole message into a plain receive: what most of them are.
-void Engine::Impl::deliver(Incoming& receive, Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::deliver(Incoming& receive, Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   const std::size_t room = receive.pieces.bytes;
-  Completion completion;
+  CompletionNotice completion;
   completion.event = Event::receive;
   completion.wanted = receive.ending.wanted;
   completion.context = receive.ending.context;
@@ -277,7 +277,7 @@ void Engine::Impl::deliver(Incoming& receive, Peer& peer, const Packet& packet) 
   sink.complete(completion);
 }
 
-void Engine::Impl::on_request(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::on_request(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   const bool tagged = (header.flags & packet_tagged) != 0;
   Incoming* posted = match_posted(peer, tagged, tagged ? header.tag : 0);
@@ -289,9 +289,9 @@ void Engine::Impl::on_request(Peer& peer, const Packet& packet) noexcept {
   begin(*receive, header.far.place, header.flags, header.detail);
 }
 
-void Engine::Impl::tell_received(const Incoming& receive, int error) noexcept {
+void Matcher::Impl::tell_received(const Incoming& receive, int error) noexcept {
   const std::size_t room = receive.pieces.bytes;
-  Completion completion;
+  CompletionNotice completion;
   completion.event = receive.ending.event;
   completion.wanted = receive.ending.wanted;
   completion.context = receive.ending.context;
@@ -313,7 +313,7 @@ void Engine::Impl::tell_received(const Incoming& receive, int error) noexcept {
   sink.complete(completion);
 }
 
-void Engine::Impl::finish_receive(Incoming& receive, int error) noexcept {
+void Matcher::Impl::finish_receive(Incoming& receive, int error) noexcept {
   if (receive.awaited) --receive.source->awaited;
   Ending multi_ending;
   int multi_failure = 0;

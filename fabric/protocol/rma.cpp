@@ -9,7 +9,7 @@
 
 namespace haul::fabric {
 
-ssize_t Engine::Impl::rma(Peer& peer, const RmaRequest& request) noexcept {
+ssize_t Matcher::Impl::rma(Peer& peer, const RmaRequest& request) noexcept {
   if (const int error = reach(peer); error != 0) return error;
   const Event event = request.is_write ? Event::write : Event::read;
   if (!sink.room(event)) return -FI_EAGAIN;
@@ -42,7 +42,7 @@ ssize_t Engine::Impl::rma(Peer& peer, const RmaRequest& request) noexcept {
     const bool last = i + 1 == request.target_count;
     Outgoing* operation = nullptr;
     if (request.is_write) {
-      operation = new_outgoing(peer, Kind::write, part, (request.flags & FI_INJECT) != 0);
+      operation = new_outgoing(peer, PacketKind::write, part, (request.flags & FI_INJECT) != 0);
       operation->replied = true;
       operation->ending = ending;
       operation->group = group;
@@ -53,7 +53,7 @@ ssize_t Engine::Impl::rma(Peer& peer, const RmaRequest& request) noexcept {
       Incoming* awaited = new_awaited(peer, part, target.len);
       awaited->ending = ending;
       awaited->group = group;
-      operation = new_outgoing(peer, Kind::read, Pieces(), false);
+      operation = new_outgoing(peer, PacketKind::read, Pieces(), false);
       operation->peer_token = awaited->token;
       operation->limit = target.len;
     }
@@ -67,7 +67,8 @@ ssize_t Engine::Impl::rma(Peer& peer, const RmaRequest& request) noexcept {
 }
 
 // What a peer will answer: bytes that a read or an atomic asked for.
-Incoming* Engine::Impl::new_awaited(Peer& peer, const Pieces& pieces, std::size_t length) noexcept {
+Incoming* Matcher::Impl::new_awaited(Peer& peer, const Pieces& pieces,
+                                     std::size_t length) noexcept {
   Incoming* awaited = incoming.take();
   if (awaited == nullptr) return nullptr;
   awaited->renew();
@@ -80,9 +81,9 @@ Incoming* Engine::Impl::new_awaited(Peer& peer, const Pieces& pieces, std::size_
   return awaited;
 }
 
-void Engine::Impl::tell_remote(Peer& peer, Event event, const Header& header, void* address,
-                               std::size_t length) noexcept {
-  Completion completion;
+void Matcher::Impl::tell_remote(Peer& peer, Event event, const Header& header, void* address,
+                                std::size_t length) noexcept {
+  CompletionNotice completion;
   completion.event = event;
   completion.wanted = (header.flags & packet_data) != 0;
   completion.flags = FI_RMA | (event == Event::remote_write ? FI_REMOTE_WRITE : FI_REMOTE_READ);
@@ -97,7 +98,7 @@ void Engine::Impl::tell_remote(Peer& peer, Event event, const Header& header, vo
   sink.complete(completion);
 }
 
-void Engine::Impl::on_write(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::on_write(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   int error = 0;
   void* to = nullptr;
@@ -110,11 +111,11 @@ void Engine::Impl::on_write(Peer& peer, const Packet& packet) noexcept {
   send_finish(peer, header.far.token, error);
 }
 
-void Engine::Impl::on_write_request(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::on_write_request(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   if (exhausts(peer)) return;
-  if (header.payload != sizeof(Place)) return garbage(peer, "asks to write from nowhere");
-  Place place;
+  if (header.payload != sizeof(MemoryPlace)) return garbage(peer, "asks to write from nowhere");
+  MemoryPlace place;
   std::memcpy(&place, packet.payload, sizeof place);
   int error = 0;
   void* to = regions.resolve(header.tag, header.far.place.address, header.far.length,
@@ -140,7 +141,7 @@ void Engine::Impl::on_write_request(Peer& peer, const Packet& packet) noexcept {
   begin(*receive, place, static_cast<std::uint8_t>(header.flags | packet_reply), header.detail);
 }
 
-void Engine::Impl::on_read(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::on_read(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   if (exhausts(peer)) return;
   const std::size_t bytes = header.far.length;
@@ -150,7 +151,7 @@ void Engine::Impl::on_read(Peer& peer, const Packet& packet) noexcept {
                                             FI_REMOTE_READ, &error);
   if (from == nullptr) {
     Header failed;
-    failed.kind = Kind::result;
+    failed.kind = PacketKind::result;
     failed.tag = header.far.token;
     failed.detail = static_cast<std::uint16_t>(error);
     send_control(peer, failed);
@@ -159,7 +160,7 @@ void Engine::Impl::on_read(Peer& peer, const Packet& packet) noexcept {
   }
   tell_remote(peer, Event::remote_read, header, from, bytes);
   Outgoing* answer = outgoing.take_beyond_limit();
-  renew(*answer, peer, Kind::answer, Pieces(from, bytes));
+  renew(*answer, peer, PacketKind::answer, Pieces(from, bytes));
   answer->peer_token = header.far.token;
   answer->tag = header.far.token;
   constexpr std::size_t few_bytes = std::size_t{16} << 10;
@@ -177,7 +178,7 @@ void Engine::Impl::on_read(Peer& peer, const Packet& packet) noexcept {
   push_out(peer);
 }
 
-void Engine::Impl::on_answer(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::on_answer(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   Incoming* awaited = incoming.find(header.tag);
   if (awaited == nullptr || awaited->source != &peer) {

@@ -39,7 +39,7 @@ bool goes_in_parts(const Outbox& outbox, std::size_t bytes) noexcept {
 
 }  // namespace
 
-ssize_t Engine::Impl::send(Peer& peer, const SendRequest& request) noexcept {
+ssize_t Matcher::Impl::send(Peer& peer, const SendRequest& request) noexcept {
   if (const int error = reach(peer); error != 0) return error;
   if (!sink.room(Event::send)) return -FI_EAGAIN;
   std::size_t bytes = 0;
@@ -56,8 +56,9 @@ ssize_t Engine::Impl::send(Peer& peer, const SendRequest& request) noexcept {
     tell(ending, 0);
     return 0;
   }
-  Outgoing* operation = new_outgoing(peer, Kind::message, Pieces(request.pieces, request.count),
-                                     (request.flags & FI_INJECT) != 0);
+  Outgoing* operation =
+      new_outgoing(peer, PacketKind::message, Pieces(request.pieces, request.count),
+                   (request.flags & FI_INJECT) != 0);
   if (operation == nullptr) return -FI_EAGAIN;
   operation->ending = ending;
   operation->flags = packet_flags(request.tagged, request.flags);
@@ -69,13 +70,13 @@ ssize_t Engine::Impl::send(Peer& peer, const SendRequest& request) noexcept {
   return 0;
 }
 
-bool Engine::Impl::send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept {
+bool Matcher::Impl::send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept {
   if (peer.outbox == nullptr || peer.throttled || bytes > peer.outbox->eager_bytes) return false;
   if (goes_in_parts(*peer.outbox, bytes)) {
     const Pieces pieces(request.pieces, request.count);
     if ((request.flags & FI_INJECT) == 0 && is_better_asked_for(peer, pieces)) return false;
     Header header;
-    header.kind = Kind::message;
+    header.kind = PacketKind::message;
     header.flags = packet_flags(request.tagged, request.flags);
     header.tag = request.tag;
     header.data = request.data;
@@ -86,7 +87,7 @@ bool Engine::Impl::send_now(Peer& peer, const SendRequest& request, std::size_t 
   if (slot.header == nullptr) return false;
   Header& header = *slot.header;
   const std::uint8_t flags = packet_flags(request.tagged, request.flags);
-  header.kind = Kind::message;
+  header.kind = PacketKind::message;
   header.flags = static_cast<std::uint8_t>(flags | (inlined ? packet_inlined : 0));
   header.detail = 0;
   header.payload = static_cast<std::uint32_t>(bytes);
@@ -102,13 +103,16 @@ bool Engine::Impl::send_now(Peer& peer, const SendRequest& request, std::size_t 
     }
   }
   peer.outbox->commit();
-  statistics.count_sent(peer.off_node ? Path::core : inlined ? Path::inlined : Path::eager, bytes);
+  statistics.count_sent(peer.off_node ? Path::offnode
+                        : inlined     ? Path::inlined
+                                      : Path::eager,
+                        bytes);
   return true;
 }
 
 // A whole message in several packets, which the receiver copies out while more come in; false if
 // they do not all have room. `header`: of the first.
-bool Engine::Impl::send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept {
+bool Matcher::Impl::send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept {
   Outbox& outbox = *peer.outbox;
   if (!outbox.holds(pieces.bytes)) return false;
   header.flags |= packet_parts;
@@ -120,15 +124,15 @@ bool Engine::Impl::send_parts(Peer& peer, Header& header, const Pieces& pieces) 
     std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
     pieces.gather(offset, slot.payload, part);
     outbox.commit();
-    header.kind = Kind::more;
+    header.kind = PacketKind::more;
     offset += part;
   }
   statistics.count_sent(Path::eager, pieces.bytes);
   return true;
 }
 
-Outgoing* Engine::Impl::new_outgoing(Peer& peer, Kind kind, const Pieces& pieces,
-                                     bool keep_bytes) noexcept {
+Outgoing* Matcher::Impl::new_outgoing(Peer& peer, PacketKind kind, const Pieces& pieces,
+                                      bool keep_bytes) noexcept {
   Outgoing* operation = outgoing.take();
   if (operation == nullptr) return nullptr;
   renew(*operation, peer, kind, pieces);
@@ -140,8 +144,8 @@ Outgoing* Engine::Impl::new_outgoing(Peer& peer, Kind kind, const Pieces& pieces
   return operation;
 }
 
-void Engine::Impl::renew(Outgoing& operation, Peer& peer, Kind kind,
-                         const Pieces& pieces) noexcept {
+void Matcher::Impl::renew(Outgoing& operation, Peer& peer, PacketKind kind,
+                          const Pieces& pieces) noexcept {
   operation.peer = &peer;
   operation.stage = Outgoing::Stage::unsent;
   operation.kind = kind;
@@ -152,12 +156,12 @@ void Engine::Impl::renew(Outgoing& operation, Peer& peer, Kind kind,
   operation.offset = operation.limit = 0;
   operation.peer_token = 0;
   operation.claim = 0;
-  operation.lent = Place();
-  operation.transfer = Transfer();
+  operation.lent = MemoryPlace();
+  operation.transfer = ChunkTransfer();
   operation.ending = Ending();
 }
 
-void Engine::Impl::start(Outgoing& operation) noexcept {
+void Matcher::Impl::start(Outgoing& operation) noexcept {
   Peer& peer = *operation.peer;
   if (const int error = reach(peer); error != 0) return end(operation, -error);
   const bool held = operation.fence && peer.awaited != 0;
@@ -166,32 +170,33 @@ void Engine::Impl::start(Outgoing& operation) noexcept {
   mark_busy(peer);
 }
 
-bool Engine::Impl::eager_fits(const Outgoing& operation) const noexcept {
+bool Matcher::Impl::eager_fits(const Outgoing& operation) const noexcept {
   const Peer& peer = *operation.peer;
-  if (operation.kind != Kind::message) return operation.pieces.bytes <= peer.outbox->packet_bytes;
+  if (operation.kind != PacketKind::message)
+    return operation.pieces.bytes <= peer.outbox->packet_bytes;
   return operation.pieces.bytes <= peer.outbox->eager_bytes && !peer.throttled &&
          !is_better_asked_for(peer, operation.pieces);
 }
 
 // One copy by a mapping takes less time than two, from here on, though it has to be asked for.
 // (On a Xeon 64 KiB took 4.5 us so, and 8 unasked.)
-bool Engine::Impl::is_better_asked_for(const Peer& peer, const Pieces& pieces) const noexcept {
+bool Matcher::Impl::is_better_asked_for(const Peer& peer, const Pieces& pieces) const noexcept {
   constexpr std::size_t least_bytes = std::size_t{16} << 10;
   return pieces.bytes > least_bytes && pieces.count == 1 &&
-         network.mover().can_be_mapped(peer, pieces.at[0]);
+         network.access().can_be_mapped(peer, pieces.at[0]);
 }
 
-void Engine::Impl::describe(Outgoing& operation, Header& header) noexcept {
+void Matcher::Impl::describe(Outgoing& operation, Header& header) noexcept {
   Peer& peer = *operation.peer;
   bool huge = false;
   header.far.place =
-      network.mover().describe(peer, operation.pieces.at, operation.pieces.count, &huge);
+      network.access().describe(peer, operation.pieces.at, operation.pieces.count, &huge);
   if (huge) header.flags |= packet_huge;
   if (header.far.place.pieces != 1) return;
   operation.lent = header.far.place;
-  for (unsigned i = 0; i < Mover::claim_count; ++i) {
+  for (unsigned i = 0; i < DirectAccess::claim_count; ++i) {
     if ((peer.claims_used & (1u << i)) != 0) continue;
-    std::atomic<std::uint64_t>* word = network.mover().claim(peer, true, i);
+    std::atomic<std::uint64_t>* word = network.access().claim(peer, true, i);
     if (word == nullptr) return;
     word->store(0, std::memory_order_relaxed);
     peer.claims_used |= 1u << i;
@@ -203,19 +208,21 @@ void Engine::Impl::describe(Outgoing& operation, Header& header) noexcept {
 }
 
 // Sends what begins the operation; false if there is no room now.
-bool Engine::Impl::first_packet(Outgoing& operation) noexcept {
+bool Matcher::Impl::first_packet(Outgoing& operation) noexcept {
   Peer& peer = *operation.peer;
-  Kind kind = operation.kind;
-  bool whole = kind == Kind::atomic || kind == Kind::result;  // the bytes go with the packet
-  if (kind == Kind::message || kind == Kind::write) {
+  PacketKind kind = operation.kind;
+  bool whole =
+      kind == PacketKind::atomic || kind == PacketKind::result;  // the bytes go with the packet
+  if (kind == PacketKind::message || kind == PacketKind::write) {
     whole = eager_fits(operation);
-    if (!whole) kind = kind == Kind::message ? Kind::request : Kind::write_request;
+    if (!whole)
+      kind = kind == PacketKind::message ? PacketKind::request : PacketKind::write_request;
   }
   const bool in_parts =
-      kind == Kind::message && goes_in_parts(*peer.outbox, operation.pieces.bytes);
-  const std::size_t payload = whole && !in_parts            ? operation.pieces.bytes
-                              : kind == Kind::write_request ? sizeof(Place)
-                                                            : 0;
+      kind == PacketKind::message && goes_in_parts(*peer.outbox, operation.pieces.bytes);
+  const std::size_t payload = whole && !in_parts                  ? operation.pieces.bytes
+                              : kind == PacketKind::write_request ? sizeof(MemoryPlace)
+                                                                  : 0;
   Outbox::Slot slot;
   if (!in_parts) {
     slot = peer.outbox->reserve(payload, Outbox::Lane::eager);
@@ -229,19 +236,19 @@ bool Engine::Impl::first_packet(Outgoing& operation) noexcept {
   header.payload = static_cast<std::uint32_t>(payload);
   header.tag = operation.tag;
   header.data = operation.data;
-  header.far.length = kind == Kind::read ? operation.limit : operation.pieces.bytes;
-  header.far.token = kind == Kind::read ? operation.peer_token : operation.token;
-  header.far.place = Place();
-  if (kind == Kind::atomic && !operation.replied) header.far.token = operation.peer_token;
-  if (kind == Kind::request || kind == Kind::answer) {
+  header.far.length = kind == PacketKind::read ? operation.limit : operation.pieces.bytes;
+  header.far.token = kind == PacketKind::read ? operation.peer_token : operation.token;
+  header.far.place = MemoryPlace();
+  if (kind == PacketKind::atomic && !operation.replied) header.far.token = operation.peer_token;
+  if (kind == PacketKind::request || kind == PacketKind::answer) {
     describe(operation, header);
-  } else if (kind == Kind::write_request) {
+  } else if (kind == PacketKind::write_request) {
     describe(operation, header);
-    std::memcpy(slot.payload, &header.far.place, sizeof(Place));
-    header.far.place = Place();
+    std::memcpy(slot.payload, &header.far.place, sizeof(MemoryPlace));
+    header.far.place = MemoryPlace();
   }
-  if (kind == Kind::write || kind == Kind::write_request || kind == Kind::read ||
-      kind == Kind::atomic) {
+  if (kind == PacketKind::write || kind == PacketKind::write_request || kind == PacketKind::read ||
+      kind == PacketKind::atomic) {
     header.far.place.address = operation.address;
   }
   if (in_parts) {
@@ -251,10 +258,10 @@ bool Engine::Impl::first_packet(Outgoing& operation) noexcept {
     std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
     peer.outbox->commit();
   }
-  if (whole && !in_parts && (kind == Kind::message || kind == Kind::write)) {
-    statistics.count_sent(peer.off_node ? Path::core : Path::eager, operation.pieces.bytes);
+  if (whole && !in_parts && (kind == PacketKind::message || kind == PacketKind::write)) {
+    statistics.count_sent(peer.off_node ? Path::offnode : Path::eager, operation.pieces.bytes);
   }
-  const bool ends = kind == Kind::read || (whole && !operation.replied);
+  const bool ends = kind == PacketKind::read || (whole && !operation.replied);
   operation.unlink_queue();
   if (ends) {
     end(operation, 0);
@@ -266,7 +273,7 @@ bool Engine::Impl::first_packet(Outgoing& operation) noexcept {
 }
 
 // True if anything was sent.
-bool Engine::Impl::stream(Peer& peer) noexcept {
+bool Matcher::Impl::stream(Peer& peer) noexcept {
   std::size_t budget = turn_bytes;
   const std::size_t before = budget;
   while (Outgoing* operation = peer.streaming.front()) {
@@ -277,7 +284,7 @@ bool Engine::Impl::stream(Peer& peer) noexcept {
     if (slot.header == nullptr) break;
     operation->pieces.gather(operation->offset, slot.payload, bytes);
     Header& header = *slot.header;
-    header.kind = Kind::data;
+    header.kind = PacketKind::data;
     header.flags = 0;
     header.detail = 0;
     header.payload = static_cast<std::uint32_t>(bytes);
@@ -291,7 +298,7 @@ bool Engine::Impl::stream(Peer& peer) noexcept {
       peer.streaming.push_back(*operation);  // messages take turns
       continue;
     }
-    statistics.count_sent(peer.off_node ? Path::core : Path::ring, operation->limit);
+    statistics.count_sent(peer.off_node ? Path::offnode : Path::ring, operation->limit);
     if (operation->replied) {
       operation->stage = Outgoing::Stage::waiting;
     } else {
@@ -301,9 +308,9 @@ bool Engine::Impl::stream(Peer& peer) noexcept {
   return budget != before;
 }
 
-void Engine::Impl::end(Outgoing& operation, int error) noexcept {
+void Matcher::Impl::end(Outgoing& operation, int error) noexcept {
   if (operation.stage != Outgoing::Stage::unsent) --operation.peer->awaited;
-  if (operation.lent.pieces != 0) network.mover().withdraw(*operation.peer, operation.lent);
+  if (operation.lent.pieces != 0) network.access().withdraw(*operation.peer, operation.lent);
   if (operation.claim != 0) operation.peer->claims_used &= ~(1u << (operation.claim - 1));
   const Ending ending = operation.ending;
   std::shared_ptr<Group> group = std::move(operation.group);
@@ -315,14 +322,14 @@ void Engine::Impl::end(Outgoing& operation, int error) noexcept {
   }
 }
 
-void Engine::Impl::leave(std::shared_ptr<Group> group, int error) noexcept {
+void Matcher::Impl::leave(std::shared_ptr<Group> group, int error) noexcept {
   if (error != 0) group->error = error;
   if (--group->remaining == 0) tell(group->ending, group->error);
 }
 
-void Engine::Impl::tell(const Ending& ending, int error) noexcept {
+void Matcher::Impl::tell(const Ending& ending, int error) noexcept {
   if (!ending.told) return;
-  Completion completion;
+  CompletionNotice completion;
   completion.event = ending.event;
   completion.wanted = ending.wanted;
   completion.context = ending.context;
@@ -333,7 +340,7 @@ void Engine::Impl::tell(const Ending& ending, int error) noexcept {
   sink.complete(completion);
 }
 
-void Engine::Impl::send_control(Peer& peer, const Header& header) noexcept {
+void Matcher::Impl::send_control(Peer& peer, const Header& header) noexcept {
   if (reach(peer) != 0) return;
   if (peer.outbox != nullptr && peer.control.empty()) {
     const Outbox::Slot slot = peer.outbox->reserve(0, Outbox::Lane::control);
@@ -347,9 +354,9 @@ void Engine::Impl::send_control(Peer& peer, const Header& header) noexcept {
   mark_busy(peer);
 }
 
-void Engine::Impl::send_finish(Peer& peer, std::uint64_t token, int error) noexcept {
+void Matcher::Impl::send_finish(Peer& peer, std::uint64_t token, int error) noexcept {
   Header header;
-  header.kind = Kind::finish;
+  header.kind = PacketKind::finish;
   header.tag = token;
   header.detail = static_cast<std::uint16_t>(error);
   send_control(peer, header);
@@ -357,7 +364,7 @@ void Engine::Impl::send_finish(Peer& peer, std::uint64_t token, int error) noexc
 
 // Sends what waits, as far as there is room: control packets, then first packets, then pieces.
 // True if anything was sent.
-bool Engine::Impl::push_out(Peer& peer) noexcept {
+bool Matcher::Impl::push_out(Peer& peer) noexcept {
   if (peer.outbox == nullptr) return false;
   std::size_t sent = 0;
   for (; sent < peer.control.size(); ++sent) {
@@ -377,7 +384,7 @@ bool Engine::Impl::push_out(Peer& peer) noexcept {
   return stream(peer) || active;
 }
 
-void Engine::Impl::mark_busy(Peer& peer) noexcept {
+void Matcher::Impl::mark_busy(Peer& peer) noexcept {
   if (peer.busy) return;
   peer.busy = true;
   busy.push_back(&peer);

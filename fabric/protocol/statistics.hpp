@@ -1,4 +1,4 @@
-// What an engine counts, for `haul top`, `haul run --report` and the tests. One writer (under the
+// What a matcher counts, for `haul top`, `haul run --report` and the tests. One writer (under the
 // endpoint's lock); others read relaxed values at any time.
 #pragma once
 
@@ -15,12 +15,12 @@ enum class Path : std::uint8_t {
   ring,     // pieces through shared cells, two copies
   mapped,   // one copy through a mapping
   cma,      // one copy by the kernel
-  core,     // off-node
+  offnode,  // packets and reads by the carrier to other nodes
   count_
 };
 inline constexpr std::size_t path_count = static_cast<std::size_t>(Path::count_);
 inline constexpr const char* path_names[path_count] = {"inline", "eager", "ring",
-                                                       "mapped", "cma",   "core"};
+                                                       "mapped", "cma",   "offnode"};
 
 struct Statistics {
   using Counter = std::atomic<std::uint64_t>;

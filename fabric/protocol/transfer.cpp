@@ -32,7 +32,7 @@ std::uint64_t chunks_of(std::size_t bytes, std::size_t chunk) noexcept {
 
 // Claims one chunk more: `from_back` for the sending side. What the peer may have written into the
 // word decides only whether there is one, never which.
-bool claim_chunk(Transfer& transfer, bool from_back) noexcept {
+bool claim_chunk(ChunkTransfer& transfer, bool from_back) noexcept {
   if (transfer.claims == nullptr) return transfer.next < transfer.end;
   const std::uint64_t seen =
       transfer.claims->fetch_add(from_back ? back_one : 1, std::memory_order_acq_rel);
@@ -42,8 +42,8 @@ bool claim_chunk(Transfer& transfer, bool from_back) noexcept {
 
 }  // namespace
 
-void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t flags,
-                         std::uint16_t detail) noexcept {
+void Matcher::Impl::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t flags,
+                          std::uint16_t detail) noexcept {
   Peer& peer = *receive.source;
   const std::size_t wanted = std::min(receive.length, receive.pieces.bytes);
   receive.stage = Incoming::Stage::matched;
@@ -53,14 +53,14 @@ void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t fla
   }
   if (wanted == 0) return finish_transfer(receive, 0);
 
-  Mover& mover = network.mover();
+  DirectAccess& access = network.access();
   const bool huge = (flags & packet_huge) != 0;
-  const Mover::Worth worth =
-      place.pieces == 1 ? mover.worth(peer, place, wanted, huge) : Mover::Worth::never;
-  if (worth != Mover::Worth::always && lets_sender_copy(receive, detail)) return;
+  const DirectAccess::Worth worth =
+      place.pieces == 1 ? access.worth(peer, place, wanted, huge) : DirectAccess::Worth::never;
+  if (worth != DirectAccess::Worth::always && lets_sender_copy(receive, detail)) return;
   if (!copies_directly(receive, worth, wanted)) return ask_for_pieces(receive);
-  Transfer& transfer = receive.transfer;
-  transfer = Transfer();
+  ChunkTransfer& transfer = receive.transfer;
+  transfer = ChunkTransfer();
   transfer.place = place;
   receive.stage = Incoming::Stage::moving;
   moving.push_back(receive);
@@ -70,30 +70,31 @@ void Engine::Impl::begin(Incoming& receive, const Place& place, std::uint8_t fla
       wanted >= share_from_bytes ? claims_of(peer, detail) : nullptr;
   if (claims != nullptr) {
     bool own_huge = false;
-    const Place own = mover.describe(peer, receive.pieces.at, receive.pieces.count, &own_huge);
+    const MemoryPlace own =
+        access.describe(peer, receive.pieces.at, receive.pieces.count, &own_huge);
     if (own.pieces == 1 && own.arena == place.arena)
       return share(receive, claims, own, own_huge, chunk_log2(place.arena != 0, wanted));
   }
   transfer.chunk =
-      std::max<std::size_t>(mover.grain(peer, wanted), std::size_t{1} << smallest_chunk_log2);
+      std::max<std::size_t>(access.grain(peer, wanted), std::size_t{1} << smallest_chunk_log2);
   transfer.chunks = transfer.end = chunks_of(wanted, transfer.chunk);
 }
 
-std::atomic<std::uint64_t>* Engine::Impl::claims_of(Peer& peer, std::uint16_t detail) noexcept {
-  const bool there = detail != 0 && detail <= Mover::claim_count;
-  return there ? network.mover().claim(peer, false, detail - 1u) : nullptr;
+std::atomic<std::uint64_t>* Matcher::Impl::claims_of(Peer& peer, std::uint16_t detail) noexcept {
+  const bool there = detail != 0 && detail <= DirectAccess::claim_count;
+  return there ? network.access().claim(peer, false, detail - 1u) : nullptr;
 }
 
 // Asks the sender for its share, which goes to `own`.
-void Engine::Impl::share(Incoming& receive, std::atomic<std::uint64_t>* claims, const Place& own,
-                         bool huge, unsigned log2) noexcept {
+void Matcher::Impl::share(Incoming& receive, std::atomic<std::uint64_t>* claims,
+                          const MemoryPlace& own, bool huge, unsigned log2) noexcept {
   const std::size_t wanted = std::min(receive.length, receive.pieces.bytes);
-  Transfer& transfer = receive.transfer;
+  ChunkTransfer& transfer = receive.transfer;
   transfer.claims = claims;
   transfer.chunk = std::size_t{1} << log2;
   transfer.chunks = chunks_of(wanted, transfer.chunk);
   Header header;
-  header.kind = Kind::clear;
+  header.kind = PacketKind::clear;
   header.flags = static_cast<std::uint8_t>(packet_split | (huge ? packet_huge : 0) |
                                            (transfer.theirs ? packet_alone : 0));
   header.detail = static_cast<std::uint16_t>(log2);
@@ -106,15 +107,16 @@ void Engine::Impl::share(Incoming& receive, std::atomic<std::uint64_t>* claims, 
 
 // Whether the sender, whose memory this side cannot map, can map this side's: then all chunks are
 // the sender's.
-bool Engine::Impl::lets_sender_copy(Incoming& receive, std::uint16_t detail) noexcept {
-  Mover& mover = network.mover();
-  if (receive.pieces.count != 1 || !mover.can_be_mapped(*receive.source, receive.pieces.at[0]))
+bool Matcher::Impl::lets_sender_copy(Incoming& receive, std::uint16_t detail) noexcept {
+  DirectAccess& access = network.access();
+  if (receive.pieces.count != 1 || !access.can_be_mapped(*receive.source, receive.pieces.at[0]))
     return false;
   std::atomic<std::uint64_t>* claims = claims_of(*receive.source, detail);
   if (claims == nullptr) return false;
   bool huge = false;
-  const Place own = mover.describe(*receive.source, receive.pieces.at, receive.pieces.count, &huge);
-  receive.transfer = Transfer();
+  const MemoryPlace own =
+      access.describe(*receive.source, receive.pieces.at, receive.pieces.count, &huge);
+  receive.transfer = ChunkTransfer();
   receive.transfer.theirs = true;
   receive.stage = Incoming::Stage::shared;
   Statistics::add(statistics.copies_in_flight, 1);
@@ -122,12 +124,12 @@ bool Engine::Impl::lets_sender_copy(Incoming& receive, std::uint16_t detail) noe
   return true;
 }
 
-bool Engine::Impl::copies_directly(Incoming& receive, Mover::Worth worth,
-                                   std::size_t bytes) noexcept {
+bool Matcher::Impl::copies_directly(Incoming& receive, DirectAccess::Worth worth,
+                                    std::size_t bytes) noexcept {
   Peer& peer = *receive.source;
-  if (worth == Mover::Worth::never || worth == Mover::Worth::always)
-    return worth == Mover::Worth::always;
-  const bool mostly = worth == Mover::Worth::mostly;
+  if (worth == DirectAccess::Worth::never || worth == DirectAccess::Worth::always)
+    return worth == DirectAccess::Worth::always;
+  const bool mostly = worth == DirectAccess::Worth::mostly;
   if (!peer.trials) peer.trials = std::make_unique<Trials>();
   receive.trial = peer.trials->of(bytes);
   if (receive.trial == nullptr) return mostly;
@@ -136,20 +138,20 @@ bool Engine::Impl::copies_directly(Incoming& receive, Mover::Worth worth,
   return receive.trial->choose(mostly ? Way::direct : Way::pieces) == Way::direct;
 }
 
-void Engine::Impl::ask_for_pieces(Incoming& receive) noexcept {
+void Matcher::Impl::ask_for_pieces(Incoming& receive) noexcept {
   receive.stage = Incoming::Stage::matched;
   receive.received = 0;
   Header header;
-  header.kind = Kind::clear;
+  header.kind = PacketKind::clear;
   header.flags = 0;
   header.tag = receive.sender_token;
   header.far.length = std::min(receive.length, receive.pieces.bytes);
   header.far.token = receive.token;
-  header.far.place = Place();
+  header.far.place = MemoryPlace();
   send_control(*receive.source, header);
 }
 
-void Engine::Impl::on_clear(Peer& peer, const Header& header) noexcept {
+void Matcher::Impl::on_clear(Peer& peer, const Header& header) noexcept {
   Outgoing* operation = outgoing.find(header.tag);
   if (operation == nullptr || operation->peer != &peer) return;  // it has ended
   if (operation->stage != Outgoing::Stage::waiting &&
@@ -165,7 +167,7 @@ void Engine::Impl::on_clear(Peer& peer, const Header& header) noexcept {
   if (!split) {
     operation->unlink_motion();
     while (operation->transfer.ticket != 0 &&
-           network.mover().test(operation->transfer.ticket) == 0) {
+           network.access().test(operation->transfer.ticket) == 0) {
     }
     operation->transfer.ticket = 0;
     operation->stage = Outgoing::Stage::streaming;
@@ -173,16 +175,16 @@ void Engine::Impl::on_clear(Peer& peer, const Header& header) noexcept {
     mark_busy(peer);
     return;
   }
-  const Place& place = header.far.place;
+  const MemoryPlace& place = header.far.place;
   const bool huge = (header.flags & packet_huge) != 0;
   if (operation->transfer.claims == nullptr || place.pieces != 1 || operation->limit == 0 ||
       header.detail < smallest_chunk_log2 || header.detail > largest_chunk_log2 ||
-      network.mover().worth(peer, place, operation->limit, huge) == Mover::Worth::never) {
+      network.access().worth(peer, place, operation->limit, huge) == DirectAccess::Worth::never) {
     // Unless all is left to this side, the receiver copies it.
     if ((header.flags & packet_alone) != 0) send_share(*operation, FI_EOPNOTSUPP);
     return;
   }
-  Transfer& transfer = operation->transfer;
+  ChunkTransfer& transfer = operation->transfer;
   transfer.place = place;
   transfer.chunk = std::size_t{1} << header.detail;
   transfer.chunks = chunks_of(operation->limit, transfer.chunk);
@@ -190,7 +192,7 @@ void Engine::Impl::on_clear(Peer& peer, const Header& header) noexcept {
   sharing.push_back(*operation);
 }
 
-void Engine::Impl::on_data(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::on_data(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   Incoming* receive = incoming.find(header.tag);
   if (receive == nullptr || receive->source != &peer) return;  // it has failed meanwhile
@@ -207,19 +209,20 @@ void Engine::Impl::on_data(Peer& peer, const Packet& packet) noexcept {
   }
 }
 
-void Engine::Impl::on_finish(Peer& peer, const Header& header) noexcept {
+void Matcher::Impl::on_finish(Peer& peer, const Header& header) noexcept {
   Outgoing* operation = outgoing.find(header.tag);
   if (operation == nullptr || operation->peer != &peer ||
       operation->stage == Outgoing::Stage::unsent) {
     return;
   }
-  while (operation->transfer.ticket != 0 && network.mover().test(operation->transfer.ticket) == 0) {
+  while (operation->transfer.ticket != 0 &&
+         network.access().test(operation->transfer.ticket) == 0) {
   }
   if (operation->stage == Outgoing::Stage::streaming) operation->unlink_queue();
   end(*operation, header.detail);
 }
 
-void Engine::Impl::on_share(Peer& peer, const Header& header) noexcept {
+void Matcher::Impl::on_share(Peer& peer, const Header& header) noexcept {
   Incoming* receive = incoming.find(header.tag);
   if (receive == nullptr || receive->source != &peer || receive->transfer.claims == nullptr) return;
   if (receive->transfer.theirs) {
@@ -245,13 +248,13 @@ void Engine::Impl::on_share(Peer& peer, const Header& header) noexcept {
   receive->shared_done = true;
 }
 
-bool Engine::Impl::move(Incoming& receive) noexcept {
-  Transfer& transfer = receive.transfer;
-  Mover& mover = network.mover();
+bool Matcher::Impl::move(Incoming& receive) noexcept {
+  ChunkTransfer& transfer = receive.transfer;
+  DirectAccess& access = network.access();
   Peer& peer = *receive.source;
   const std::size_t wanted = std::min(receive.length, receive.pieces.bytes);
   if (transfer.ticket != 0) {
-    const int state = mover.test(transfer.ticket);
+    const int state = access.test(transfer.ticket);
     if (state == 0) return false;
     transfer.ticket = 0;
     if (peer.state == Peer::State::lost) {
@@ -268,8 +271,8 @@ bool Engine::Impl::move(Incoming& receive) noexcept {
     const std::size_t bytes = std::min(transfer.chunk, wanted - offset);
     ++transfer.next;
     const Pieces part = receive.pieces.slice(offset, bytes);
-    transfer.ticket =
-        mover.start(peer, Mover::Way::pull, part.at, part.count, transfer.place, offset, bytes);
+    transfer.ticket = access.start(peer, DirectAccess::Way::pull, part.at, part.count,
+                                   transfer.place, offset, bytes);
     if (transfer.ticket < 0) {
       transfer.ticket = 0;
       transfer.chunk = 0;
@@ -278,7 +281,7 @@ bool Engine::Impl::move(Incoming& receive) noexcept {
     transfer.exhausted = true;
     // All chunks from the front were this side's: the others, if any, are the sender's.
     const bool all_mine = transfer.claims == nullptr || transfer.next >= transfer.chunks;
-    statistics.count_sent(peer.off_node               ? Path::core
+    statistics.count_sent(peer.off_node               ? Path::offnode
                           : transfer.place.arena != 0 ? Path::mapped
                                                       : Path::cma,
                           wanted);
@@ -299,12 +302,12 @@ bool Engine::Impl::move(Incoming& receive) noexcept {
   return true;
 }
 
-bool Engine::Impl::move(Outgoing& operation) noexcept {
-  Transfer& transfer = operation.transfer;
-  Mover& mover = network.mover();
+bool Matcher::Impl::move(Outgoing& operation) noexcept {
+  ChunkTransfer& transfer = operation.transfer;
+  DirectAccess& access = network.access();
   int error = 0;
   if (transfer.ticket != 0) {
-    const int state = mover.test(transfer.ticket);
+    const int state = access.test(transfer.ticket);
     if (state == 0) return false;
     transfer.ticket = 0;
     if (state > 0) {
@@ -317,8 +320,8 @@ bool Engine::Impl::move(Outgoing& operation) noexcept {
     const std::size_t bytes = std::min(transfer.chunk, operation.limit - offset);
     ++transfer.next;
     const Pieces part = operation.pieces.slice(offset, bytes);
-    transfer.ticket = mover.start(*operation.peer, Mover::Way::push, part.at, part.count,
-                                  transfer.place, offset, bytes);
+    transfer.ticket = access.start(*operation.peer, DirectAccess::Way::push, part.at, part.count,
+                                   transfer.place, offset, bytes);
     if (transfer.ticket > 0) return true;
     if (transfer.ticket == 0) {
       ++transfer.mine;
@@ -333,9 +336,9 @@ bool Engine::Impl::move(Outgoing& operation) noexcept {
   return true;
 }
 
-void Engine::Impl::send_share(Outgoing& operation, int error) noexcept {
+void Matcher::Impl::send_share(Outgoing& operation, int error) noexcept {
   Header header;
-  header.kind = Kind::share;
+  header.kind = PacketKind::share;
   header.tag = operation.peer_token;
   header.data = operation.transfer.mine;
   header.detail = static_cast<std::uint16_t>(error);
@@ -343,7 +346,7 @@ void Engine::Impl::send_share(Outgoing& operation, int error) noexcept {
 }
 
 // The bytes are here, or will not come.
-void Engine::Impl::finish_transfer(Incoming& receive, int error) noexcept {
+void Matcher::Impl::finish_transfer(Incoming& receive, int error) noexcept {
   if (receive.stage == Incoming::Stage::moving || receive.stage == Incoming::Stage::shared) {
     Statistics::add(statistics.copies_in_flight, ~std::uint64_t{0});
   }

@@ -7,7 +7,7 @@
 
 namespace haul::fabric {
 
-void Engine::Impl::keep(Peer& peer, const Packet& packet, bool whole) noexcept {
+void Matcher::Impl::keep(Peer& peer, const ReceivedPacket& packet, bool whole) noexcept {
   const Header& header = packet.header;
   if (exhausts(peer)) return;
   if (free_unexpected == nullptr) {
@@ -31,7 +31,7 @@ void Engine::Impl::keep(Peer& peer, const Packet& packet, bool whole) noexcept {
   message.length = whole && !in_parts ? header.payload : header.far.length;
   message.arrived = header.payload;
   message.sender_token = whole && (header.flags & packet_reply) == 0 ? 0 : header.far.token;
-  message.place = whole ? Place() : header.far.place;
+  message.place = whole ? MemoryPlace() : header.far.place;
   if (whole) {
     std::byte* to = message.small;
     if (message.length > sizeof message.small) {
@@ -55,20 +55,20 @@ void Engine::Impl::keep(Peer& peer, const Packet& packet, bool whole) noexcept {
 
 // Asks who has filled the memory for unexpected messages to send requests only; and, once half of
 // that is free again, lets all go on.
-void Engine::Impl::throttle() noexcept {
+void Matcher::Impl::throttle() noexcept {
   const bool full = kept_bytes > limits.unexpected_bytes / 2;
   for (auto& [address, peer] : peers) {
     if (full ? peer->told_throttle || peer->kept_bytes == 0 : !peer->told_throttle) continue;
     if (peer->state == Peer::State::lost) continue;
     peer->told_throttle = full;
     Header header;
-    header.kind = Kind::throttle;
+    header.kind = PacketKind::throttle;
     header.detail = full ? 1 : 0;
     send_control(*peer, header);
   }
 }
 
-void Engine::Impl::take(Incoming& posted, Unexpected& message) noexcept {
+void Matcher::Impl::take(Incoming& posted, Unexpected& message) noexcept {
   Peer& peer = *message.source;
   Incoming* receive =
       assign(posted, peer, message.tag, message.data, message.flags, message.length);
@@ -86,7 +86,7 @@ void Engine::Impl::take(Incoming& posted, Unexpected& message) noexcept {
     return;
   }
   const bool whole = message.whole;
-  const Place place = message.place;
+  const MemoryPlace place = message.place;
   const std::uint8_t flags = message.flags;
   const std::uint16_t detail = message.detail;
   if (whole) {
@@ -104,7 +104,7 @@ void Engine::Impl::take(Incoming& posted, Unexpected& message) noexcept {
 }
 
 // Forgets a message; a sender that waits is told that it was received.
-void Engine::Impl::drop(Unexpected& message) noexcept {
+void Matcher::Impl::drop(Unexpected& message) noexcept {
   Peer& peer = *message.source;
   if (message.sender_token != 0) send_finish(peer, message.sender_token, 0);
   if (peer.parts_message == &message) peer.parts_message = nullptr;
@@ -121,7 +121,7 @@ void Engine::Impl::drop(Unexpected& message) noexcept {
 }
 
 // The first part of a message: what its receive is, is settled now.
-void Engine::Impl::begin_parts(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::begin_parts(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   const std::size_t length = header.far.length;
   if (peer.parts_left != 0 || length <= inline_capacity || length > in_parts_bytes ||
@@ -144,7 +144,7 @@ void Engine::Impl::begin_parts(Peer& peer, const Packet& packet) noexcept {
   peer.parts_receive = receive->token;
 }
 
-void Engine::Impl::on_more(Peer& peer, const Packet& packet) noexcept {
+void Matcher::Impl::on_more(Peer& peer, const ReceivedPacket& packet) noexcept {
   const std::size_t bytes = packet.header.payload;
   if (bytes == 0 || bytes > peer.parts_left) return garbage(peer, "sends more than it said");
   peer.parts_left -= bytes;

@@ -34,8 +34,8 @@ struct MonitorReply {
   std::uint32_t reserved = 0;
   static constexpr std::size_t peer_capacity = 64;
   struct PeerPaths {
-    std::int32_t pid = 0;                                  // -1: off-node or unknown
-    std::uint8_t ring = 0, mapped = 0, cma = 0, core = 0;  // 1: usable
+    std::int32_t pid = 0;                                     // -1: off-node or unknown
+    std::uint8_t ring = 0, mapped = 0, cma = 0, offnode = 0;  // 1: usable
     char why[120] = {};  // what is missing and why, "" if nothing is
   } peer[peer_capacity] = {};
 };

@@ -1,5 +1,5 @@
 // The network of one endpoint, as the endpoint room opens it: rings to the peers of its node, a
-// core provider to others.
+// carrier to others.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class EndpointNetwork : public Network {
   virtual void disarm() noexcept = 0;
 
   // What `haul top` shows of this endpoint, and `haul run --report` is told at first. nullptr,
-  // before the counters end (with the engine): the report's last word.
+  // before the counters end (with the matcher): the report's last word.
   virtual void publish(const Statistics* statistics) noexcept = 0;
   // This process is a child of the one that opened it, and no handler could put it in order: a bare
   // clone, or a fork that somebody changed something beside. Nothing may be called; it is left

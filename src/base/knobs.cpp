@@ -95,7 +95,7 @@ constexpr KnobRow rows[] = {
      "Messages between pages of 4 KiB are copied once, by the kernel, from this many bytes on; "
      "auto "
      "(the default) takes the figure from the calibration and tries both ways around it."},
-    {Knob::fabric_core, KnobKind::text, "HAUL_FABRIC_CORE", "auto", "", 0, 0, false,
+    {Knob::fabric_offnode, KnobKind::text, "HAUL_FABRIC_OFFNODE", "auto", "", 0, 0, false,
      "What carries messages to other nodes: a libfabric provider such as tcp;ofi_rxm, socket, "
      "auto (the default: the best that there is), or off; a name must be the same on all nodes."},
     {Knob::fabric_report, KnobKind::text, "HAUL_FABRIC_REPORT", "", "", 0, 0, false,

@@ -34,7 +34,7 @@ enum class Knob : std::uint8_t {
   fabric_collapse,      // HAUL_FABRIC_COLLAPSE: choice on|off
   fabric_eager_bytes,   // HAUL_FABRIC_EAGER_BYTES: text, "auto" or 4K..64K
   fabric_kernel_bytes,  // HAUL_FABRIC_KERNEL_BYTES: text, "auto" or bytes
-  fabric_core,          // HAUL_FABRIC_CORE: text, "auto", "off" or a provider's name
+  fabric_offnode,       // HAUL_FABRIC_OFFNODE: text, "auto", "off" or a provider's name
   fabric_report,        // HAUL_FABRIC_REPORT: text, an abstract socket's name; "" = none
   count_
 };

@@ -19,7 +19,7 @@ cd "$work" || exit 1  # where a crashed rank may leave a trace
 peers=$("$root/scripts/peers.sh" list)
 [ -n "$peers" ] || { echo "skipped: there is no MPI here; install openmpi-bin and libopenmpi-dev"; exit 77; }
 make_nodes "$work" || exit $?
-unset FI_PROVIDER FI_PROVIDER_PATH HAUL_FABRIC_CORE
+unset FI_PROVIDER FI_PROVIDER_PATH HAUL_FABRIC_OFFNODE
 limit_s=${OFF_NODE_LIMIT_S:-120}
 failures=0
 
@@ -58,7 +58,7 @@ run() {
   eval "environment=($MPI_ENV)" "launch=($MPI_LAUNCH)" "args=($MPI_OFI_ARGS)" "variables=($MPI_OFI_ENV $MPI_CROWD_ENV)"
   eval "crowd_args=($MPI_CROWD_ARGS)"
   case $mpi in openmpi*) crowd_args=(--bind-to none) ;; esac
-  variables+=(HAUL_TEST_NODES=2 HAUL_TUNE_BACKGROUND=off ${carrier:+"HAUL_FABRIC_CORE=$carrier"})
+  variables+=(HAUL_TEST_NODES=2 HAUL_TUNE_BACKGROUND=off ${carrier:+"HAUL_FABRIC_OFFNODE=$carrier"})
   mapfile -t exports < <(export_words "$mpi" "${variables[@]}")
   words_of "$mpi"
   # shellcheck disable=SC2046,SC2086 # words

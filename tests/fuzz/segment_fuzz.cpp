@@ -1,4 +1,4 @@
-// libFuzzer on what a hostile peer can do to an engine: packets of its choice through a real ring,
+// libFuzzer on what a hostile peer can do to a matcher: packets of its choice through a real ring,
 // and bytes of its choice anywhere in the shared segment, between the victim's own requests. The
 // sanitizers watch that nothing outside is read or written.
 #include <cstdint>
@@ -37,7 +37,7 @@ class Input {
 void write_packet(RingOutbox& outbox, Input& input) {
   Header header;
   input.take(static_cast<void*>(&header), offsetof(Header, ready));
-  const bool bulk = header.kind == Kind::data;
+  const bool bulk = header.kind == PacketKind::data;
   const Outbox::Slot slot =
       outbox.reserve(header.payload % 1024, bulk ? Outbox::Lane::bulk : Outbox::Lane::eager);
   if (slot.header == nullptr) return;
@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read.count = 1;
   read.targets = &target;
   read.target_count = 1;
-  victim.engine.rma(victim.peer(world[0]), read);
+  victim.matcher.rma(victim.peer(world[0]), read);
   world[0].send(victim, "hi", 3, 9, nullptr, 0);
   test::Channel& channel = world[0].network.outbound[2];
   while (!input.empty()) {
@@ -75,10 +75,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         reinterpret_cast<std::uint8_t*>(channel.segment.get())[offset] = input.take<std::uint8_t>();
         break;
       }
-      case 2: victim.engine.progress(); break;
+      case 2: victim.matcher.progress(); break;
       default: victim.receive(nullptr, buffer.data(), 64, input.take<std::uint8_t>(), nullptr);
     }
   }
-  victim.engine.progress();
+  victim.matcher.progress();
   return 0;
 }

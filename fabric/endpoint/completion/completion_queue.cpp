@@ -10,7 +10,7 @@
 #include "fabric/endpoint/completion/error_text.hpp"
 #include "fabric/endpoint/domain.hpp"
 #include "fabric/endpoint/offer/info.hpp"
-#include "fabric/endpoint/refused.hpp"
+#include "fabric/endpoint/unimplemented.hpp"
 #include "fabric/endpoint/waiting/wait_set.hpp"
 
 namespace haul::fabric {
@@ -31,7 +31,7 @@ std::size_t bytes_of(fi_cq_format format) noexcept {
 
 }  // namespace
 
-fi_ops_cq CompletionQueue::cq_ops = {
+fi_ops_cq FabricCompletionQueue::cq_ops = {
     .size = sizeof(fi_ops_cq),
     .read = read,
     .readfrom = read_from,
@@ -43,8 +43,8 @@ fi_ops_cq CompletionQueue::cq_ops = {
                    std::size_t bytes) { return error_text(error, buffer, bytes); },
 };
 
-CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attr,
-                                 void* user_context) noexcept
+FabricCompletionQueue::FabricCompletionQueue(Domain& domain, const fi_cq_attr& attr,
+                                             void* user_context) noexcept
     : fid_cq{},
       owner_(domain),
       size_(attr.size != 0 ? attr.size : default_queue_size),
@@ -52,23 +52,23 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attr,
       ring_(std::min(size_, default_queue_size)) {
   static fi_ops base_ops = {.size = sizeof(fi_ops),
                             .close = close,
-                            .bind = refused,
+                            .bind = unimplemented,
                             .control = control,
-                            .ops_open = refused,
-                            .tostr = refused,
-                            .ops_set = refused};
+                            .ops_open = unimplemented,
+                            .tostr = unimplemented,
+                            .ops_set = unimplemented};
   fid.fclass = FI_CLASS_CQ;
   fid.context = user_context;
   fid.ops = &base_ops;
   ops = &cq_ops;
 }
 
-CompletionQueue::~CompletionQueue() {
+FabricCompletionQueue::~FabricCompletionQueue() {
   for (std::size_t i = 0; i < ring_.size(); ++i) delete ring_.at(i).error;
 }
 
-int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attr, fid_cq** queue,
-                          void* context) noexcept {
+int FabricCompletionQueue::open(fid_domain* domain, fi_cq_attr* attr, fid_cq** queue,
+                                void* context) noexcept {
   if (queue == nullptr) return -FI_EINVAL;
   const fi_cq_attr asked = attr != nullptr ? *attr : fi_cq_attr{};
   if ((asked.flags & ~FI_AFFINITY) != 0) return -FI_EBADFLAGS;
@@ -78,7 +78,7 @@ int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attr, fid_cq** queue,
     return -FI_EINVAL;
   }
   Domain& owner = Domain::of(domain);
-  auto* made = new (std::nothrow) CompletionQueue(owner, asked, context);
+  auto* made = new (std::nothrow) FabricCompletionQueue(owner, asked, context);
   if (made == nullptr) return -FI_ENOMEM;
   const int error = made->ring_.valid() ? choose_wait(asked.wait_obj, asked.wait_set, *made,
                                                       made->own_wait_, made->wait_, made->set_)
@@ -93,8 +93,8 @@ int CompletionQueue::open(fid_domain* domain, fi_cq_attr* attr, fid_cq** queue,
   return 0;
 }
 
-int CompletionQueue::close(fid_t object) noexcept {
-  CompletionQueue& self = of(object);
+int FabricCompletionQueue::close(fid_t object) noexcept {
+  FabricCompletionQueue& self = of(object);
   if (self.references.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
   if (self.set_ != nullptr) self.set_->remove(self);
   self.owner_.references.fetch_sub(1, std::memory_order_release);
@@ -102,16 +102,16 @@ int CompletionQueue::close(fid_t object) noexcept {
   return 0;
 }
 
-int CompletionQueue::control(fid_t object, int command, void* argument) noexcept {
-  const CompletionQueue& self = of(object);
+int FabricCompletionQueue::control(fid_t object, int command, void* argument) noexcept {
+  const FabricCompletionQueue& self = of(object);
   if (command == FI_GETWAIT) return WaitObject::get_wait(self.wait_, argument);
   if (command == FI_GETWAITOBJ) return WaitObject::get_kind(self.wait_, argument);
   return -FI_ENOSYS;
 }
 
 // Copies successes until the first failure. The shorter formats are the front of the longest.
-std::size_t CompletionQueue::copy_out(void* buffer, std::size_t count,
-                                      fi_addr_t* sources) noexcept {
+std::size_t FabricCompletionQueue::copy_out(void* buffer, std::size_t count,
+                                            fi_addr_t* sources) noexcept {
   auto* out = static_cast<char*>(buffer);
   const std::size_t most = std::min(count, ring_.size());
   std::size_t done = 0;
@@ -130,13 +130,14 @@ std::size_t CompletionQueue::copy_out(void* buffer, std::size_t count,
   return done;
 }
 
-void CompletionQueue::stop_trying() noexcept {
+void FabricCompletionQueue::stop_trying() noexcept {
   tried_ = false;
   --parked_;
   group_.disarm();
 }
 
-ssize_t CompletionQueue::read_now(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
+ssize_t FabricCompletionQueue::read_now(void* buffer, std::size_t count,
+                                        fi_addr_t* sources) noexcept {
   {
     Guard guard(owner_.lock);
     if (tried_) [[unlikely]]
@@ -144,7 +145,7 @@ ssize_t CompletionQueue::read_now(void* buffer, std::size_t count, fi_addr_t* so
     if (ring_.empty() || count == 0) group_.progress();
     const std::size_t done = copy_out(buffer, count, sources);
     if (done > 0) {
-      patience_.reset();
+      backoff_.reset();
       // Others may sleep although there is more to read: this thread has used up the ring of it.
       if (parked_ > 0 && !ring_.empty()) wait_->ring();
       return static_cast<ssize_t>(done);
@@ -152,20 +153,21 @@ ssize_t CompletionQueue::read_now(void* buffer, std::size_t count, fi_addr_t* so
     if (!ring_.empty()) return ring_.at(0).error != nullptr ? -FI_EAVAIL : 0;
     if (overrun_) return -FI_EAVAIL;
   }
-  if (patience_.exhausted()) patience_.give_way();
+  if (backoff_.exhausted()) backoff_.give_way();
   return -FI_EAGAIN;
 }
 
-ssize_t CompletionQueue::read(fid_cq* queue, void* buffer, std::size_t count) noexcept {
-  return static_cast<CompletionQueue*>(queue)->read_now(buffer, count, nullptr);
+ssize_t FabricCompletionQueue::read(fid_cq* queue, void* buffer, std::size_t count) noexcept {
+  return static_cast<FabricCompletionQueue*>(queue)->read_now(buffer, count, nullptr);
 }
 
-ssize_t CompletionQueue::read_from(fid_cq* queue, void* buffer, std::size_t count,
-                                   fi_addr_t* sources) noexcept {
-  return static_cast<CompletionQueue*>(queue)->read_now(buffer, count, sources);
+ssize_t FabricCompletionQueue::read_from(fid_cq* queue, void* buffer, std::size_t count,
+                                         fi_addr_t* sources) noexcept {
+  return static_cast<FabricCompletionQueue*>(queue)->read_now(buffer, count, sources);
 }
 
-void CompletionQueue::write_error(const CompletionEntry& entry, fi_cq_err_entry* out) noexcept {
+void FabricCompletionQueue::write_error(const CompletionEntry& entry,
+                                        fi_cq_err_entry* out) noexcept {
   const bool owns_data = owner_.api_version < FI_VERSION(1, 5) || out->err_data_size == 0;
   void* const room = out->err_data;
   const std::size_t room_bytes = out->err_data_size;
@@ -200,8 +202,9 @@ void CompletionQueue::write_error(const CompletionEntry& entry, fi_cq_err_entry*
   }
 }
 
-ssize_t CompletionQueue::read_error(fid_cq* queue, fi_cq_err_entry* out, std::uint64_t) noexcept {
-  auto& self = *static_cast<CompletionQueue*>(queue);
+ssize_t FabricCompletionQueue::read_error(fid_cq* queue, fi_cq_err_entry* out,
+                                          std::uint64_t) noexcept {
+  auto& self = *static_cast<FabricCompletionQueue*>(queue);
   if (out == nullptr) return -FI_EINVAL;
   Guard guard(self.owner_.lock);
   if (self.ring_.empty()) self.group_.progress();
@@ -223,7 +226,7 @@ ssize_t CompletionQueue::read_error(fid_cq* queue, fi_cq_err_entry* out, std::ui
   return 1;
 }
 
-bool CompletionQueue::take_signal() noexcept {
+bool FabricCompletionQueue::take_signal() noexcept {
   unsigned left = signals_.load(std::memory_order_relaxed);
   while (left > 0) {
     if (!signals_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) continue;
@@ -233,9 +236,10 @@ bool CompletionQueue::take_signal() noexcept {
   return false;
 }
 
-ssize_t CompletionQueue::blocking_read_from(fid_cq* queue, void* buffer, std::size_t count,
-                                            fi_addr_t* sources, const void*, int timeout) noexcept {
-  auto& self = *static_cast<CompletionQueue*>(queue);
+ssize_t FabricCompletionQueue::blocking_read_from(fid_cq* queue, void* buffer, std::size_t count,
+                                                  fi_addr_t* sources, const void*,
+                                                  int timeout) noexcept {
+  auto& self = *static_cast<FabricCompletionQueue*>(queue);
   if (self.wait_ == nullptr || self.set_ != nullptr) return -FI_ENOSYS;
   const Deadline deadline(timeout);
   self.sleepers_.fetch_add(1, std::memory_order_relaxed);
@@ -251,13 +255,13 @@ ssize_t CompletionQueue::blocking_read_from(fid_cq* queue, void* buffer, std::si
   return done;
 }
 
-ssize_t CompletionQueue::blocking_read(fid_cq* queue, void* buffer, std::size_t count,
-                                       const void* condition, int timeout) noexcept {
+ssize_t FabricCompletionQueue::blocking_read(fid_cq* queue, void* buffer, std::size_t count,
+                                             const void* condition, int timeout) noexcept {
   return blocking_read_from(queue, buffer, count, nullptr, condition, timeout);
 }
 
-int CompletionQueue::signal(fid_cq* queue) noexcept {
-  auto& self = *static_cast<CompletionQueue*>(queue);
+int FabricCompletionQueue::signal(fid_cq* queue) noexcept {
+  auto& self = *static_cast<FabricCompletionQueue*>(queue);
   if (self.wait_ == nullptr) return -FI_ENOSYS;
   // fi_wait() is not what a signal ends.
   if (self.set_ == nullptr) {
@@ -268,13 +272,13 @@ int CompletionQueue::signal(fid_cq* queue) noexcept {
   return 0;
 }
 
-bool CompletionQueue::ready() noexcept {
+bool FabricCompletionQueue::ready() noexcept {
   Guard guard(owner_.lock);
   if (ring_.empty()) group_.progress();
   return !ring_.empty() || overrun_;
 }
 
-bool CompletionQueue::park() noexcept {
+bool FabricCompletionQueue::park() noexcept {
   Guard guard(owner_.lock);
   if (set_ == nullptr && wait_ != nullptr && parked_ == 0) wait_->quiet();
   ++parked_;
@@ -290,13 +294,13 @@ bool CompletionQueue::park() noexcept {
   return false;
 }
 
-void CompletionQueue::unpark() noexcept {
+void FabricCompletionQueue::unpark() noexcept {
   Guard guard(owner_.lock);
   --parked_;
   group_.disarm();
 }
 
-bool CompletionQueue::try_park() noexcept {
+bool FabricCompletionQueue::try_park() noexcept {
   if (wait_ == nullptr) return false;
   {
     Guard guard(owner_.lock);

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "fabric/endpoint/completion/completion_ring.hpp"
-#include "fabric/endpoint/waiting/patience.hpp"
+#include "fabric/endpoint/waiting/poll_backoff.hpp"
 #include "fabric/endpoint/waiting/progress_group.hpp"
 #include "fabric/endpoint/waiting/wait_object.hpp"
 
@@ -21,12 +21,12 @@ class Domain;
 class EndpointState;
 class WaitSet;
 
-class CompletionQueue final : public fid_cq, public Waitable {
+class FabricCompletionQueue final : public fid_cq, public Waitable {
  public:
   // fi_ops_domain.cq_open.
   static int open(fid_domain* domain, fi_cq_attr* attr, fid_cq** queue, void* context) noexcept;
-  static CompletionQueue& of(fid_t object) noexcept {
-    return *static_cast<CompletionQueue*>(reinterpret_cast<fid_cq*>(object));
+  static FabricCompletionQueue& of(fid_t object) noexcept {
+    return *static_cast<FabricCompletionQueue*>(reinterpret_cast<fid_cq*>(object));
   }
 
   // These three, and room() and add(), under the data lock.
@@ -55,8 +55,8 @@ class CompletionQueue final : public fid_cq, public Waitable {
   void unpark() noexcept override;
 
  private:
-  CompletionQueue(Domain& domain, const fi_cq_attr& attr, void* context) noexcept;
-  ~CompletionQueue();
+  FabricCompletionQueue(Domain& domain, const fi_cq_attr& attr, void* context) noexcept;
+  ~FabricCompletionQueue();
   static int close(fid_t object) noexcept;
   static int control(fid_t object, int command, void* argument) noexcept;
   static ssize_t read(fid_cq* queue, void* buffer, std::size_t count) noexcept;
@@ -84,7 +84,7 @@ class CompletionQueue final : public fid_cq, public Waitable {
   bool tried_ = false;    // one of parked_ is try_park()'s
   bool overrun_ = false;  // entries were lost
   CompletionRing ring_;
-  Patience patience_;
+  PollBackoff backoff_;
   ProgressGroup group_;
   WaitObject* wait_ = nullptr;  // own_wait_, a wait set's, or none
   WaitSet* set_ = nullptr;

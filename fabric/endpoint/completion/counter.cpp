@@ -6,7 +6,7 @@
 #include <new>
 
 #include "fabric/endpoint/domain.hpp"
-#include "fabric/endpoint/refused.hpp"
+#include "fabric/endpoint/unimplemented.hpp"
 #include "fabric/endpoint/waiting/wait_set.hpp"
 
 namespace haul::fabric {
@@ -25,11 +25,11 @@ fi_ops_cntr Counter::cntr_ops = {
 Counter::Counter(Domain& domain, void* user_context) noexcept : fid_cntr{}, owner_(domain) {
   static fi_ops base_ops = {.size = sizeof(fi_ops),
                             .close = close,
-                            .bind = refused,
+                            .bind = unimplemented,
                             .control = control,
-                            .ops_open = refused,
-                            .tostr = refused,
-                            .ops_set = refused};
+                            .ops_open = unimplemented,
+                            .tostr = unimplemented,
+                            .ops_set = unimplemented};
   fid.fclass = FI_CLASS_CNTR;
   fid.context = user_context;
   fid.ops = &base_ops;
@@ -118,9 +118,9 @@ std::uint64_t Counter::read(const std::atomic<std::uint64_t>& value) noexcept {
     now = value.load(std::memory_order_relaxed);
   }
   if (!in_vain) {
-    patience_.reset();
-  } else if (patience_.exhausted()) {
-    patience_.give_way();
+    backoff_.reset();
+  } else if (backoff_.exhausted()) {
+    backoff_.give_way();
   }
   return now;
 }

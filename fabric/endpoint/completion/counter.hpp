@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "fabric/endpoint/waiting/patience.hpp"
+#include "fabric/endpoint/waiting/poll_backoff.hpp"
 #include "fabric/endpoint/waiting/progress_group.hpp"
 #include "fabric/endpoint/waiting/wait_object.hpp"
 
@@ -76,7 +76,7 @@ class Counter final : public fid_cntr, public Waitable {
   unsigned parked_ = 0;
   bool tried_ = false;    // one of parked_ is try_park()'s
   unsigned regions_ = 0;  // bound to it
-  Patience patience_;
+  PollBackoff backoff_;
   ProgressGroup group_;
   std::unique_ptr<WaitObject> own_wait_;
   WaitObject* wait_ = nullptr;

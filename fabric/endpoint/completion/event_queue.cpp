@@ -7,7 +7,7 @@
 
 #include "fabric/endpoint/completion/error_text.hpp"
 #include "fabric/endpoint/fabric.hpp"
-#include "fabric/endpoint/refused.hpp"
+#include "fabric/endpoint/unimplemented.hpp"
 #include "fabric/endpoint/waiting/wait_set.hpp"
 
 namespace haul::fabric {
@@ -26,11 +26,11 @@ EventQueue::EventQueue(Fabric& fabric, bool writable, void* user_context) noexce
     : fid_eq{}, owner_(fabric), writable_(writable) {
   static fi_ops base_ops = {.size = sizeof(fi_ops),
                             .close = close,
-                            .bind = refused,
+                            .bind = unimplemented,
                             .control = control,
-                            .ops_open = refused,
-                            .tostr = refused,
-                            .ops_set = refused};
+                            .ops_open = unimplemented,
+                            .tostr = unimplemented,
+                            .ops_set = unimplemented};
   fid.fclass = FI_CLASS_EQ;
   fid.context = user_context;
   fid.ops = &base_ops;

@@ -63,7 +63,7 @@ class EventQueue final : public fid_eq, public Waitable {
 
   Fabric& owner_;
   const bool writable_;
-  Lock lock_;
+  WordLock lock_;
   std::deque<Event> events_;
   std::unique_ptr<WaitObject> own_wait_;
   WaitObject* wait_ = nullptr;  // own_wait_, a wait set's, or none

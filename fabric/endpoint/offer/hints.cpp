@@ -137,7 +137,7 @@ const char* refusal(const fi_rx_attr& attr) noexcept {
   if (beyond(attr.msg_order, message_order)) return "rx_attr->msg_order has more than is offered";
   if (attr.comp_order != FI_ORDER_NONE)
     return "no completion order is offered (rx_attr->comp_order)";
-  if (attr.total_buffered_recv > EngineLimits{}.unexpected_bytes) {
+  if (attr.total_buffered_recv > MatcherLimits{}.unexpected_bytes) {
     return "total_buffered_recv is too large";
   }
   if (attr.size > max_queue_size) return "rx_attr->size is too large";

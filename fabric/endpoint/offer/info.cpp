@@ -13,8 +13,8 @@
 #include "fabric/endpoint/offer/hints.hpp"
 #include "fabric/endpoint/offer/names.hpp"
 #include "fabric/endpoint/transfer/endpoint_state.hpp"
+#include "fabric/transport/identity.hpp"
 #include "fabric/transport/libfabric.hpp"
-#include "fabric/transport/local/hello.hpp"
 #include "fabric/transport/network.hpp"
 
 namespace haul::fabric {
@@ -45,7 +45,7 @@ void fill(fi_rx_attr& attr, std::uint64_t caps, const fi_rx_attr& hints) noexcep
   attr.op_flags = hints.op_flags;
   attr.msg_order = message_order;
   attr.comp_order = FI_ORDER_NONE;
-  attr.total_buffered_recv = EngineLimits{}.unexpected_bytes;
+  attr.total_buffered_recv = MatcherLimits{}.unexpected_bytes;
   attr.size = std::max(hints.size, default_queue_size);
   attr.iov_limit = max_pieces;
 }

@@ -51,7 +51,7 @@ inline constexpr std::uint64_t message_order = FI_ORDER_SAS | FI_ORDER_ATOMIC_RA
                                                FI_ORDER_ATOMIC_WAW;
 inline constexpr std::size_t max_message_bytes = INT64_MAX;
 inline constexpr std::size_t default_queue_size = 1024;
-inline constexpr std::size_t max_queue_size = EngineLimits{}.operations;
+inline constexpr std::size_t max_queue_size = MatcherLimits{}.operations;
 inline constexpr std::size_t object_count = 65536;  // of queues, endpoints, counters: "many"
 inline constexpr std::size_t region_count = std::size_t{1} << 24;
 inline constexpr std::size_t remote_data_bytes = 8, key_bytes = 8;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/resolve.hpp"
-#include "fabric/transport/local/hello.hpp"
+#include "fabric/transport/identity.hpp"
 
 namespace haul::fabric {
 

@@ -73,7 +73,7 @@ ssize_t submit_atomic(fid_ep* endpoint, fi_addr_t name, const AtomicRequest& req
   const int refusal = state.allows(FI_ATOMIC | (request.form == Form::base ? FI_WRITE : FI_READ));
   if (refusal != 0) return refusal;
   if (const ssize_t error = check(request); error != 0) return error;
-  return submit_to(state, name, [&](Peer& peer) { return state.engine().atomic(peer, request); });
+  return submit_to(state, name, [&](Peer& peer) { return state.matcher().atomic(peer, request); });
 }
 
 // A buffer of a call that has no vectors.

@@ -14,7 +14,7 @@
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/domain.hpp"
 #include "fabric/endpoint/offer/hints.hpp"
-#include "fabric/endpoint/refused.hpp"
+#include "fabric/endpoint/unimplemented.hpp"
 
 namespace haul::fabric {
 
@@ -24,27 +24,27 @@ Endpoint::Endpoint(std::shared_ptr<EndpointState> state, void* user_context) noe
                             .close = close,
                             .bind = bind,
                             .control = control,
-                            .ops_open = refused,
-                            .tostr = refused,
-                            .ops_set = refused};
+                            .ops_open = unimplemented,
+                            .tostr = unimplemented,
+                            .ops_set = unimplemented};
   static fi_ops_ep ep_ops = {.size = sizeof(fi_ops_ep),
                              .cancel = cancel,
                              .getopt = get_option,
                              .setopt = set_option,
-                             .tx_ctx = refused,
-                             .rx_ctx = refused,
-                             .rx_size_left = refused,
-                             .tx_size_left = refused};
+                             .tx_ctx = unimplemented,
+                             .rx_ctx = unimplemented,
+                             .rx_size_left = unimplemented,
+                             .tx_size_left = unimplemented};
   static fi_ops_cm cm_ops = {.size = sizeof(fi_ops_cm),
-                             .setname = refused,
+                             .setname = unimplemented,
                              .getname = get_name,
-                             .getpeer = refused,
-                             .connect = refused,
-                             .listen = refused,
-                             .accept = refused,
-                             .reject = refused,
-                             .shutdown = refused,
-                             .join = refused};
+                             .getpeer = unimplemented,
+                             .connect = unimplemented,
+                             .listen = unimplemented,
+                             .accept = unimplemented,
+                             .reject = unimplemented,
+                             .shutdown = unimplemented,
+                             .join = unimplemented};
   fid.fclass = FI_CLASS_EP;
   fid.context = user_context;
   fid.ops = &base_ops;
@@ -89,7 +89,7 @@ int Endpoint::bind(fid_t object, fid_t other, std::uint64_t flags) noexcept {
   EndpointState& state = of(object).state();
   if (other == nullptr) return -FI_EINVAL;
   switch (other->fclass) {
-    case FI_CLASS_CQ: return state.bind(CompletionQueue::of(other), flags);
+    case FI_CLASS_CQ: return state.bind(FabricCompletionQueue::of(other), flags);
     case FI_CLASS_CNTR: return state.bind(Counter::of(other), flags);
     case FI_CLASS_AV: return flags != 0 ? -FI_EBADFLAGS : state.bind(AddressVector::of(other));
     case FI_CLASS_EQ: return flags != 0 ? -FI_EBADFLAGS : state.bind(EventQueue::of(other));
@@ -147,7 +147,7 @@ int Endpoint::control(fid_t object, int command, void* argument) noexcept {
 ssize_t Endpoint::cancel(fid_t object, void* context) noexcept {
   EndpointState& state = of(object).state();
   Guard guard(state.domain().lock);
-  return state.engine().cancel(context);
+  return state.matcher().cancel(context);
 }
 
 int Endpoint::get_option(fid_t object, int level, int name, void* value,
@@ -159,7 +159,7 @@ int Endpoint::get_option(fid_t object, int level, int name, void* value,
   switch (name) {
     case FI_OPT_MIN_MULTI_RECV: {
       Guard guard(state.domain().lock);
-      found = state.engine().min_multi_receive();
+      found = state.matcher().min_multi_receive();
       break;
     }
     case FI_OPT_CM_DATA_SIZE: break;  // nothing is connected
@@ -182,7 +182,7 @@ int Endpoint::set_option(fid_t object, int level, int name, const void* value,
   if (value == nullptr || bytes != sizeof wanted) return -FI_EINVAL;
   std::memcpy(&wanted, value, sizeof wanted);
   Guard guard(state.domain().lock);
-  state.engine().set_min_multi_receive(wanted);
+  state.matcher().set_min_multi_receive(wanted);
   return 0;
 }
 

@@ -17,8 +17,8 @@
 #include "fabric/endpoint/domain.hpp"
 #include "fabric/endpoint/offer/info.hpp"
 #include "fabric/endpoint/offer/names.hpp"
+#include "fabric/transport/identity.hpp"
 #include "fabric/transport/joint/open.hpp"
-#include "fabric/transport/local/hello.hpp"
 
 namespace haul::fabric {
 
@@ -41,8 +41,8 @@ constexpr bool is_remote(Event event) noexcept {
   return event == Event::remote_read || event == Event::remote_write;
 }
 
-// The engine says the region's key there, which is not the program's business.
-std::uint64_t shown_tag(const Completion& completion) noexcept {
+// The matcher says the region's key there, which is not the program's business.
+std::uint64_t shown_tag(const CompletionNotice& completion) noexcept {
   return is_remote(completion.event) ? 0 : completion.tag;
 }
 
@@ -60,7 +60,7 @@ EndpointState::EndpointState(Domain& domain, const fi_info& info,
                        ? std::min(info.tx_attr->inject_size, inject_bytes)
                        : usual_inject_size()),
       network_(std::move(network)) {
-  engine_.reset(new (std::nothrow) Engine(*network_, *this, *this, EngineLimits{}));
+  matcher_.reset(new (std::nothrow) Matcher(*network_, *this, *this, MatcherLimits{}));
   domain_.references.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -70,7 +70,7 @@ int EndpointState::open(Domain& domain, const fi_info& info,
   if (info.src_addr != nullptr) {
     if (!copy_address(info.src_addr, info.src_addrlen, &wanted)) return -FI_EINVAL;
     // Of an endpoint that other nodes reach the kernel chose the port, and will not do so again.
-    if (wanted.host != host_identity() || wanted.core_bytes != 0) return -FI_EADDRNOTAVAIL;
+    if (wanted.host != host_identity() || wanted.offnode_bytes != 0) return -FI_EADDRNOTAVAIL;
   }
   Expected<std::unique_ptr<EndpointNetwork>> network = open_network(wanted);
   if (!network) {
@@ -78,18 +78,18 @@ int EndpointState::open(Domain& domain, const fi_info& info,
     return network.error().sys_errno > 0 ? -network.error().sys_errno : -FI_EIO;
   }
   state.reset(new (std::nothrow) EndpointState(domain, info, std::move(network.value())));
-  if (state == nullptr || state->engine_ == nullptr) return -FI_ENOMEM;
-  state->network_->publish(&state->engine_->statistics());
+  if (state == nullptr || state->matcher_ == nullptr) return -FI_ENOMEM;
+  state->network_->publish(&state->matcher_->statistics());
   return 0;
 }
 
 EndpointState::~EndpointState() {
   const bool lost = network_->lost();
-  if (engine_ != nullptr && !lost) flush();
+  if (matcher_ != nullptr && !lost) flush();
   {
     Guard guard(domain_.lock);
     domain_.endpoints.remove(*this, domain_.progress_thread.wait());
-    for (CompletionQueue* queue : {send_queue_, receive_queue_}) {
+    for (FabricCompletionQueue* queue : {send_queue_, receive_queue_}) {
       if (queue == nullptr) continue;
       queue->leave(*this);
       queue->references.fetch_sub(1, std::memory_order_release);
@@ -102,11 +102,11 @@ EndpointState::~EndpointState() {
     domain_.regions.forget(*this);
     if (lost) {
       static_cast<void>(network_.release());
-      static_cast<void>(engine_.release());
+      static_cast<void>(matcher_.release());
     }
-    // First the network, which reports the engine's statistics to its end.
+    // First the network, which reports the matcher's statistics to its end.
     network_.reset();
-    engine_.reset();
+    matcher_.reset();
   }
   if (vector_ != nullptr) vector_->references.fetch_sub(1, std::memory_order_release);
   if (events_ != nullptr) events_->unbind();
@@ -119,8 +119,8 @@ void EndpointState::flush() noexcept {
   for (;;) {
     {
       Guard guard(domain_.lock);
-      if (engine_->flushed()) return;
-      engine_->progress();
+      if (matcher_->flushed()) return;
+      matcher_->progress();
     }
     if (now_ns() - begin > most_ns) break;
     os::yield();
@@ -148,7 +148,7 @@ int EndpointState::bind(EventQueue& events) noexcept {
   return 0;
 }
 
-int EndpointState::bind(CompletionQueue& queue, std::uint64_t flags) noexcept {
+int EndpointState::bind(FabricCompletionQueue& queue, std::uint64_t flags) noexcept {
   if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0 ||
       (flags & (FI_TRANSMIT | FI_RECV)) == 0) {
     return -FI_EBADFLAGS;
@@ -229,21 +229,21 @@ void EndpointState::look_up() noexcept {
     Known& known = known_[name];
     if (known.version == entry.version) return;
     known.version = entry.version;
-    if (known.peer != nullptr && Engine::name_of(*known.peer) == name) {
-      Engine::rename(*known.peer, FI_ADDR_NOTAVAIL);
+    if (known.peer != nullptr && Matcher::name_of(*known.peer) == name) {
+      Matcher::rename(*known.peer, FI_ADDR_NOTAVAIL);
       nameless.push_back(known.peer);
     }
-    known.peer = entry.used ? engine_->peer(entry.address) : nullptr;
-    if (known.peer != nullptr && Engine::name_of(*known.peer) == FI_ADDR_NOTAVAIL) {
-      Engine::rename(*known.peer, name);
+    known.peer = entry.used ? matcher_->peer(entry.address) : nullptr;
+    if (known.peer != nullptr && Matcher::name_of(*known.peer) == FI_ADDR_NOTAVAIL) {
+      Matcher::rename(*known.peer, name);
     }
   });
   for (Peer* peer : nameless) {
-    if (Engine::name_of(*peer) != FI_ADDR_NOTAVAIL) continue;
+    if (Matcher::name_of(*peer) != FI_ADDR_NOTAVAIL) continue;
     const auto twin = std::find_if(known_.begin(), known_.end(),
                                    [&](const Known& known) { return known.peer == peer; });
     if (twin != known_.end()) {
-      Engine::rename(*peer, static_cast<fi_addr_t>(twin - known_.begin()));
+      Matcher::rename(*peer, static_cast<fi_addr_t>(twin - known_.begin()));
     }
   }
 }
@@ -264,16 +264,17 @@ void EndpointState::tell_progress_thread() noexcept {
   if (!idle()) domain_.progress_thread.nudge();
 }
 
-CompletionQueue* EndpointState::queue_of(Event event) const noexcept {
+FabricCompletionQueue* EndpointState::queue_of(Event event) const noexcept {
   return event == Event::receive || is_remote(event) ? receive_queue_ : send_queue_;
 }
 
 bool EndpointState::room(Event event) noexcept {
-  const CompletionQueue* queue = queue_of(event);
+  const FabricCompletionQueue* queue = queue_of(event);
   return queue == nullptr || queue->room();
 }
 
-void EndpointState::fail(CompletionQueue& queue, const Completion& completion, int error) noexcept {
+void EndpointState::fail(FabricCompletionQueue& queue, const CompletionNotice& completion,
+                         int error) noexcept {
   CompletionEntry& entry = queue.add();
   entry.shown = {completion.context, completion.flags, completion.length,
                  completion.buffer,  completion.data,  shown_tag(completion)};
@@ -283,13 +284,13 @@ void EndpointState::fail(CompletionQueue& queue, const Completion& completion, i
   entry.error->error = error;
   entry.error->overflow = completion.overflow;
   if (completion.source != nullptr) {
-    entry.source = Engine::name_of(*completion.source);
+    entry.source = Matcher::name_of(*completion.source);
     entry.error->has_address = error == FI_EADDRNOTAVAIL;
-    entry.error->address = Engine::address_of(*completion.source);
+    entry.error->address = Matcher::address_of(*completion.source);
   }
 }
 
-void EndpointState::complete(const Completion& completion) noexcept {
+void EndpointState::complete(const CompletionNotice& completion) noexcept {
   const bool failed = completion.error != 0;
   if (Counter* counter = counters_[static_cast<std::size_t>(completion.event)]) {
     counter->count(failed);
@@ -297,7 +298,7 @@ void EndpointState::complete(const Completion& completion) noexcept {
   if (is_remote(completion.event)) {
     domain_.regions.count(completion.tag, completion.event == Event::remote_write, failed);
   }
-  CompletionQueue* queue = queue_of(completion.event);
+  FabricCompletionQueue* queue = queue_of(completion.event);
   if (queue == nullptr || !(completion.wanted || failed)) return;
   if (failed) {
     fail(*queue, completion, completion.error);
@@ -305,7 +306,7 @@ void EndpointState::complete(const Completion& completion) noexcept {
   }
   fi_addr_t source = FI_ADDR_NOTAVAIL;
   if ((caps_ & (FI_SOURCE | FI_SOURCE_ERR)) != 0 && completion.source != nullptr) {
-    source = Engine::name_of(*completion.source);
+    source = Matcher::name_of(*completion.source);
     if (source == FI_ADDR_NOTAVAIL && (caps_ & FI_SOURCE_ERR) != 0) {
       fail(*queue, completion, FI_EADDRNOTAVAIL);
       return;

@@ -1,4 +1,4 @@
-// What an endpoint and its aliases share: the engine, the network, and where completions go.
+// What an endpoint and its aliases share: the matcher, the network, and where completions go.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -9,14 +9,14 @@
 #include <memory>
 #include <vector>
 
-#include "fabric/endpoint/waiting/patience.hpp"
+#include "fabric/endpoint/waiting/poll_backoff.hpp"
 #include "fabric/protocol/matcher.hpp"
 #include "fabric/transport/network.hpp"
 
 namespace haul::fabric {
 
 class AddressVector;
-class CompletionQueue;
+class FabricCompletionQueue;
 class Counter;
 class Domain;
 class EventQueue;
@@ -40,7 +40,7 @@ class EndpointState final : public Sink, public Regions {
 
   Domain& domain() const noexcept { return domain_; }
   const Address& name() const noexcept { return network_->address(); }
-  Engine& engine() noexcept { return *engine_; }
+  Matcher& matcher() noexcept { return *matcher_; }
   std::uint64_t caps() const noexcept { return caps_; }
   std::size_t queue_size() const noexcept { return queue_size_; }
   std::size_t inject_size() const noexcept { return inject_size_; }
@@ -48,7 +48,7 @@ class EndpointState final : public Sink, public Regions {
   // ---- before it is enabled ----
   int bind(AddressVector& vector) noexcept;
   int bind(EventQueue& events) noexcept;  // also later
-  int bind(CompletionQueue& queue, std::uint64_t flags) noexcept;
+  int bind(FabricCompletionQueue& queue, std::uint64_t flags) noexcept;
   int bind(Counter& counter, std::uint64_t flags) noexcept;
   int enable() noexcept;
   // FI_COMPLETION where it is implied: completions are not selective.
@@ -79,15 +79,15 @@ class EndpointState final : public Sink, public Regions {
   bool progress() noexcept {
     ++turns_;
     keep_up();
-    return engine_->progress();
+    return matcher_->progress();
   }
-  bool idle() const noexcept { return engine_->idle(); }
-  // A request was handed to the engine: the progress thread, if there is one, may have to go on.
+  bool idle() const noexcept { return matcher_->idle(); }
+  // A request was handed to the matcher: the progress thread, if there is one, may have to go on.
   void posted() noexcept {
     if (automatic_) [[unlikely]]
       tell_progress_thread();
   }
-  Patience& patience() noexcept { return patience_; }
+  PollBackoff& backoff() noexcept { return backoff_; }
 
   // ---- sleeping ----
   int doorbell() noexcept { return network_->doorbell(); }
@@ -95,7 +95,7 @@ class EndpointState final : public Sink, public Regions {
   void disarm() noexcept;
 
   // ---- Sink, Regions ----
-  void complete(const Completion& completion) noexcept override;
+  void complete(const CompletionNotice& completion) noexcept override;
   bool room(Event event) noexcept override;
   void* resolve(std::uint64_t key, std::uint64_t address, std::uint64_t bytes, std::uint64_t access,
                 int* error) noexcept override;
@@ -117,8 +117,8 @@ class EndpointState final : public Sink, public Regions {
   void look_up() noexcept;
   void flush() noexcept;
   void tell_progress_thread() noexcept;
-  CompletionQueue* queue_of(Event event) const noexcept;
-  void fail(CompletionQueue& queue, const Completion& completion, int error) noexcept;
+  FabricCompletionQueue* queue_of(Event event) const noexcept;
+  void fail(FabricCompletionQueue& queue, const CompletionNotice& completion, int error) noexcept;
 
   Domain& domain_;
   std::uint64_t& turns_;  // the domain's
@@ -128,17 +128,17 @@ class EndpointState final : public Sink, public Regions {
   const std::size_t inject_size_;
   std::uint64_t active_caps_ = 0;  // caps_, once it is enabled
   AddressVector* vector_ = nullptr;
-  CompletionQueue* send_queue_ = nullptr;
-  CompletionQueue* receive_queue_ = nullptr;
+  FabricCompletionQueue* send_queue_ = nullptr;
+  FabricCompletionQueue* receive_queue_ = nullptr;
   Counter* counters_[event_count] = {};  // by Event
   bool selective_send_ = false, selective_receive_ = false;
   EventQueue* events_ = nullptr;
   unsigned armed_ = 0;
   std::uint32_t seen_generation_ = 0;
   std::vector<Known> known_;  // by fi_addr_t
-  Patience patience_;
+  PollBackoff backoff_;
   std::unique_ptr<EndpointNetwork> network_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Matcher> matcher_;
 };
 
 }  // namespace haul::fabric

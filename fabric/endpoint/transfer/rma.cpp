@@ -11,7 +11,7 @@ ssize_t submit_rma(fid_ep* endpoint, fi_addr_t name, const RmaRequest& request) 
   if (refusal != 0) return refusal;
   const ssize_t error = check_request(state, request.flags, request.pieces, request.count);
   if (error != 0) return error;
-  return submit_to(state, name, [&](Peer& peer) { return state.engine().rma(peer, request); });
+  return submit_to(state, name, [&](Peer& peer) { return state.matcher().rma(peer, request); });
 }
 
 // To or from one range of the peer's.

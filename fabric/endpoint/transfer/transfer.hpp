@@ -31,7 +31,7 @@ inline ssize_t check_request(const EndpointState& state, std::uint64_t flags, co
   return 0;
 }
 
-// Hands a request to the engine, again after progress if it has no room. Callers that get
+// Hands a request to the matcher, again after progress if it has no room. Callers that get
 // -FI_EAGAIN come again and again: they give their core away in time, as those who poll do.
 template <class Post>
 ssize_t submit(EndpointState& state, Post post) noexcept {
@@ -45,11 +45,11 @@ ssize_t submit(EndpointState& state, Post post) noexcept {
     if (state.progress()) done = post();
     if (done != -FI_EAGAIN) {
       state.posted();
-      state.patience().reset();
+      state.backoff().reset();
       return done;
     }
   }
-  if (state.patience().exhausted()) state.patience().give_way();
+  if (state.backoff().exhausted()) state.backoff().give_way();
   return -FI_EAGAIN;
 }
 
@@ -68,7 +68,7 @@ inline ssize_t submit_send(EndpointState& state, fi_addr_t name,
   if (refusal != 0) return refusal;
   const ssize_t error = check_request(state, request.flags, request.pieces, request.count);
   if (error != 0) return error;
-  return submit_to(state, name, [&](Peer& peer) { return state.engine().send(peer, request); });
+  return submit_to(state, name, [&](Peer& peer) { return state.matcher().send(peer, request); });
 }
 
 inline ssize_t submit_receive(EndpointState& state, fi_addr_t name,
@@ -82,7 +82,7 @@ inline ssize_t submit_receive(EndpointState& state, fi_addr_t name,
   return submit(state, [&]() noexcept -> ssize_t {
     Peer* source = nullptr;
     if (!state.source(name, &source)) return -FI_EINVAL;
-    return state.engine().receive(source, request);
+    return state.matcher().receive(source, request);
   });
 }
 

@@ -9,7 +9,7 @@
 #include "fabric/endpoint/completion/completion_queue.hpp"
 #include "fabric/endpoint/completion/counter.hpp"
 #include "fabric/endpoint/domain.hpp"
-#include "fabric/endpoint/refused.hpp"
+#include "fabric/endpoint/unimplemented.hpp"
 
 namespace haul::fabric {
 
@@ -21,7 +21,8 @@ void hold(fid& member, bool held) noexcept {
     Counter& counter = Counter::of(&member);
     held ? counter.bind() : counter.unbind();
   } else {
-    CompletionQueue::of(&member).references.fetch_add(held ? 1u : ~0u, std::memory_order_acq_rel);
+    FabricCompletionQueue::of(&member).references.fetch_add(held ? 1u : ~0u,
+                                                            std::memory_order_acq_rel);
   }
 }
 
@@ -30,11 +31,11 @@ void hold(fid& member, bool held) noexcept {
 PollSet::PollSet(Domain& domain) noexcept : fid_poll{}, owner_(domain) {
   static fi_ops base_ops = {.size = sizeof(fi_ops),
                             .close = close,
-                            .bind = refused,
-                            .control = refused,
-                            .ops_open = refused,
-                            .tostr = refused,
-                            .ops_set = refused};
+                            .bind = unimplemented,
+                            .control = unimplemented,
+                            .ops_open = unimplemented,
+                            .tostr = unimplemented,
+                            .ops_set = unimplemented};
   static fi_ops_poll poll_ops = {
       .size = sizeof(fi_ops_poll), .poll = poll, .poll_add = add, .poll_del = remove};
   fid.fclass = FI_CLASS_POLL;
@@ -72,7 +73,7 @@ int PollSet::poll(fid_poll* set, void** contexts, int count) noexcept {
   for (fid_t member : self.members_) {
     if (found == count) break;
     const bool news = member->fclass == FI_CLASS_CNTR ? Counter::of(member).changed()
-                                                      : CompletionQueue::of(member).ready();
+                                                      : FabricCompletionQueue::of(member).ready();
     if (news) contexts[found++] = member->context;
   }
   return found;

@@ -27,7 +27,7 @@ class PollSet final : public fid_poll {
   static int remove(fid_poll* set, fid_t member, std::uint64_t flags) noexcept;
 
   Domain& owner_;
-  Lock lock_;
+  WordLock lock_;
   std::vector<fid_t> members_;  // completion queues and counters
 };
 

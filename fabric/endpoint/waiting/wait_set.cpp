@@ -8,18 +8,18 @@
 #include "fabric/endpoint/completion/counter.hpp"
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/fabric.hpp"
-#include "fabric/endpoint/refused.hpp"
+#include "fabric/endpoint/unimplemented.hpp"
 
 namespace haul::fabric {
 
 WaitSet::WaitSet(Fabric& fabric) noexcept : fid_wait{}, owner_(fabric) {
   static fi_ops base_ops = {.size = sizeof(fi_ops),
                             .close = close,
-                            .bind = refused,
+                            .bind = unimplemented,
                             .control = control,
-                            .ops_open = refused,
-                            .tostr = refused,
-                            .ops_set = refused};
+                            .ops_open = unimplemented,
+                            .tostr = unimplemented,
+                            .ops_set = unimplemented};
   static fi_ops_wait wait_ops = {.size = sizeof(fi_ops_wait), .wait = wait};
   fid.fclass = FI_CLASS_WAIT;
   fid.ops = &base_ops;
@@ -113,7 +113,7 @@ int WaitSet::wait(fid_wait* set, int timeout) noexcept {
 namespace {
 bool try_park(fid& object) noexcept {
   switch (object.fclass) {
-    case FI_CLASS_CQ: return CompletionQueue::of(&object).try_park();
+    case FI_CLASS_CQ: return FabricCompletionQueue::of(&object).try_park();
     case FI_CLASS_CNTR: return Counter::of(&object).try_park();
     case FI_CLASS_EQ: return !EventQueue::of(&object).ready();
     default: return WaitSet::of(&object).try_park();

@@ -39,7 +39,7 @@ class WaitSet final : public fid_wait {
 
   Fabric& owner_;
   std::unique_ptr<WaitObject> wait_;
-  Lock lock_;
+  WordLock lock_;
   std::vector<Waitable*> members_;
   std::vector<Waitable*> tried_;  // parked by try_park()
 };

@@ -31,30 +31,30 @@ constexpr std::uint64_t look_ns = std::uint64_t{look_ms} * 1'000'000;
 // While it has no epoll, and cannot make one.
 constexpr std::uint64_t blind_ns = 10'000'000;
 
-struct Watch {
-  Client* client = nullptr;
+struct WatchedDescriptor {
+  Subscriber* client = nullptr;
   os::Descriptor descriptor;
 };
 
-struct State {
+struct ControlState {
   os::Epoll epoll;
   pthread_t thread{};
   bool running = false;
   bool stop = false;
-  std::vector<Client*> clients;
-  std::unordered_map<std::uint64_t, Watch> watches;
+  std::vector<Subscriber*> clients;
+  std::unordered_map<std::uint64_t, WatchedDescriptor> watches;
   std::uint64_t next_watch = os::Epoll::own_event + 1;
   std::uint64_t looked_ns = 0;
 };
 
 // Never destroyed: the thread may outlive static objects at exit. A child of fork that has got no
 // consistent copy takes another one.
-constinit std::atomic<State*> current{nullptr};
+constinit std::atomic<ControlState*> current{nullptr};
 
-State& state() noexcept {
-  State* known = current.load(std::memory_order_acquire);
+ControlState& state() noexcept {
+  ControlState* known = current.load(std::memory_order_acquire);
   if (known != nullptr) return *known;
-  auto* const made = new State;
+  auto* const made = new ControlState;
   if (current.compare_exchange_strong(known, made, std::memory_order_acq_rel)) return *made;
   delete made;
   return *known;
@@ -64,7 +64,7 @@ State& state() noexcept {
 
 // The thread's epoll, made anew if the program has closed it, or if it still tells of what is not
 // watched any more (a file that a child of this process has open, too). 0 or -errno.
-int renew(State& own, bool anyway) noexcept {
+int renew(ControlState& own, bool anyway) noexcept {
   if (!anyway && own.epoll.intact()) return 0;
   os::Epoll made;
   if (const int error = os::Epoll::open(&made); error != 0) return error;
@@ -79,7 +79,7 @@ int renew(State& own, bool anyway) noexcept {
 }
 
 // Clients read what is lost as closed.
-void tell_lost(State& own) noexcept {
+void tell_lost(ControlState& own) noexcept {
   std::vector<std::uint64_t> lost;
   for (const auto& [name, watch] : own.watches) {
     if (!watch.descriptor.intact()) lost.push_back(name);
@@ -88,16 +88,16 @@ void tell_lost(State& own) noexcept {
     // Looked up each time: what came before may have ended it.
     const auto found = own.watches.find(name);
     if (found == own.watches.end()) continue;
-    Client* const client = found->second.client;
+    Subscriber* const client = found->second.client;
     own.watches.erase(found);
     client->ready(name);
   }
 }
 
 // The shortest of what the clients want, and no longer than look_ms.
-int tick_clients(State& own) noexcept {
+int tick_clients(ControlState& own) noexcept {
   int shortest = look_ms;
-  for (Client* client : own.clients) {
+  for (Subscriber* client : own.clients) {
     const int wanted = client->tick();
     if (wanted >= 0) shortest = std::min(shortest, wanted);
   }
@@ -105,7 +105,7 @@ int tick_clients(State& own) noexcept {
 }
 
 // True: the epoll tells of what it should not.
-bool handle(State& own, const epoll_event& event) noexcept {
+bool handle(ControlState& own, const epoll_event& event) noexcept {
   const std::uint64_t name = event.data.u64;
   if (name == os::Epoll::own_event) {
     own.epoll.quiet();
@@ -121,7 +121,7 @@ bool handle(State& own, const epoll_event& event) noexcept {
 
 void* run(void* argument) noexcept {
   os::name_thread("haul-fabric");
-  State& own = *static_cast<State*>(argument);
+  ControlState& own = *static_cast<ControlState*>(argument);
   constexpr int batch = 32;
   epoll_event events[batch];
   os::Epoll epoll;  // as it was last under the lock
@@ -131,7 +131,7 @@ void* run(void* argument) noexcept {
     fork_window::let_pass();
     const bool looks = now_ns() - own.looked_ns >= look_ns;
     const bool alone = looks && os::only_own_threads();
-    const Lock locked;
+    const ControlLock locked;
     if (own.stop) return nullptr;
     if (alone) {
       own.epoll.close();
@@ -164,7 +164,7 @@ class LifeLock {
   LifeLock& operator=(const LifeLock&) = delete;
 };
 
-Expected<bool> start(State& own) noexcept {
+Expected<bool> start(ControlState& own) noexcept {
   int failure = -renew(own, true);
   own.stop = false;
   own.looked_ns = now_ns();
@@ -219,25 +219,25 @@ void after_fork_in_child() noexcept {
     current.store(nullptr, std::memory_order_release);
     return;
   }
-  State& own = state();
+  ControlState& own = state();
   own.epoll.close();
   own.running = false;
   own.watches.clear();
-  const std::vector<Client*> orphans = std::move(own.clients);
+  const std::vector<Subscriber*> orphans = std::move(own.clients);
   own.clients.clear();
-  for (Client* client : orphans) client->forked();
+  for (Subscriber* client : orphans) client->forked();
 }
 
 }  // namespace
 
-Expected<bool> join(Client& client) noexcept {
+Expected<bool> join(Subscriber& client) noexcept {
   const KeepErrno keep;
   static std::atomic<bool> handlers_set{false};
   if (!handlers_set.exchange(true, std::memory_order_relaxed))
     pthread_atfork(before_fork, fork_window::close, after_fork_in_child);
-  State& own = state();
+  ControlState& own = state();
   const LifeLock life;
-  const Lock locked;
+  const ControlLock locked;
   if (!own.running) {
     Expected<bool> started = start(own);
     if (!started) return started.error();
@@ -246,12 +246,12 @@ Expected<bool> join(Client& client) noexcept {
   return true;
 }
 
-void leave(Client& client) noexcept {
+void leave(Subscriber& client) noexcept {
   const KeepErrno keep;
-  State& own = state();
+  ControlState& own = state();
   const LifeLock life;
   {
-    const Lock locked;
+    const ControlLock locked;
     const auto found = std::find(own.clients.begin(), own.clients.end(), &client);
     if (found == own.clients.end()) return;
     own.clients.erase(found);
@@ -261,22 +261,22 @@ void leave(Client& client) noexcept {
     own.epoll.ring();
   }
   os::join_thread(own.thread);
-  const Lock locked;
+  const ControlLock locked;
   own.running = false;
   own.epoll.close();
 }
 
-std::uint64_t watch(Client& client, const os::Descriptor& descriptor) noexcept {
-  State& own = state();
+std::uint64_t watch(Subscriber& client, const os::Descriptor& descriptor) noexcept {
+  ControlState& own = state();
   if (renew(own, false) != 0) return 0;
   const std::uint64_t name = own.next_watch++;
   if (own.epoll.add(descriptor.get(), name) != 0) return 0;
-  own.watches.emplace(name, Watch{&client, descriptor});
+  own.watches.emplace(name, WatchedDescriptor{&client, descriptor});
   return name;
 }
 
 void unwatch(std::uint64_t watch) noexcept {
-  State& own = state();
+  ControlState& own = state();
   const auto found = own.watches.find(watch);
   if (found == own.watches.end()) return;
   own.epoll.remove(found->second.descriptor.get());
@@ -284,7 +284,7 @@ void unwatch(std::uint64_t watch) noexcept {
 }
 
 void nudge() noexcept {
-  const State& own = state();
+  const ControlState& own = state();
   if (own.running) own.epoll.ring();
 }
 

@@ -22,9 +22,9 @@ namespace haul::fabric::control {
 
 extern constinit pthread_mutex_t mutex;
 
-class Lock {
+class ControlLock {
  public:
-  Lock() noexcept { fork_window::note_change(); }
+  ControlLock() noexcept { fork_window::note_change(); }
 
  private:
   fork_window::Newcomer newcomer_;  // waits before the mutex is taken
@@ -32,7 +32,7 @@ class Lock {
 };
 
 // Whom the thread works for. Every call is made under the lock.
-class Client {
+class Subscriber {
  public:
   // A descriptor that it watches can be read, or was closed: by the other side, or by the program,
   // when the descriptor is no longer intact. It is told so once, and then watched no more.
@@ -44,19 +44,19 @@ class Client {
   virtual void forked() noexcept = 0;
 
  protected:
-  ~Client() = default;
+  ~Subscriber() = default;
 };
 
 // ---- without the lock ----
 // Begins to work for a client; starts the thread if it does not run.
-Expected<bool> join(Client& client) noexcept;
+Expected<bool> join(Subscriber& client) noexcept;
 // No call of the client is under way or follows. Ends the thread with its last client. Nothing
 // where this process is a child of the one that joined.
-void leave(Client& client) noexcept;
+void leave(Subscriber& client) noexcept;
 
 // ---- under the lock ----
 // Watches a descriptor until unwatch(); returns a name that is never used again, 0 without memory.
-std::uint64_t watch(Client& client, const os::Descriptor& descriptor) noexcept;
+std::uint64_t watch(Subscriber& client, const os::Descriptor& descriptor) noexcept;
 void unwatch(std::uint64_t watch) noexcept;
 // Have tick() called soon.
 void nudge() noexcept;

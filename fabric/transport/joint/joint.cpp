@@ -15,8 +15,8 @@ constexpr int no_peers_ms = 20;
 }  // namespace
 
 Expected<std::unique_ptr<JointNetwork>> JointNetwork::open(
-    const Address& address, std::unique_ptr<CoreNetwork> core) noexcept {
-  std::unique_ptr<JointNetwork> made(new JointNetwork(std::move(core)));
+    const Address& address, std::unique_ptr<OffnodeNetwork> offnode) noexcept {
+  std::unique_ptr<JointNetwork> made(new JointNetwork(std::move(offnode)));
   Expected<std::unique_ptr<LocalNetwork>> local = LocalNetwork::open(address, &made->news);
   if (!local) return local.error();
   made->local_ = std::move(*local);
@@ -30,12 +30,12 @@ JointNetwork::~JointNetwork() {
 }
 
 void JointNetwork::pass_news() noexcept {
-  if (core_->news.load(std::memory_order_acquire) != 0) news.store(1, std::memory_order_release);
+  if (offnode_->news.load(std::memory_order_acquire) != 0) news.store(1, std::memory_order_release);
 }
 
 Network& JointNetwork::network_of(const Address& address) noexcept {
   if (is_local(address)) return *local_;
-  return *core_;
+  return *offnode_;
 }
 
 void JointNetwork::connect(const Address& address) noexcept {
@@ -50,20 +50,20 @@ void JointNetwork::drop(const Address& address) noexcept {
 }
 
 void JointNetwork::turn() noexcept {
-  core_->turn();
-  eager_turns = core_->has_peers();
+  offnode_->turn();
+  eager_turns = offnode_->has_peers();
   pass_news();
 }
 
 // The local one says when there is no more news, so it is asked last.
 bool JointNetwork::next(NetworkEvent& event) noexcept {
-  if (core_->news.load(std::memory_order_acquire) != 0 && core_->next(event)) return true;
+  if (offnode_->news.load(std::memory_order_acquire) != 0 && offnode_->next(event)) return true;
   return local_->next(event);
 }
 
 void JointNetwork::arm() noexcept {
   {
-    const control::Lock locked;
+    const control::ControlLock locked;
     armed_ = true;
     rung_ns_ = now_ns();
     control::nudge();
@@ -74,13 +74,13 @@ void JointNetwork::arm() noexcept {
 
 void JointNetwork::disarm() noexcept {
   local_->disarm();
-  const control::Lock locked;
+  const control::ControlLock locked;
   armed_ = false;
 }
 
 int JointNetwork::tick() noexcept {
   if (!armed_) return -1;
-  const int every_ms = core_->has_peers() ? peers_ms : no_peers_ms;
+  const int every_ms = offnode_->has_peers() ? peers_ms : no_peers_ms;
   const std::uint64_t now = now_ns(), passed_ms = (now - rung_ns_) / 1'000'000;
   // Whoever has armed it just now has made progress: rung at once, it would never sleep.
   if (passed_ms < static_cast<std::uint64_t>(every_ms)) {
@@ -91,47 +91,47 @@ int JointNetwork::tick() noexcept {
   return every_ms;
 }
 
-Mover& JointNetwork::mover_of(const Peer& peer) const noexcept {
-  return is_local(Engine::address_of(peer)) ? local_->mover() : core_->mover();
+DirectAccess& JointNetwork::access_of(const Peer& peer) const noexcept {
+  return is_local(Matcher::address_of(peer)) ? local_->access() : offnode_->access();
 }
 
-Mover::Worth JointNetwork::worth(const Peer& peer, const Place& place, std::size_t bytes,
-                                 bool huge_pages) const noexcept {
-  return mover_of(peer).worth(peer, place, bytes, huge_pages);
+DirectAccess::Worth JointNetwork::worth(const Peer& peer, const MemoryPlace& place,
+                                        std::size_t bytes, bool huge_pages) const noexcept {
+  return access_of(peer).worth(peer, place, bytes, huge_pages);
 }
 
-Place JointNetwork::describe(const Peer& peer, const iovec* local, std::size_t count,
-                             bool* huge_pages) noexcept {
-  return mover_of(peer).describe(peer, local, count, huge_pages);
+MemoryPlace JointNetwork::describe(const Peer& peer, const iovec* local, std::size_t count,
+                                   bool* huge_pages) noexcept {
+  return access_of(peer).describe(peer, local, count, huge_pages);
 }
 
 bool JointNetwork::can_be_mapped(const Peer& peer, const iovec& local) const noexcept {
-  return mover_of(peer).can_be_mapped(peer, local);
+  return access_of(peer).can_be_mapped(peer, local);
 }
 
-void JointNetwork::withdraw(const Peer& peer, const Place& place) noexcept {
-  mover_of(peer).withdraw(peer, place);
+void JointNetwork::withdraw(const Peer& peer, const MemoryPlace& place) noexcept {
+  access_of(peer).withdraw(peer, place);
 }
 
 // The lowest bit of a ticket says whose it is.
 std::int64_t JointNetwork::start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                                 const Place& place, std::uint64_t offset,
+                                 const MemoryPlace& place, std::uint64_t offset,
                                  std::size_t bytes) noexcept {
-  const std::int64_t ticket = mover_of(peer).start(peer, way, local, count, place, offset, bytes);
+  const std::int64_t ticket = access_of(peer).start(peer, way, local, count, place, offset, bytes);
   if (ticket <= 0) return ticket;
-  return ticket * 2 + (is_local(Engine::address_of(peer)) ? 0 : 1);
+  return ticket * 2 + (is_local(Matcher::address_of(peer)) ? 0 : 1);
 }
 
 int JointNetwork::test(std::int64_t ticket) noexcept {
-  return (ticket % 2 == 0 ? local_->mover() : core_->mover()).test(ticket / 2);
+  return (ticket % 2 == 0 ? local_->access() : offnode_->access()).test(ticket / 2);
 }
 
 std::size_t JointNetwork::grain(const Peer& peer, std::size_t whole) const noexcept {
-  return mover_of(peer).grain(peer, whole);
+  return access_of(peer).grain(peer, whole);
 }
 
 std::atomic<std::uint64_t>* JointNetwork::claim(Peer& peer, bool sender, unsigned index) noexcept {
-  return mover_of(peer).claim(peer, sender, index);
+  return access_of(peer).claim(peer, sender, index);
 }
 
 }  // namespace haul::fabric

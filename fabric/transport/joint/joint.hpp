@@ -1,19 +1,21 @@
-// One network of two: peers of this node over shared memory, others over a core provider.
+// One network of two: peers of this node over shared memory, others over a carrier.
 #pragma once
 
 #include <memory>
 
 #include "fabric/transport/control/control.hpp"
 #include "fabric/transport/local/local.hpp"
-#include "fabric/transport/offnode/offnode.hpp"
+#include "fabric/transport/offnode/network.hpp"
 
 namespace haul::fabric {
 
-class JointNetwork final : public EndpointNetwork, private control::Client, private Mover {
+class JointNetwork final : public EndpointNetwork,
+                           private control::Subscriber,
+                           private DirectAccess {
  public:
   // `address` is that of both.
-  static Expected<std::unique_ptr<JointNetwork>> open(const Address& address,
-                                                      std::unique_ptr<CoreNetwork> core) noexcept;
+  static Expected<std::unique_ptr<JointNetwork>> open(
+      const Address& address, std::unique_ptr<OffnodeNetwork> offnode) noexcept;
   ~JointNetwork() override;
 
   const Address& address() const noexcept override { return local_->address(); }
@@ -26,25 +28,27 @@ class JointNetwork final : public EndpointNetwork, private control::Client, priv
   bool next(NetworkEvent& event) noexcept override;
   void drop(const Address& address) noexcept override;
   void turn() noexcept override;
-  Mover& mover() noexcept override { return *this; }
+  DirectAccess& access() noexcept override { return *this; }
 
  private:
-  explicit JointNetwork(std::unique_ptr<CoreNetwork> core) noexcept : core_(std::move(core)) {}
+  explicit JointNetwork(std::unique_ptr<OffnodeNetwork> offnode) noexcept
+      : offnode_(std::move(offnode)) {}
 
-  // ---- control::Client: the core provider has no bell, so an armed sleeper is woken by time ----
+  // ---- control::Subscriber: a carrier has no bell, so an armed sleeper is woken by time ----
   void ready(std::uint64_t) noexcept override {}
   int tick() noexcept override;
-  void forked() noexcept override { core_->forked(); }
+  void forked() noexcept override { offnode_->forked(); }
 
-  // ---- Mover: each network's own for its peers ----
-  Worth worth(const Peer& peer, const Place& place, std::size_t bytes,
+  // ---- DirectAccess: each network's own for its peers ----
+  Worth worth(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
               bool huge_pages) const noexcept override;
-  Place describe(const Peer& peer, const iovec* local, std::size_t count,
-                 bool* huge_pages) noexcept override;
+  MemoryPlace describe(const Peer& peer, const iovec* local, std::size_t count,
+                       bool* huge_pages) noexcept override;
   bool can_be_mapped(const Peer& peer, const iovec& local) const noexcept override;
-  void withdraw(const Peer& peer, const Place& place) noexcept override;
-  std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count, const Place& place,
-                     std::uint64_t offset, std::size_t bytes) noexcept override;
+  void withdraw(const Peer& peer, const MemoryPlace& place) noexcept override;
+  std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
+                     const MemoryPlace& place, std::uint64_t offset,
+                     std::size_t bytes) noexcept override;
   int test(std::int64_t ticket) noexcept override;
   std::size_t grain(const Peer& peer, std::size_t whole) const noexcept override;
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
@@ -52,12 +56,12 @@ class JointNetwork final : public EndpointNetwork, private control::Client, priv
   bool is_local(const Address& address) const noexcept {
     return address.host == local_->address().host;
   }
-  Mover& mover_of(const Peer& peer) const noexcept;
+  DirectAccess& access_of(const Peer& peer) const noexcept;
   Network& network_of(const Address& address) noexcept;
   // The protocol asks this network alone whether there is news.
   void pass_news() noexcept;
 
-  std::unique_ptr<CoreNetwork> core_;
+  std::unique_ptr<OffnodeNetwork> offnode_;
   std::unique_ptr<LocalNetwork> local_;
   // Under the control thread's lock:
   bool armed_ = false;

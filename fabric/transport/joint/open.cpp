@@ -3,8 +3,8 @@
 
 #include "base/knobs.hpp"
 #include "base/log.hpp"
+#include "fabric/transport/identity.hpp"
 #include "fabric/transport/joint/joint.hpp"
-#include "fabric/transport/local/hello.hpp"
 
 namespace haul::fabric {
 
@@ -21,9 +21,10 @@ Expected<std::unique_ptr<EndpointNetwork>> open_network(const Address& wanted) n
                       "allow it.");
   }
   Error none;
-  std::unique_ptr<CoreNetwork> core = open_core(knob_text(Knob::fabric_core), &address, &none);
-  if (core != nullptr) {
-    Expected<std::unique_ptr<JointNetwork>> joint = JointNetwork::open(address, std::move(core));
+  std::unique_ptr<OffnodeNetwork> offnode =
+      open_offnode(knob_text(Knob::fabric_offnode), &address, &none);
+  if (offnode != nullptr) {
+    Expected<std::unique_ptr<JointNetwork>> joint = JointNetwork::open(address, std::move(offnode));
     if (!joint) return joint.error();
     return std::unique_ptr<EndpointNetwork>(std::move(*joint));
   }

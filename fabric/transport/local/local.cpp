@@ -9,7 +9,8 @@
 #include "base/log.hpp"
 #include "base/os.hpp"
 #include "base/socket.hpp"
-#include "fabric/transport/local/direct_access.hpp"
+#include "fabric/transport/identity.hpp"
+#include "fabric/transport/local/local_access.hpp"
 
 namespace haul::fabric {
 namespace {
@@ -32,7 +33,7 @@ void say_once(const Error& error) noexcept {
 void ring_peer(void* argument) noexcept {
   const auto& bell = *static_cast<LocalPeer::Bell*>(argument);
   if (bell.segment->armed.exchange(0, std::memory_order_relaxed) == 0) return;
-  constexpr Word word = Word::bell;
+  constexpr SocketWord word = SocketWord::bell;
   // If its queue is full, it is awake already.
   os::send_packet(bell.socket.get(), &word, sizeof word);
 }
@@ -43,7 +44,7 @@ LocalNetwork::LocalNetwork(std::atomic<std::uint32_t>* outer_news,
                            const HaulPrivateMessageLimits& limits) noexcept
     : limits_(limits),
       sockets_(*this, outer_news != nullptr ? *outer_news : news),
-      mover_(std::make_unique<DirectMover>(*this)),
+      access_(std::make_unique<LocalAccess>(*this)),
       opener_(getpid()) {}
 
 Expected<std::unique_ptr<LocalNetwork>> LocalNetwork::open(
@@ -55,7 +56,7 @@ Expected<std::unique_ptr<LocalNetwork>> LocalNetwork::open(
   fences_work();
   Expected<bool> joined = control::join(made->sockets_);
   if (!joined) return joined.error();
-  const control::Lock locked;
+  const control::ControlLock locked;
   Expected<bool> listening = made->sockets_.listen(address);
   if (!listening) {
     made->sockets_.close();
@@ -69,7 +70,7 @@ LocalNetwork::~LocalNetwork() {
   if (ours) {
     publish(nullptr);
     while (!peers_.empty()) drop(Address(peers_.begin()->first));
-    const control::Lock locked;
+    const control::ControlLock locked;
     sockets_.close();
   }
   control::leave(sockets_);
@@ -87,15 +88,15 @@ LocalPeer* LocalNetwork::find(const Address& address) noexcept {
 }
 
 void LocalNetwork::refuse(const Address& address, int error) noexcept {
-  const control::Lock locked;
+  const control::ControlLock locked;
   sockets_.refuse(address, error);
 }
 
 void LocalNetwork::connect(const Address& address) noexcept {
   if (address.host != address_.host) {
     say_once(make_error(Code::not_supported, 0,
-                        "a process of another node cannot be reached without a core provider; set "
-                        "HAUL_FABRIC_CORE, and HAUL_LOG_LEVEL=info to see why there is none"));
+                        "a process of another node cannot be reached without a carrier; set "
+                        "HAUL_FABRIC_OFFNODE, and HAUL_LOG_LEVEL=info to see why there is none"));
     return refuse(address, FI_EHOSTUNREACH);
   }
   const OwnArena arena = own_arena();
@@ -104,7 +105,7 @@ void LocalNetwork::connect(const Address& address) noexcept {
     say_once(segment.error());
     return refuse(address, segment.error().sys_errno);
   }
-  const control::Lock locked;
+  const control::ControlLock locked;
   peers_[address].arena_told = arena.descriptor.valid();
   sockets_.connect(address, std::move(*segment), arena);
 }
@@ -113,7 +114,7 @@ void LocalNetwork::share_arena(const Address& address, LocalPeer& peer) noexcept
   if (std::exchange(peer.arena_told, true)) return;
   const OwnArena arena = own_arena();
   if (!arena.descriptor.valid()) return;
-  const control::Lock locked;
+  const control::ControlLock locked;
   sockets_.tell_arena(address, arena);
 }
 
@@ -121,7 +122,7 @@ bool LocalNetwork::next(NetworkEvent& event) noexcept {
   event = NetworkEvent{};
   for (;;) {
     Arrival arrival;
-    const control::Lock locked;
+    const control::ControlLock locked;
     if (!sockets_.next(arrival)) return false;
     if (take(arrival, event)) return true;
   }
@@ -180,9 +181,9 @@ bool LocalNetwork::over(const Arrival& arrival) noexcept {
 void LocalNetwork::drop(const Address& address) noexcept {
   const auto found = peers_.find(address);
   if (found == peers_.end()) return;
-  // Copies of a mover's that are under way use what is unmapped here.
-  const bool over = mover_->finish(found->second);
-  const control::Lock locked;
+  // Copies of haul's that are under way use what is unmapped here.
+  const bool over = access_->finish(found->second);
+  const control::ControlLock locked;
   sockets_.forget(address, {found->second.out_connection, found->second.in_connection});
   if (over) {
     peers_.erase(found);
@@ -192,12 +193,12 @@ void LocalNetwork::drop(const Address& address) noexcept {
   }
 }
 
-Mover& LocalNetwork::mover() noexcept {
-  return *mover_;
+DirectAccess& LocalNetwork::access() noexcept {
+  return *access_;
 }
 
 int LocalNetwork::doorbell() noexcept {
-  const control::Lock locked;
+  const control::ControlLock locked;
   return make_doorbell();
 }
 
@@ -212,7 +213,7 @@ int LocalNetwork::make_doorbell() noexcept {
 void LocalNetwork::arm() noexcept {
   const bool by_time = !fences_work();
   {
-    const control::Lock locked;
+    const control::ControlLock locked;
     make_doorbell();
     armed_ = true;
     sockets_.arm(doorbell_, by_time);
@@ -225,7 +226,7 @@ void LocalNetwork::arm() noexcept {
 }
 
 void LocalNetwork::disarm() noexcept {
-  const control::Lock locked;
+  const control::ControlLock locked;
   armed_ = false;
   sockets_.disarm();
   for (auto& [address, peer] : peers_) {
@@ -237,7 +238,7 @@ void LocalNetwork::disarm() noexcept {
 void LocalNetwork::publish(const Statistics* statistics) noexcept {
   if (statistics != nullptr) {
     {
-      const control::Lock locked;
+      const control::ControlLock locked;
       sockets_.publish(statistics);
     }
     collector_ = os::Descriptor::of(connect_to_collector());
@@ -245,7 +246,7 @@ void LocalNetwork::publish(const Statistics* statistics) noexcept {
     return;
   }
   report_to_collector();
-  const control::Lock locked;
+  const control::ControlLock locked;
   sockets_.publish(nullptr);
   collector_.close();
 }
@@ -254,7 +255,7 @@ void LocalNetwork::report_to_collector() noexcept {
   if (!collector_.valid()) return;
   MonitorReply reply;
   {
-    const control::Lock locked;
+    const control::ControlLock locked;
     sockets_.report(&reply);
   }
   tell_collector(collector_.get(), reply);
@@ -262,7 +263,7 @@ void LocalNetwork::report_to_collector() noexcept {
 
 // In the child: what the parent shares with its peers must not be written by two.
 void LocalNetwork::Sockets::forked() noexcept {
-  Connections::forked();
+  PeerSockets::forked();
   for (auto& [address, peer] : network_.peers_) {
     if (peer.out) peer.out->make_private();
     if (peer.in) peer.in->make_private();

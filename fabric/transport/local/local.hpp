@@ -9,19 +9,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fabric/transport/local/connections.hpp"
 #include "fabric/transport/local/huge_pages.hpp"
+#include "fabric/transport/local/peer_sockets.hpp"
 #include "fabric/transport/network.hpp"
 
 namespace haul::fabric {
 
-class DirectMover;
+class LocalAccess;
 
 // A peer as the endpoint's thread knows it.
 struct LocalPeer {
   // What RingOutbox's doorbell needs.
   struct Bell {
-    Segment* segment = nullptr;
+    RingSegment* segment = nullptr;
     os::Descriptor socket;
   };
   std::unique_ptr<SharedSegment> out, in;
@@ -29,10 +29,10 @@ struct LocalPeer {
   std::optional<RingInbox> inbox;
   Bell bell;
   std::uint64_t out_connection = 0, in_connection = 0;
-  std::shared_ptr<Reach> reach;
+  std::shared_ptr<PeerMemory> reach;
   bool lost = false;        // reported as ended or died
   bool arena_told = false;  // it was sent this process's arena
-  unsigned copies = 0;      // begun by the mover, and not over
+  unsigned copies = 0;      // begun by LocalAccess, and not over
 };
 
 class LocalNetwork final : public EndpointNetwork {
@@ -66,15 +66,15 @@ class LocalNetwork final : public EndpointNetwork {
   bool next(NetworkEvent& event) noexcept override;
   void drop(const Address& address) noexcept override;
   void turn() noexcept override {}
-  Mover& mover() noexcept override;
+  DirectAccess& access() noexcept override;
 
  private:
   struct Hash {
     std::size_t operator()(const Address& address) const noexcept { return address.hash(); }
   };
-  struct Sockets final : Connections {
+  struct Sockets final : PeerSockets {
     Sockets(LocalNetwork& network, std::atomic<std::uint32_t>& news) noexcept
-        : Connections(news), network_(network) {}
+        : PeerSockets(news), network_(network) {}
     void forked() noexcept override;
     LocalNetwork& network_;
   };
@@ -94,7 +94,7 @@ class LocalNetwork final : public EndpointNetwork {
   Peers peers_;
   // Dropped, but a copy of theirs does not end: they are never freed.
   std::vector<Peers::node_type*> lingering_;
-  std::unique_ptr<DirectMover> mover_;
+  std::unique_ptr<LocalAccess> access_;
   HugePages huge_pages_;
   // Under the lock:
   os::Descriptor doorbell_;

@@ -64,7 +64,7 @@ std::uint64_t bulk_start(std::uint64_t position, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-RingOutbox::RingOutbox(Segment& segment, Doorbell doorbell, void* argument,
+RingOutbox::RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument,
                        std::size_t eager) noexcept
     : segment_(segment), salt_(segment.salt), doorbell_(doorbell), argument_(argument) {
   eager_bytes = std::min(eager, in_parts_bytes);
@@ -117,7 +117,7 @@ Outbox::Slot RingOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept 
   if (left < bytes) {  // a packet is contiguous: fill the end with nothing
     if (!has_room(left + bytes, keep_free)) return {};
     auto& pad = *reinterpret_cast<Header*>(segment_.ring + offset);
-    pad.kind = Kind::pad;
+    pad.kind = PacketKind::pad;
     pad.flags = 0;
     pad.payload = static_cast<std::uint32_t>(left - line);
     publish(pad, head_);
@@ -152,7 +152,7 @@ void RingOutbox::commit() noexcept {
   const bool part = (slot_->flags & packet_parts) != 0;
   std::uint64_t ahead = next_head_ - head_;
   if (part) {
-    parted_ = (slot_->kind == Kind::message ? 0 : parted_) + slot_->payload;
+    parted_ = (slot_->kind == PacketKind::message ? 0 : parted_) + slot_->payload;
     const bool last = parted_ == slot_->far.length;
     ahead = last ? std::min(parted_ + parted_ / 16, ring_bytes / 2) : 0;
   }
@@ -165,7 +165,7 @@ void RingOutbox::commit() noexcept {
   if (segment_.armed.load(std::memory_order_relaxed) != 0) doorbell_(argument_);
 }
 
-RingInbox::RingInbox(Segment& segment) noexcept : segment_(segment), salt_(segment.salt) {
+RingInbox::RingInbox(RingSegment& segment) noexcept : segment_(segment), salt_(segment.salt) {
   expect(0);
 }
 
@@ -179,12 +179,12 @@ void RingInbox::expect(std::uint64_t position) noexcept {
   ready_value = mark(position, salt_);
 }
 
-Inbox::Got RingInbox::receive(Packet& packet) noexcept {
+Inbox::Got RingInbox::receive(ReceivedPacket& packet) noexcept {
   while (ready()) {
     std::memcpy(static_cast<void*>(&packet.header), &at(position_), sizeof packet.header);
     const Header& header = packet.header;
     const std::uint64_t left = ring_bytes - position_ % ring_bytes - line;
-    if (header.kind == Kind::pad) {
+    if (header.kind == PacketKind::pad) {
       if (header.payload != left) return Got::garbage;
       expect(position_ + line + left);
       continue;
@@ -194,7 +194,7 @@ Inbox::Got RingInbox::receive(Packet& packet) noexcept {
     if ((header.flags & packet_inlined) != 0) {
       if (header.payload > inline_capacity) return Got::garbage;
       packet.payload = reinterpret_cast<const std::byte*>(packet.header.bytes);
-    } else if (header.kind == Kind::data) {
+    } else if (header.kind == PacketKind::data) {
       if (header.payload > ring_piece_bytes) return Got::garbage;
       const std::uint64_t bytes = round_up(header.payload);
       const std::uint64_t start = bulk_start(bulk_position_, bytes);

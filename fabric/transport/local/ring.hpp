@@ -27,7 +27,7 @@ inline constexpr std::size_t ring_piece_bytes = std::size_t{64} << 10;
 
 // The shared memory, zeroed and sealed when it is made. `salt` is set by the writer before it hands
 // the segment over; the reader takes it once.
-struct Segment {
+struct RingSegment {
   std::uint64_t salt = 0;
   // Written by the reader.
   alignas(128) std::atomic<std::uint64_t> consumed{0};  // bytes of the ring
@@ -36,11 +36,11 @@ struct Segment {
   struct alignas(128) Claim {
     std::atomic<std::uint64_t> word{0};
   };
-  Claim claims[Mover::claim_count];
+  Claim claims[DirectAccess::claim_count];
   alignas(4096) std::byte ring[ring_bytes];
   alignas(4096) std::byte bulk[bulk_bytes];
 };
-inline constexpr std::size_t segment_bytes = (sizeof(Segment) + 4095) / 4096 * 4096;
+inline constexpr std::size_t segment_bytes = (sizeof(RingSegment) + 4095) / 4096 * 4096;
 
 // The writer's side. Not thread-safe.
 class RingOutbox final : public Outbox {
@@ -49,7 +49,7 @@ class RingOutbox final : public Outbox {
   // The segment must outlive the outbox. doorbell(argument) runs within commit() when the reader
   // sleeps.
   // Messages of up to `eager` bytes (at most in_parts_bytes) go unasked.
-  RingOutbox(Segment& segment, Doorbell doorbell, void* argument, std::size_t eager) noexcept;
+  RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument, std::size_t eager) noexcept;
 
   Slot reserve(std::size_t payload_bytes, Lane lane) noexcept override;
   void commit() noexcept override;
@@ -62,7 +62,7 @@ class RingOutbox final : public Outbox {
   void own_ahead(std::uint64_t bytes) const noexcept;
   std::byte* reserve_bulk(std::size_t payload_bytes) noexcept;
 
-  Segment& segment_;
+  RingSegment& segment_;
   const std::uint64_t salt_;
   std::uint64_t head_ = 0;       // bytes written to the ring since it was made
   std::uint64_t next_head_ = 0;  // after commit()
@@ -77,16 +77,16 @@ class RingOutbox final : public Outbox {
 // The reader's side. Not thread-safe. Nothing in the segment can make it read outside of it.
 class RingInbox final : public Inbox {
  public:
-  explicit RingInbox(Segment& segment) noexcept;
+  explicit RingInbox(RingSegment& segment) noexcept;
 
-  Got receive(Packet& packet) noexcept override;
+  Got receive(ReceivedPacket& packet) noexcept override;
   void release() noexcept override;
 
  private:
   Header& at(std::uint64_t position) noexcept;
   void expect(std::uint64_t position) noexcept;
 
-  Segment& segment_;
+  RingSegment& segment_;
   const std::uint64_t salt_;
   std::uint64_t position_ = 0, returned_ = 0, packet_end_ = 0;
   std::uint64_t bulk_position_ = 0, bulk_returned_ = 0, bulk_end_ = 0;

@@ -32,8 +32,8 @@ Expected<std::unique_ptr<SharedSegment>> SharedSegment::make() noexcept {
     os::close_fd(fd);
     return no_mapping();
   }
-  // The memory is zeroed, which is what a Segment begins as.
-  auto* segment = static_cast<Segment*>(at);
+  // The memory is zeroed, which is what a RingSegment begins as.
+  auto* segment = static_cast<RingSegment*>(at);
   segment->salt = salt;
   return std::unique_ptr<SharedSegment>(new SharedSegment(segment, fd));
 }
@@ -47,7 +47,7 @@ Expected<std::unique_ptr<SharedSegment>> SharedSegment::open(int fd) noexcept {
   }
   void* at = os::map_shared(nullptr, segment_bytes, fd, 0);
   if (at == nullptr) return no_mapping();
-  return std::unique_ptr<SharedSegment>(new SharedSegment(static_cast<Segment*>(at), -1));
+  return std::unique_ptr<SharedSegment>(new SharedSegment(static_cast<RingSegment*>(at), -1));
 }
 
 SharedSegment::~SharedSegment() {

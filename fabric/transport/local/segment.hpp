@@ -20,17 +20,17 @@ class SharedSegment {
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
 
-  Segment& segment() noexcept { return *segment_; }
+  RingSegment& segment() noexcept { return *segment_; }
   int descriptor() const noexcept { return fd_.get(); }
   void close_descriptor() noexcept;
   // In a child of fork: private zeroes take its place. False if the kernel lacks memory for it.
   bool make_private() noexcept;
 
  private:
-  SharedSegment(Segment* segment, int fd) noexcept
+  SharedSegment(RingSegment* segment, int fd) noexcept
       : segment_(segment), fd_(os::Descriptor::of(fd)) {}
 
-  Segment* segment_;
+  RingSegment* segment_;
   os::Descriptor fd_;
 };
 

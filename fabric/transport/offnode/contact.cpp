@@ -26,7 +26,7 @@ constexpr std::uint64_t bye_patience_ns = 2'000'000'000;
 
 }  // namespace
 
-LinkMessage TheCoreNetwork::message(LinkMessage::Kind kind, const CorePeer* to) const noexcept {
+LinkMessage OffnodeNetwork::message(LinkMessage::Kind kind, const OffnodePeer* to) const noexcept {
   LinkMessage message;
   message.kind = kind;
   message.from = self_;
@@ -34,30 +34,30 @@ LinkMessage TheCoreNetwork::message(LinkMessage::Kind kind, const CorePeer* to) 
   return message;
 }
 
-void TheCoreNetwork::set_state(CorePeer& peer, CorePeer::State state) noexcept {
-  const auto is_shaking = [](CorePeer::State which) {
-    return which == CorePeer::State::connecting || which == CorePeer::State::offered;
+void OffnodeNetwork::set_state(OffnodePeer& peer, OffnodePeer::State state) noexcept {
+  const auto is_shaking = [](OffnodePeer::State which) {
+    return which == OffnodePeer::State::connecting || which == OffnodePeer::State::offered;
   };
   shaking_ -= is_shaking(peer.state);
   shaking_ += is_shaking(state);
   peer.state = state;
 }
 
-void TheCoreNetwork::turn_links() noexcept {
+void OffnodeNetwork::turn_links() noexcept {
   accept_strangers();
   hear_strangers();
   const std::size_t count = is_shaking_hands() ? 4 * heard_at_once : heard_at_once;
   for (std::size_t i = 0; i < std::min(count, order_.size()); ++i) {
     if (next_heard_ >= order_.size()) next_heard_ = 0;
-    CorePeer& peer = *order_[next_heard_++];
-    if (peer.state == CorePeer::State::connecting) advance(peer);
+    OffnodePeer& peer = *order_[next_heard_++];
+    if (peer.state == OffnodePeer::State::connecting) advance(peer);
     hear(peer);
   }
 }
 
 // ---- who connects to us ----
 
-void TheCoreNetwork::accept_strangers() noexcept {
+void OffnodeNetwork::accept_strangers() noexcept {
   for (unsigned i = 0; i < accepted_at_once; ++i) {
     const int fd = os::accept_inet(listener_.get());
     if (fd < 0) {
@@ -68,17 +68,17 @@ void TheCoreNetwork::accept_strangers() noexcept {
       return;
     }
     if (strangers_.size() == most_strangers) strangers_.erase(strangers_.begin());
-    strangers_.push_back(std::make_unique<CoreLink>(fd));
+    strangers_.push_back(std::make_unique<OffnodeLink>(fd));
   }
 }
 
-void TheCoreNetwork::hear_strangers() noexcept {
-  std::erase_if(strangers_, [this](std::unique_ptr<CoreLink>& link) {
+void OffnodeNetwork::hear_strangers() noexcept {
+  std::erase_if(strangers_, [this](std::unique_ptr<OffnodeLink>& link) {
     LinkMessage offer;
     switch (link->hear(&offer)) {
-      case CoreLink::Heard::nothing: return false;
-      case CoreLink::Heard::closed: return true;
-      case CoreLink::Heard::message: break;
+      case OffnodeLink::Heard::nothing: return false;
+      case OffnodeLink::Heard::closed: return true;
+      case OffnodeLink::Heard::message: break;
     }
     // Who is welcome keeps its link elsewhere; with the others it is closed.
     if (offer.kind == LinkMessage::Kind::offer) welcome(link, offer);
@@ -86,27 +86,28 @@ void TheCoreNetwork::hear_strangers() noexcept {
   });
 }
 
-void TheCoreNetwork::refuse(CoreLink& link, const LinkMessage& offer, int error) noexcept {
+void OffnodeNetwork::refuse(OffnodeLink& link, const LinkMessage& offer, int error) noexcept {
   LinkMessage answer = message(LinkMessage::Kind::answer, nullptr);
   std::memcpy(answer.to, offer.from.id, sizeof answer.to);
   answer.status = static_cast<std::uint32_t>(error);
   link.say(answer);
 }
 
-bool TheCoreNetwork::welcome(std::unique_ptr<CoreLink>& link, const LinkMessage& offer) noexcept {
+bool OffnodeNetwork::welcome(std::unique_ptr<OffnodeLink>& link,
+                             const LinkMessage& offer) noexcept {
   // An address of another node's may be one of this node's too (those of containers).
   if (std::memcmp(offer.to, self_.id, sizeof offer.to) != 0 || offer.from == self_) {
     refuse(*link, offer, FI_EADDRNOTAVAIL);
     return false;
   }
-  CorePeer* known = find(offer.from.id);
+  OffnodePeer* known = find(offer.from.id);
   if (known != nullptr && (!(known->address == offer.from) || known->incoming != nullptr ||
-                           known->leaving || known->state >= CorePeer::State::gone)) {
+                           known->leaving || known->state >= OffnodePeer::State::gone)) {
     refuse(*link, offer, FI_ECONNREFUSED);
     return false;
   }
   os::InetAddress local;
-  CoreCarrier* carrier = nullptr;
+  OffnodeCarrier* carrier = nullptr;
   if (link->own_address(&local)) {
     for (const char* name = offer.providers; *name != '\0' && carrier == nullptr;
          name += std::strlen(name) + 1) {
@@ -116,12 +117,12 @@ bool TheCoreNetwork::welcome(std::unique_ptr<CoreLink>& link, const LinkMessage&
   if (carrier == nullptr) {
     log(LogLevel::warning,
         "a peer on another node wants to talk by %s, which cannot be used here; unset "
-        "HAUL_FABRIC_CORE on all nodes, or set it to the same provider",
+        "HAUL_FABRIC_OFFNODE on all nodes, or set it to the same provider",
         offer.providers[0] != '\0' ? offer.providers : "no provider");
     refuse(*link, offer, FI_ENOSYS);
     return false;
   }
-  CorePeer& peer = peer_of(offer.from);
+  OffnodePeer& peer = peer_of(offer.from);
   peer.incoming = std::move(link);
   peer.heard_by = carrier;
   LinkMessage answer = message(LinkMessage::Kind::answer, &peer);
@@ -132,21 +133,21 @@ bool TheCoreNetwork::welcome(std::unique_ptr<CoreLink>& link, const LinkMessage&
   return true;
 }
 
-const std::vector<std::string>& TheCoreNetwork::available() noexcept {
-  if (available_.empty()) available_ = CoreCarrier::available(provider_.c_str());
+const std::vector<std::string>& OffnodeNetwork::available() noexcept {
+  if (available_.empty()) available_ = OffnodeCarrier::available(provider_.c_str());
   return available_;
 }
 
 // Opens it unless it is open. nullptr: it is not allowed or not there.
-CoreCarrier* TheCoreNetwork::carrier_of(const char* provider,
-                                        const os::InetAddress& local) noexcept {
+OffnodeCarrier* OffnodeNetwork::carrier_of(const char* provider,
+                                           const os::InetAddress& local) noexcept {
   for (const auto& carrier : carriers_) {
     if (carrier->provider() == provider) return carrier.get();
   }
   const std::vector<std::string>& allowed = available();
   const auto found = std::find(allowed.begin(), allowed.end(), provider);
   if (found == allowed.end()) return nullptr;
-  Expected<std::unique_ptr<CoreCarrier>> carrier = CoreCarrier::open(provider, local);
+  Expected<std::unique_ptr<OffnodeCarrier>> carrier = OffnodeCarrier::open(provider, local);
   if (!carrier) {
     const bool is_last = found + 1 == allowed.end();
     log(is_last ? LogLevel::warning : LogLevel::info, "%s", carrier.error().sentence);
@@ -158,23 +159,23 @@ CoreCarrier* TheCoreNetwork::carrier_of(const char* provider,
 
 // ---- to whom we connect ----
 
-void TheCoreNetwork::connect(const Address& address) noexcept {
+void OffnodeNetwork::connect(const Address& address) noexcept {
   if (forked_) return;
-  CorePeer& peer = peer_of(address);
-  if (peer.state != CorePeer::State::heard || peer.leaving) return;
+  OffnodePeer& peer = peer_of(address);
+  if (peer.state != OffnodePeer::State::heard || peer.leaving) return;
   if (!read_places(address, &peer.places)) {
     log(LogLevel::warning,
         "a peer on another node cannot be reached, for it listens to its own node only; unset "
-        "HAUL_FABRIC_CORE there, or give that node a network");
+        "HAUL_FABRIC_OFFNODE there, or give that node a network");
     return give_up(peer, FI_EHOSTUNREACH);
   }
-  set_state(peer, CorePeer::State::connecting);
+  set_state(peer, OffnodePeer::State::connecting);
   next_link_turn_ = 0;
   begin_attempts(peer);
 }
 
 // All places are tried at once; the first that can be reached is asked whether it is the peer.
-void TheCoreNetwork::begin_attempts(CorePeer& peer) noexcept {
+void OffnodeNetwork::begin_attempts(OffnodePeer& peer) noexcept {
   for (unsigned i = 0; i < peer.places.count; ++i) {
     const int fd = os::connect_inet(peer.places.addresses[i], peer.places.port);
     if (fd >= 0) {
@@ -185,17 +186,17 @@ void TheCoreNetwork::begin_attempts(CorePeer& peer) noexcept {
   }
 }
 
-void TheCoreNetwork::give_up(CorePeer& peer, int error) noexcept {
-  for (CorePeer::Attempt& attempt : peer.attempts) attempt.fd.close();
+void OffnodeNetwork::give_up(OffnodePeer& peer, int error) noexcept {
+  for (OffnodePeer::Attempt& attempt : peer.attempts) attempt.fd.close();
   peer.attempts.clear();
   peer.outgoing.reset();
-  set_state(peer, CorePeer::State::gone);
+  set_state(peer, OffnodePeer::State::gone);
   tell(NetworkEvent::What::refused, peer, error);
 }
 
-void TheCoreNetwork::advance(CorePeer& peer) noexcept {
+void OffnodeNetwork::advance(OffnodePeer& peer) noexcept {
   for (std::size_t i = 0; i < peer.attempts.size();) {
-    CorePeer::Attempt attempt = peer.attempts[i];
+    OffnodePeer::Attempt attempt = peer.attempts[i];
     const int result = os::connect_result(attempt.fd.get());
     if (result == -EINPROGRESS) {
       ++i;
@@ -207,7 +208,7 @@ void TheCoreNetwork::advance(CorePeer& peer) noexcept {
       peer.error = -result;
       continue;
     }
-    for (CorePeer::Attempt& other : peer.attempts) other.fd.close();
+    for (OffnodePeer::Attempt& other : peer.attempts) other.fd.close();
     peer.attempts.clear();
     if (!make_offer(peer, attempt)) give_up(peer, FI_ENOSYS);
     return;
@@ -218,8 +219,8 @@ void TheCoreNetwork::advance(CorePeer& peer) noexcept {
   give_up(peer, FI_ECONNREFUSED);
 }
 
-bool TheCoreNetwork::make_offer(CorePeer& peer, const CorePeer::Attempt& attempt) noexcept {
-  peer.outgoing = std::make_unique<CoreLink>(attempt.fd.number());
+bool OffnodeNetwork::make_offer(OffnodePeer& peer, const OffnodePeer::Attempt& attempt) noexcept {
+  peer.outgoing = std::make_unique<OffnodeLink>(attempt.fd.number());
   peer.places.addresses[attempt.place] = peer.places.addresses[--peer.places.count];
   LinkMessage offer = message(LinkMessage::Kind::offer, &peer);
   std::size_t used = 0;
@@ -230,35 +231,36 @@ bool TheCoreNetwork::make_offer(CorePeer& peer, const CorePeer::Attempt& attempt
   }
   if (used == 0) {
     log(LogLevel::error,
-        "no libfabric provider %s can carry messages to other nodes here; unset HAUL_FABRIC_CORE "
+        "no libfabric provider %s can carry messages to other nodes here; unset "
+        "HAUL_FABRIC_OFFNODE "
         "on "
         "all nodes, or set it to one that fi_info lists",
         provider_.c_str());
     return false;
   }
-  set_state(peer, CorePeer::State::offered);
+  set_state(peer, OffnodePeer::State::offered);
   peer.outgoing->say(offer);
   return true;
 }
 
-void TheCoreNetwork::take_answer(CorePeer& peer, const LinkMessage& answer) noexcept {
-  if (peer.state != CorePeer::State::offered) return;
+void OffnodeNetwork::take_answer(OffnodePeer& peer, const LinkMessage& answer) noexcept {
+  if (peer.state != OffnodePeer::State::offered) return;
   if (answer.status == FI_EADDRNOTAVAIL && peer.places.count != 0) {
     peer.outgoing.reset();
-    set_state(peer, CorePeer::State::connecting);
+    set_state(peer, OffnodePeer::State::connecting);
     return begin_attempts(peer);
   }
   os::InetAddress local;
   fi_addr_t address = FI_ADDR_UNSPEC;
   int error = static_cast<int>(std::min<std::uint32_t>(answer.status, FI_ERRNO_MAX));
   if (error == 0 && !(answer.from == peer.address)) error = FI_EADDRNOTAVAIL;
-  CoreCarrier* carrier = nullptr;
+  OffnodeCarrier* carrier = nullptr;
   if (error == 0 && peer.outgoing->own_address(&local)) {
     carrier = carrier_of(answer.providers, local);
   }
   if (error == 0 && carrier == nullptr) error = FI_ENOSYS;
   if (error == 0) {
-    std::uint8_t name[CoreCarrier::name_capacity] = {};
+    std::uint8_t name[OffnodeCarrier::name_capacity] = {};
     static_assert(sizeof name == sizeof answer.name);
     std::memcpy(name, answer.name, answer.name_bytes);
     error = -carrier->insert(name, answer.name_bytes, &address);
@@ -266,10 +268,10 @@ void TheCoreNetwork::take_answer(CorePeer& peer, const LinkMessage& answer) noex
   if (error == FI_EADDRNOTAVAIL) {
     log(LogLevel::warning,
         "a peer on another node is not at the addresses that it has named; give its node one that "
-        "no other node has, or set HAUL_FABRIC_CORE=off there");
+        "no other node has, or set HAUL_FABRIC_OFFNODE=off there");
   } else if (error != 0) {
     log(LogLevel::warning,
-        "a peer on another node refuses to talk (%s); HAUL_FABRIC_CORE must allow the same "
+        "a peer on another node refuses to talk (%s); HAUL_FABRIC_OFFNODE must allow the same "
         "provider on all nodes, and its log may say more",
         describe_errno(error));
   }
@@ -277,23 +279,23 @@ void TheCoreNetwork::take_answer(CorePeer& peer, const LinkMessage& answer) noex
     return give_up(peer, error);
   }
   peer.outbox.open(*carrier, address);
-  set_state(peer, CorePeer::State::connected);
+  set_state(peer, OffnodePeer::State::connected);
   tell(NetworkEvent::What::connected, peer, 0);
 }
 
 // ---- what peers say, and that they go ----
 
-void TheCoreNetwork::hear(CorePeer& peer) noexcept {
+void OffnodeNetwork::hear(OffnodePeer& peer) noexcept {
   hear(peer, peer.outgoing);
   hear(peer, peer.incoming);
 }
 
-void TheCoreNetwork::hear(CorePeer& peer, std::unique_ptr<CoreLink>& link) noexcept {
-  if (!link || peer.silent || peer.state >= CorePeer::State::gone) return;
+void OffnodeNetwork::hear(OffnodePeer& peer, std::unique_ptr<OffnodeLink>& link) noexcept {
+  if (!link || peer.silent || peer.state >= OffnodePeer::State::gone) return;
   LinkMessage said;
-  const CoreLink::Heard heard = link->hear(&said);
-  if (heard == CoreLink::Heard::nothing) return;
-  if (heard == CoreLink::Heard::closed) {
+  const OffnodeLink::Heard heard = link->hear(&said);
+  if (heard == OffnodeLink::Heard::nothing) return;
+  if (heard == OffnodeLink::Heard::closed) {
     peer.silent = !peer.said_bye;
     return begin_leaving(peer, FI_ECONNRESET);
   }
@@ -308,7 +310,7 @@ void TheCoreNetwork::hear(CorePeer& peer, std::unique_ptr<CoreLink>& link) noexc
   begin_leaving(peer, 0);
 }
 
-void TheCoreNetwork::say_bye(CorePeer& peer, int reason) noexcept {
+void OffnodeNetwork::say_bye(OffnodePeer& peer, int reason) noexcept {
   LinkMessage bye = message(LinkMessage::Kind::bye, &peer);
   bye.status = static_cast<std::uint32_t>(reason);
   bye.packets = peer.outbox.committed();
@@ -316,8 +318,8 @@ void TheCoreNetwork::say_bye(CorePeer& peer, int reason) noexcept {
   if (peer.incoming) peer.incoming->say(bye);
 }
 
-void TheCoreNetwork::begin_leaving(CorePeer& peer, int error) noexcept {
-  if (peer.leaving || peer.state >= CorePeer::State::gone) return;
+void OffnodeNetwork::begin_leaving(OffnodePeer& peer, int error) noexcept {
+  if (peer.leaving || peer.state >= OffnodePeer::State::gone) return;
   peer.leaving = true;
   peer.error = error;
   peer.patience_ns = now_ns() + (error == 0 ? bye_patience_ns : death_patience_ns);
@@ -326,15 +328,16 @@ void TheCoreNetwork::begin_leaving(CorePeer& peer, int error) noexcept {
   next_poll_ = 0;
 }
 
-void TheCoreNetwork::settle(std::uint64_t now) noexcept {
-  std::erase_if(leaving_, [&](CorePeer* peer) {
+void OffnodeNetwork::settle(std::uint64_t now) noexcept {
+  std::erase_if(leaving_, [&](OffnodePeer* peer) {
     const bool is_over = now >= peer->patience_ns;
     const bool is_complete = peer->said_bye && peer->arrived >= peer->bye_packets;
     if (peer->queued != 0 || (!is_over && !is_complete)) return false;
-    if (peer->state == CorePeer::State::connecting || peer->state == CorePeer::State::offered) {
+    if (peer->state == OffnodePeer::State::connecting ||
+        peer->state == OffnodePeer::State::offered) {
       give_up(*peer, FI_ECONNREFUSED);
     } else {
-      set_state(*peer, CorePeer::State::gone);
+      set_state(*peer, OffnodePeer::State::gone);
       const bool is_whole = peer->error == 0 && is_complete;
       tell(is_whole ? NetworkEvent::What::ended : NetworkEvent::What::died, *peer,
            is_whole ? 0 : FI_ECONNRESET);

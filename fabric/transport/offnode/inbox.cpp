@@ -14,14 +14,14 @@ constexpr std::size_t head_bytes = sizeof(CorePrefix) + sizeof(Header);
 
 }  // namespace
 
-CoreInbox::CoreInbox(CoreDirectory& directory) noexcept : directory_(directory) {
+OffnodeInbox::OffnodeInbox(OffnodeDirectory& directory) noexcept : directory_(directory) {
   ready_word = &filled_;
   ready_value = 1;
 }
 
-void CoreInbox::add(CoreCarrier& carrier, const std::byte* data, std::size_t bytes,
-                    Landing& landing) noexcept {
-  CorePeer* peer = nullptr;
+void OffnodeInbox::add(OffnodeCarrier& carrier, const std::byte* data, std::size_t bytes,
+                       Landing& landing) noexcept {
+  OffnodePeer* peer = nullptr;
   if (bytes >= head_bytes) {
     CorePrefix prefix;
     std::memcpy(&prefix, data, sizeof prefix);
@@ -36,8 +36,8 @@ void CoreInbox::add(CoreCarrier& carrier, const std::byte* data, std::size_t byt
   filled_.store(1, std::memory_order_relaxed);
 }
 
-Inbox::Got CoreInbox::receive(Packet& packet) noexcept {
-  while (!arrivals_.empty() && arrivals_.front().peer->state == CorePeer::State::dropped) {
+Inbox::Got OffnodeInbox::receive(ReceivedPacket& packet) noexcept {
+  while (!arrivals_.empty() && arrivals_.front().peer->state == OffnodePeer::State::dropped) {
     let_go_first();
   }
   if (arrivals_.empty()) return Got::nothing;
@@ -59,13 +59,13 @@ Inbox::Got CoreInbox::receive(Packet& packet) noexcept {
   return Got::packet;
 }
 
-void CoreInbox::release() noexcept {
+void OffnodeInbox::release() noexcept {
   if (arrivals_.empty()) return;
   ++arrivals_.front().peer->arrived;
   let_go_first();
 }
 
-void CoreInbox::let_go_first() noexcept {
+void OffnodeInbox::let_go_first() noexcept {
   const Arrival arrival = arrivals_.front();
   arrivals_.pop_front();
   --arrival.peer->queued;
@@ -73,7 +73,7 @@ void CoreInbox::let_go_first() noexcept {
   arrival.carrier->let_go(*arrival.landing);
 }
 
-void CoreInbox::clear() noexcept {
+void OffnodeInbox::clear() noexcept {
   while (!arrivals_.empty()) let_go_first();
 }
 

@@ -11,38 +11,38 @@
 namespace haul::fabric {
 
 // Who of the peers an id names.
-class CoreDirectory {
+class OffnodeDirectory {
  public:
   // nullptr: nobody from whom packets are taken.
-  virtual CorePeer* sender(const std::uint64_t id[2]) noexcept = 0;
+  virtual OffnodePeer* sender(const std::uint64_t id[2]) noexcept = 0;
 
  protected:
-  ~CoreDirectory() = default;
+  ~OffnodeDirectory() = default;
 };
 
-class CoreInbox final : public Inbox {
+class OffnodeInbox final : public Inbox {
  public:
-  explicit CoreInbox(CoreDirectory& directory) noexcept;
+  explicit OffnodeInbox(OffnodeDirectory& directory) noexcept;
 
-  Got receive(Packet& packet) noexcept override;
+  Got receive(ReceivedPacket& packet) noexcept override;
   void release() noexcept override;
 
   // A packet that the carrier has brought; it is let go there when it has been released.
-  void add(CoreCarrier& carrier, const std::byte* data, std::size_t bytes,
+  void add(OffnodeCarrier& carrier, const std::byte* data, std::size_t bytes,
            Landing& landing) noexcept;
   void clear() noexcept;
 
  private:
   struct Arrival {
-    CoreCarrier* carrier;
+    OffnodeCarrier* carrier;
     const std::byte* data;
     std::size_t bytes;
     Landing* landing;
-    CorePeer* peer;
+    OffnodePeer* peer;
   };
   void let_go_first() noexcept;
 
-  CoreDirectory& directory_;
+  OffnodeDirectory& directory_;
   std::atomic<std::uint64_t> filled_{0};
   std::deque<Arrival> arrivals_;
 };

@@ -15,15 +15,15 @@ constexpr int idle_s = 10, interval_s = 5, probes = 4;
 
 }  // namespace
 
-CoreLink::CoreLink(int fd) noexcept : fd_(os::Descriptor::of(fd)) {
+OffnodeLink::OffnodeLink(int fd) noexcept : fd_(os::Descriptor::of(fd)) {
   os::watch_connection(fd, idle_s, interval_s, probes);
 }
 
-CoreLink::~CoreLink() {
+OffnodeLink::~OffnodeLink() {
   fd_.close();
 }
 
-void CoreLink::say(const LinkMessage& message) noexcept {
+void OffnodeLink::say(const LinkMessage& message) noexcept {
   if (!fd_.valid()) return;
   if (os::send_stream(fd_.get(), &message, sizeof message) ==
       static_cast<ssize_t>(sizeof message)) {
@@ -32,7 +32,7 @@ void CoreLink::say(const LinkMessage& message) noexcept {
   fd_.close();
 }
 
-CoreLink::Heard CoreLink::hear(LinkMessage* message) noexcept {
+OffnodeLink::Heard OffnodeLink::hear(LinkMessage* message) noexcept {
   if (!fd_.valid()) return Heard::closed;
   auto* const bytes = reinterpret_cast<std::uint8_t*>(&incoming_);
   const ssize_t received = os::receive_stream(fd_.get(), bytes + got_, sizeof incoming_ - got_);
@@ -46,7 +46,7 @@ CoreLink::Heard CoreLink::hear(LinkMessage* message) noexcept {
   return Heard::message;
 }
 
-bool CoreLink::own_address(os::InetAddress* address) const noexcept {
+bool OffnodeLink::own_address(os::InetAddress* address) const noexcept {
   return os::own_address(fd_.get(), address);
 }
 

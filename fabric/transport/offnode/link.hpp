@@ -11,12 +11,12 @@
 
 namespace haul::fabric {
 
-class CoreLink {
+class OffnodeLink {
  public:
-  explicit CoreLink(int fd) noexcept;  // takes a connected socket
-  ~CoreLink();
-  CoreLink(const CoreLink&) = delete;
-  CoreLink& operator=(const CoreLink&) = delete;
+  explicit OffnodeLink(int fd) noexcept;  // takes a connected socket
+  ~OffnodeLink();
+  OffnodeLink(const OffnodeLink&) = delete;
+  OffnodeLink& operator=(const OffnodeLink&) = delete;
 
   // Sends it. The few messages of a link always find room in its socket; if one does not, the link
   // is broken.

@@ -1,4 +1,4 @@
-// Peers, events and packets of the core network.
+// Peers, events and packets of the offnode network.
 #include "fabric/transport/offnode/network.hpp"
 
 #include <rdma/fi_errno.h>
@@ -30,7 +30,7 @@ constexpr std::uint64_t flush_ns = 1'000'000'000;
 
 }  // namespace
 
-TheCoreNetwork::TheCoreNetwork(const char* provider, const Address& self, int listener) noexcept
+OffnodeNetwork::OffnodeNetwork(const char* provider, const Address& self, int listener) noexcept
     : provider_(provider), self_(self), listener_(os::Descriptor::of(listener)), inbox_(*this) {
   NetworkEvent opened;
   opened.what = NetworkEvent::What::opened;
@@ -38,45 +38,45 @@ TheCoreNetwork::TheCoreNetwork(const char* provider, const Address& self, int li
   tell(opened);
 }
 
-TheCoreNetwork::~TheCoreNetwork() {
+OffnodeNetwork::~OffnodeNetwork() {
   if (forked_) return;
   flush();
   for (const auto& [id, peer] : peers_) {
     say_bye(*peer, 0);
-    for (CorePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
+    for (OffnodePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
   }
   listener_.close();
 }
 
 // ---- peers ----
 
-CorePeer* TheCoreNetwork::find(const std::uint64_t id[2]) noexcept {
+OffnodePeer* OffnodeNetwork::find(const std::uint64_t id[2]) noexcept {
   const auto found = peers_.find(Id{{id[0], id[1]}});
   return found == peers_.end() ? nullptr : found->second.get();
 }
 
-CorePeer& TheCoreNetwork::peer_of(const Address& address) noexcept {
-  std::unique_ptr<CorePeer>& slot = peers_[Id{{address.id[0], address.id[1]}}];
+OffnodePeer& OffnodeNetwork::peer_of(const Address& address) noexcept {
+  std::unique_ptr<OffnodePeer>& slot = peers_[Id{{address.id[0], address.id[1]}}];
   if (!slot) {
-    slot = std::make_unique<CorePeer>(self_, address);
+    slot = std::make_unique<OffnodePeer>(self_, address);
     order_.push_back(slot.get());
     has_peers_.store(true, std::memory_order_relaxed);
   }
   return *slot;
 }
 
-CorePeer* TheCoreNetwork::sender(const std::uint64_t id[2]) noexcept {
-  CorePeer* peer = find(id);
+OffnodePeer* OffnodeNetwork::sender(const std::uint64_t id[2]) noexcept {
+  OffnodePeer* peer = find(id);
   const bool is_known = peer != nullptr && peer->incoming != nullptr;
-  return is_known && peer->state < CorePeer::State::gone ? peer : nullptr;
+  return is_known && peer->state < OffnodePeer::State::gone ? peer : nullptr;
 }
 
-void TheCoreNetwork::tell(const NetworkEvent& event) noexcept {
+void OffnodeNetwork::tell(const NetworkEvent& event) noexcept {
   events_.push_back(event);
   news.store(1, std::memory_order_release);
 }
 
-void TheCoreNetwork::tell(NetworkEvent::What what, CorePeer& peer, int error) noexcept {
+void OffnodeNetwork::tell(NetworkEvent::What what, OffnodePeer& peer, int error) noexcept {
   NetworkEvent event;
   event.what = what;
   event.address = peer.address;
@@ -85,7 +85,7 @@ void TheCoreNetwork::tell(NetworkEvent::What what, CorePeer& peer, int error) no
   tell(event);
 }
 
-bool TheCoreNetwork::next(NetworkEvent& event) noexcept {
+bool OffnodeNetwork::next(NetworkEvent& event) noexcept {
   if (events_.empty()) {
     news.store(0, std::memory_order_release);
     return false;
@@ -95,16 +95,16 @@ bool TheCoreNetwork::next(NetworkEvent& event) noexcept {
   return true;
 }
 
-void TheCoreNetwork::drop(const Address& address) noexcept {
-  CorePeer* peer = forked_ ? nullptr : find(address.id);
-  if (peer == nullptr || peer->state == CorePeer::State::dropped) return;
+void OffnodeNetwork::drop(const Address& address) noexcept {
+  OffnodePeer* peer = forked_ ? nullptr : find(address.id);
+  if (peer == nullptr || peer->state == OffnodePeer::State::dropped) return;
   say_bye(*peer, FI_ESHUTDOWN);
   peer->outgoing.reset();
   peer->incoming.reset();
-  for (CorePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
+  for (OffnodePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
   peer->attempts.clear();
   peer->outbox.shut();
-  set_state(*peer, CorePeer::State::dropped);
+  set_state(*peer, OffnodePeer::State::dropped);
   std::erase(order_, peer);
   std::erase(waiting_, peer);
   std::erase(leaving_, peer);
@@ -115,32 +115,32 @@ void TheCoreNetwork::drop(const Address& address) noexcept {
 
 // ---- packets ----
 
-void TheCoreNetwork::departed(Departure& departure, int error) noexcept {
-  CorePeer& peer = *departure.peer;
+void OffnodeNetwork::departed(Departure& departure, int error) noexcept {
+  OffnodePeer& peer = *departure.peer;
   peer.outbox.departed(departure);
   if (error != 0) fail(peer, error);
 }
 
-void TheCoreNetwork::fail(CorePeer& peer, int error) noexcept {
-  if (!peer.leaving && peer.state < CorePeer::State::gone) {
+void OffnodeNetwork::fail(OffnodePeer& peer, int error) noexcept {
+  if (!peer.leaving && peer.state < OffnodePeer::State::gone) {
     log(LogLevel::info, "a packet to another node could not be sent (%s)",
         libfabric() != nullptr ? libfabric()->strerror(error) : describe_errno(error));
   }
   begin_leaving(peer, FI_ECONNRESET);
 }
 
-void TheCoreNetwork::arrived(CoreCarrier& carrier, const std::byte* data, std::size_t bytes,
+void OffnodeNetwork::arrived(OffnodeCarrier& carrier, const std::byte* data, std::size_t bytes,
                              Landing& landing) noexcept {
   inbox_.add(carrier, data, bytes, landing);
 }
 
-void TheCoreNetwork::was_read(Reading& reading, int error) noexcept {
-  CoreMover::was_read(reading, error);
+void OffnodeNetwork::was_read(Reading& reading, int error) noexcept {
+  OffnodeAccess::was_read(reading, error);
 }
 
-bool TheCoreNetwork::push_waiting() noexcept {
+bool OffnodeNetwork::push_waiting() noexcept {
   bool moved = false;
-  for (CorePeer* peer : order_) {
+  for (OffnodePeer* peer : order_) {
     if (!peer->outbox.waiting() || peer->leaving) continue;
     const int error = peer->outbox.push();
     if (error == 0) moved = true;
@@ -149,20 +149,20 @@ bool TheCoreNetwork::push_waiting() noexcept {
   return moved;
 }
 
-bool TheCoreNetwork::poll_once() noexcept {
+bool OffnodeNetwork::poll_once() noexcept {
   bool active = false;
   for (const auto& carrier : carriers_) active |= carrier->poll(*this);
   return active | push_waiting();
 }
 
-void TheCoreNetwork::poll(std::uint64_t now) noexcept {
+void OffnodeNetwork::poll(std::uint64_t now) noexcept {
   vain_polls_ = poll_once() ? 0 : vain_polls_ + 1;
   if (vain_polls_ < vain_polls_allowed) return;
   const std::uint64_t end = ticks();
   next_poll_ = end + std::min((end - now) * pause_per_poll, longest_poll_pause);
 }
 
-void TheCoreNetwork::turn() noexcept {
+void OffnodeNetwork::turn() noexcept {
   if (forked_) return;
   const bool is_quiet = !is_shaking_hands() && leaving_.empty() &&
                         (carriers_.empty() || vain_polls_ >= vain_polls_allowed);
@@ -179,12 +179,12 @@ void TheCoreNetwork::turn() noexcept {
 }
 
 // What has been committed leaves; what comes meanwhile is for nobody.
-void TheCoreNetwork::flush() noexcept {
+void OffnodeNetwork::flush() noexcept {
   if (carriers_.empty()) return;
   const std::uint64_t end = now_ns() + flush_ns;
   const auto is_done = [this] {
-    return std::all_of(order_.begin(), order_.end(), [](const CorePeer* peer) {
-      return peer->leaving || peer->state >= CorePeer::State::gone || peer->outbox.flushed();
+    return std::all_of(order_.begin(), order_.end(), [](const OffnodePeer* peer) {
+      return peer->leaving || peer->state >= OffnodePeer::State::gone || peer->outbox.flushed();
     });
   };
   while (!is_done() && now_ns() < end) {
@@ -196,14 +196,14 @@ void TheCoreNetwork::flush() noexcept {
 
 // ---- fork ----
 
-void TheCoreNetwork::forked() noexcept {
+void OffnodeNetwork::forked() noexcept {
   forked_ = true;
   listener_.close();
   strangers_.clear();
   for (const auto& [id, peer] : peers_) {
     peer->outgoing.reset();
     peer->incoming.reset();
-    for (CorePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
+    for (OffnodePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
   }
   // Its sockets are the parent's: closing them properly would end the parent's connections.
   for (auto& carrier : carriers_) static_cast<void>(carrier.release());

@@ -11,38 +11,39 @@ namespace haul::fabric {
 namespace {
 
 constexpr std::size_t head_bytes = sizeof(CorePrefix) + sizeof(Header);
-constexpr std::size_t most_payload = (CoreCarrier::packet_bytes - head_bytes) / 64 * 64;
+constexpr std::size_t most_payload = (OffnodeCarrier::packet_bytes - head_bytes) / 64 * 64;
 
 // Buffers that one peer may hold, by lane.
 constexpr std::uint32_t control_limit = 256, eager_limit = 32, bulk_limit = 32;
 
 }  // namespace
 
-CoreOutbox::CoreOutbox(const Address& self, CorePeer& peer) noexcept : self_(self), peer_(peer) {
+OffnodeOutbox::OffnodeOutbox(const Address& self, OffnodePeer& peer) noexcept
+    : self_(self), peer_(peer) {
   eager_bytes = packet_bytes = most_payload;
   off_node = true;
 }
 
-std::size_t CoreOutbox::piece_bytes(std::size_t) const noexcept {
+std::size_t OffnodeOutbox::piece_bytes(std::size_t) const noexcept {
   return most_payload;
 }
 
-void CoreOutbox::open(CoreCarrier& carrier, fi_addr_t address) noexcept {
+void OffnodeOutbox::open(OffnodeCarrier& carrier, fi_addr_t address) noexcept {
   carrier_ = &carrier;
   address_ = address;
 }
 
-std::uint32_t& CoreOutbox::buffers_like(const Departure& departure) noexcept {
+std::uint32_t& OffnodeOutbox::buffers_like(const Departure& departure) noexcept {
   if (departure.control) return control_;
   return departure.bulk ? bulk_ : eager_;
 }
 
-void CoreOutbox::give_back(Departure& departure) noexcept {
+void OffnodeOutbox::give_back(Departure& departure) noexcept {
   --buffers_like(departure);
   carrier_->give(departure);
 }
 
-Outbox::Slot CoreOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept {
+Outbox::Slot OffnodeOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept {
   if (carrier_ == nullptr || payload_bytes > most_payload) return {};
   if (slot_ != nullptr) give_back(*slot_);
   slot_ = nullptr;
@@ -59,7 +60,7 @@ Outbox::Slot CoreOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept 
   return {reinterpret_cast<Header*>(slot_->data + sizeof(CorePrefix)), slot_->data + head_bytes};
 }
 
-void CoreOutbox::commit() noexcept {
+void OffnodeOutbox::commit() noexcept {
   const CorePrefix prefix{{self_.id[0], self_.id[1]}, committed_++};
   std::memcpy(slot_->data, &prefix, sizeof prefix);
   if (last_ != nullptr) {
@@ -73,7 +74,7 @@ void CoreOutbox::commit() noexcept {
   if (first_ == last_) push();
 }
 
-int CoreOutbox::push() noexcept {
+int OffnodeOutbox::push() noexcept {
   while (first_ != nullptr) {
     Departure& departure = *first_;
     Departure* const next = departure.next;
@@ -87,12 +88,12 @@ int CoreOutbox::push() noexcept {
   return 0;
 }
 
-void CoreOutbox::departed(Departure& departure) noexcept {
+void OffnodeOutbox::departed(Departure& departure) noexcept {
   --in_flight_;
   give_back(departure);
 }
 
-void CoreOutbox::shut() noexcept {
+void OffnodeOutbox::shut() noexcept {
   if (carrier_ == nullptr) return;
   if (slot_ != nullptr) give_back(*slot_);
   slot_ = nullptr;

@@ -1,4 +1,4 @@
-// One endpoint of another node, as the core network sees it, and the packets to it.
+// One endpoint of another node, as the offnode network sees it, and the packets to it.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -17,16 +17,16 @@ namespace haul::fabric {
 // Packets to one peer: into the provider's buffers, and from there in order. What the provider does
 // not take at once waits here, so a peer that does not read holds a bounded number of buffers and
 // stops nobody else.
-class CoreOutbox final : public Outbox {
+class OffnodeOutbox final : public Outbox {
  public:
-  CoreOutbox(const Address& self, CorePeer& peer) noexcept;
+  OffnodeOutbox(const Address& self, OffnodePeer& peer) noexcept;
 
   Slot reserve(std::size_t payload_bytes, Lane lane) noexcept override;
   void commit() noexcept override;
   std::size_t piece_bytes(std::size_t whole) const noexcept override;
 
   // From now on packets leave by `carrier`, to `address`.
-  void open(CoreCarrier& carrier, fi_addr_t address) noexcept;
+  void open(OffnodeCarrier& carrier, fi_addr_t address) noexcept;
   // No more packets leave; those that wait are forgotten.
   void shut() noexcept;
   // Hands waiting packets to the provider. 0, -FI_EAGAIN if some still wait, or -FI_E*.
@@ -34,7 +34,7 @@ class CoreOutbox final : public Outbox {
   // A packet has left or failed.
   void departed(Departure& departure) noexcept;
 
-  CoreCarrier* carrier() const noexcept { return carrier_; }
+  OffnodeCarrier* carrier() const noexcept { return carrier_; }
   fi_addr_t address() const noexcept { return address_; }
   bool flushed() const noexcept { return in_flight_ == 0 && first_ == nullptr; }
   bool waiting() const noexcept { return first_ != nullptr; }
@@ -45,8 +45,8 @@ class CoreOutbox final : public Outbox {
   void give_back(Departure& departure) noexcept;
 
   const Address& self_;
-  CorePeer& peer_;
-  CoreCarrier* carrier_ = nullptr;
+  OffnodePeer& peer_;
+  OffnodeCarrier* carrier_ = nullptr;
   fi_addr_t address_ = FI_ADDR_UNSPEC;
   Departure* slot_ = nullptr;                         // handed out by reserve()
   Departure *first_ = nullptr, *last_ = nullptr;      // waiting
@@ -55,8 +55,9 @@ class CoreOutbox final : public Outbox {
   std::uint64_t committed_ = 0;  // packets ever
 };
 
-struct CorePeer {
-  CorePeer(const Address& self, const Address& its) noexcept : address(its), outbox(self, *this) {}
+struct OffnodePeer {
+  OffnodePeer(const Address& self, const Address& its) noexcept
+      : address(its), outbox(self, *this) {}
 
   enum class State : std::uint8_t {
     heard,       // it has connected to us
@@ -68,15 +69,15 @@ struct CorePeer {
   };
   const Address address;
   State state = State::heard;
-  CoreOutbox outbox;
-  std::unique_ptr<CoreLink> outgoing, incoming;
-  CoreCarrier* heard_by = nullptr;  // which it sends to, and whose memory it reads
+  OffnodeOutbox outbox;
+  std::unique_ptr<OffnodeLink> outgoing, incoming;
+  OffnodeCarrier* heard_by = nullptr;  // which it sends to, and whose memory it reads
 
   struct Attempt {
     os::Descriptor fd;
     unsigned place = 0;
   };
-  CorePlaces places;  // those not tried in vain
+  OffnodePlaces places;  // those not tried in vain
   std::vector<Attempt> attempts;
 
   std::uint64_t arrived = 0;  // packets handed to the protocol

@@ -7,20 +7,20 @@ namespace haul::fabric {
 
 namespace {
 
-// core[]: the port, how many of the addresses are IPv4, those, and IPv6 ones in what is left.
+// offnode[]: the port, how many of the addresses are IPv4, those, and IPv6 ones in what is left.
 constexpr std::size_t head_bytes = sizeof(std::uint16_t) + 1;
 constexpr std::size_t four_bytes = 4, six_bytes = 16;
 
 }  // namespace
 
-void write_places(const CorePlaces& places, Address* address) noexcept {
+void write_places(const OffnodePlaces& places, Address* address) noexcept {
   std::size_t used = head_bytes;
   std::uint8_t fours = 0;
-  std::memset(address->core, 0, sizeof address->core);
-  std::memcpy(address->core, &places.port, sizeof places.port);
+  std::memset(address->offnode, 0, sizeof address->offnode);
+  std::memcpy(address->offnode, &places.port, sizeof places.port);
   const auto add = [&](const os::InetAddress& place, std::size_t bytes) noexcept {
-    if (used + bytes > Address::core_capacity) return false;
-    std::memcpy(address->core + used, place.bytes, bytes);
+    if (used + bytes > Address::offnode_capacity) return false;
+    std::memcpy(address->offnode + used, place.bytes, bytes);
     used += bytes;
     return true;
   };
@@ -30,21 +30,21 @@ void write_places(const CorePlaces& places, Address* address) noexcept {
   for (unsigned i = 0; i < places.count; ++i) {
     if (places.addresses[i].six) add(places.addresses[i], six_bytes);
   }
-  address->core[sizeof places.port] = fours;
-  address->core_bytes = static_cast<std::uint8_t>(used > head_bytes ? used : 0);
+  address->offnode[sizeof places.port] = fours;
+  address->offnode_bytes = static_cast<std::uint8_t>(used > head_bytes ? used : 0);
 }
 
-bool read_places(const Address& address, CorePlaces* places) noexcept {
+bool read_places(const Address& address, OffnodePlaces* places) noexcept {
   *places = {};
-  const std::size_t end = address.core_bytes;
-  if (end <= head_bytes || end > Address::core_capacity) return false;
-  std::memcpy(&places->port, address.core, sizeof places->port);
-  unsigned fours = address.core[sizeof places->port];
-  for (std::size_t at = head_bytes; places->count < CorePlaces::capacity;) {
+  const std::size_t end = address.offnode_bytes;
+  if (end <= head_bytes || end > Address::offnode_capacity) return false;
+  std::memcpy(&places->port, address.offnode, sizeof places->port);
+  unsigned fours = address.offnode[sizeof places->port];
+  for (std::size_t at = head_bytes; places->count < OffnodePlaces::capacity;) {
     const std::size_t bytes = fours != 0 ? four_bytes : six_bytes;
     if (at + bytes > end) break;
     os::InetAddress& place = places->addresses[places->count++];
-    std::memcpy(place.bytes, address.core + at, bytes);
+    std::memcpy(place.bytes, address.offnode + at, bytes);
     place.six = fours == 0;
     if (fours != 0) --fours;
     at += bytes;

@@ -10,18 +10,18 @@
 
 namespace haul::fabric {
 
-// ---- Address.core ----
+// ---- Address.offnode ----
 // Where an endpoint listens: a port, then addresses of its node, IPv4 or IPv6.
-struct CorePlaces {
+struct OffnodePlaces {
   static constexpr unsigned capacity = 7;
   std::uint16_t port = 0;
   unsigned count = 0;
   os::InetAddress addresses[capacity];
 };
 // As many addresses as fit, in their order.
-void write_places(const CorePlaces& places, Address* address) noexcept;
+void write_places(const OffnodePlaces& places, Address* address) noexcept;
 // False if it names none.
-bool read_places(const Address& address, CorePlaces* places) noexcept;
+bool read_places(const Address& address, OffnodePlaces* places) noexcept;
 
 // ---- the link ----
 struct LinkMessage {

@@ -29,16 +29,16 @@ TEST(Death, EverythingThatNamesThePeerFailsAndTheRestGoesOn) {
   request.target_count = 1;
   request.flags = FI_COMPLETION;
   request.context = &write;
-  ASSERT_EQ(world[0].engine.rma(world[0].peer(world[1]), request), 0);
-  world[1].engine.progress();
+  ASSERT_EQ(world[0].matcher.rma(world[0].peer(world[1]), request), 0);
+  world[1].matcher.progress();
   // What it sent before it died still arrives.
   int last = 0;
   char word[8] = {};
   ASSERT_EQ(world[0].receive(&world[1], word, 8, 4, &last), 0);
   ASSERT_EQ(world[1].send(world[0], "bye", 4, 4, nullptr, 0), 0);
-  world[1].engine.progress();
+  world[1].matcher.progress();
   world.kill(1);
-  world[0].engine.progress();
+  world[0].matcher.progress();
   EXPECT_EQ(world[0].take(&last).error, 0);
   EXPECT_STREQ(word, "bye");
   EXPECT_EQ(world[0].take(&from_dead).error, FI_ECONNRESET);
@@ -49,7 +49,7 @@ TEST(Death, EverythingThatNamesThePeerFailsAndTheRestGoesOn) {
   EXPECT_LT(world[0].send(world[1], "x", 1, 1, nullptr), 0);
   EXPECT_LT(world[0].receive(&world[1], word, 8, 4, &last), 0);
   world.kill(2);
-  world[0].engine.progress();
+  world[0].matcher.progress();
   EXPECT_EQ(world[0].take(&any).error, FI_ECONNRESET);  // nobody is left
   EXPECT_EQ(world[0].take(&from_alive).error, FI_ECONNRESET);
 }
@@ -64,7 +64,7 @@ TEST(Death, WhileItsLastPacketsAreHeard) {
     ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 1, nullptr), 0);
   }
   world.kill(0);
-  world[1].engine.progress();
+  world[1].matcher.progress();
   EXPECT_EQ(world[1].take(&received).error, FI_ECONNRESET);
   EXPECT_TRUE(world[1].network.dropped);
   world.settle();
@@ -82,10 +82,10 @@ TEST(Death, OfAWriterIsNoFailureOfItsTarget) {
   request.count = 1;
   request.targets = &target;
   request.target_count = 1;
-  ASSERT_EQ(world[0].engine.rma(world[0].peer(world[1]), request), 0);
-  world[1].engine.progress();
+  ASSERT_EQ(world[0].matcher.rma(world[0].peer(world[1]), request), 0);
+  world[1].matcher.progress();
   world.kill(0);
-  world[1].engine.progress();
+  world[1].matcher.progress();
   EXPECT_TRUE(world[1].completions.empty());
 }
 
@@ -103,10 +103,10 @@ TEST(Death, AtEveryStepOfATransfer) {
         int sent = 0, received = 0;
         ASSERT_EQ(world[1].receive(&world[0], got.data(), got.size(), 1, &received), 0);
         ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 1, &sent), 0);
-        for (int i = 0; i < steps; ++i) world[static_cast<std::size_t>(i) % 2].engine.progress();
+        for (int i = 0; i < steps; ++i) world[static_cast<std::size_t>(i) % 2].matcher.progress();
         world.kill(dying);
         const std::size_t left = 1 - dying;
-        for (int i = 0; i < 50; ++i) world[left].engine.progress();
+        for (int i = 0; i < 50; ++i) world[left].matcher.progress();
         ASSERT_NE(world[left].take(left == 0 ? &sent : &received).error, -1) << steps;
         if (left == 0) {
           ASSERT_EQ(world[0].network.lent, 0) << steps;
@@ -123,15 +123,15 @@ TEST(Death, DuringACopyGivesItsMemoryBackWhenTheCopyIsOver) {
   int sent = 0, received = 0;
   ASSERT_EQ(world[1].receive(&world[0], got.data(), got.size(), 1, &received), 0);
   ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 1, &sent), 0);
-  for (int i = 0; i < 6; ++i) world[static_cast<std::size_t>(i) % 2].engine.progress();
+  for (int i = 0; i < 6; ++i) world[static_cast<std::size_t>(i) % 2].matcher.progress();
   ASSERT_EQ(world[1].network.starts, 1u);
   world.kill(0);
-  for (int i = 0; i < 100; ++i) world[1].engine.progress();
+  for (int i = 0; i < 100; ++i) world[1].matcher.progress();
   EXPECT_EQ(world[1].take(&received).error, -1) << "it may still be written";
-  for (int i = 0; i < 200; ++i) world[1].engine.progress();
+  for (int i = 0; i < 200; ++i) world[1].matcher.progress();
   EXPECT_EQ(world[1].take(&received).error, FI_ECONNRESET);
   EXPECT_EQ(world[1].network.starts, 1u);
-  EXPECT_EQ(world[1].engine.statistics().copies_in_flight.load(), 0u);
+  EXPECT_EQ(world[1].matcher.statistics().copies_in_flight.load(), 0u);
 }
 
 // ---- messages in parts, whose reader comes in between ----
@@ -146,7 +146,7 @@ class Parts : public testing::Test {
     const Outbox::Slot slot = outbox_->reserve(bytes, Outbox::Lane::eager);
     ASSERT_NE(slot.header, nullptr);
     Header header;
-    header.kind = offset == 0 ? Kind::message : Kind::more;
+    header.kind = offset == 0 ? PacketKind::message : PacketKind::more;
     header.flags = packet_tagged | packet_parts;
     header.payload = static_cast<std::uint32_t>(bytes);
     header.tag = 4;
@@ -154,7 +154,7 @@ class Parts : public testing::Test {
     std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
     std::memcpy(slot.payload, data_.data() + offset, bytes);
     outbox_->commit();
-    world_[1].engine.progress();
+    world_[1].matcher.progress();
   }
   void post(std::size_t room) {
     ASSERT_EQ(world_[1].receive(nullptr, got_.data(), room, 4, this), 0);
@@ -175,11 +175,11 @@ TEST_F(Parts, AreOneMessageWheneverItsReceiveComes) {
       offset = ends[part];
     }
     if (before == 3) post(6000);
-    const Completion completion = world_[1].take(this);
+    const CompletionNotice completion = world_[1].take(this);
     ASSERT_EQ(completion.error, 0) << before;
     EXPECT_EQ(completion.length, 5000u);
     EXPECT_TRUE(std::equal(data_.begin(), data_.end(), got_.begin()));
-    EXPECT_EQ(world_[1].engine.statistics().unexpected_bytes.load(), 0u);
+    EXPECT_EQ(world_[1].matcher.statistics().unexpected_bytes.load(), 0u);
   }
 }
 
@@ -187,7 +187,7 @@ TEST_F(Parts, AreCutAndDiscardedInTheMiddle) {
   send_part(0, 2000);
   post(3000);
   send_part(2000, 3000);
-  const Completion cut = world_[1].take(this);
+  const CompletionNotice cut = world_[1].take(this);
   EXPECT_EQ(cut.error, FI_ETRUNC);
   EXPECT_EQ(cut.overflow, 2000u);
   send_part(0, 2000);
@@ -206,14 +206,14 @@ TEST_F(Parts, DieWithTheirSender) {
   post(6000);
   send_part(0, 2000);
   world_.kill(0);
-  world_[1].engine.progress();
+  world_[1].matcher.progress();
   EXPECT_EQ(world_[1].take(this).error, FI_ECONNRESET);
 }
 
 TEST_F(Parts, OfADeadSenderAreNotWaitedFor) {
   send_part(0, 2000);
   world_.kill(0);
-  world_[1].engine.progress();
+  world_[1].matcher.progress();
   post(6000);
   EXPECT_EQ(world_[1].take(this).error, FI_ECONNRESET);
 }
@@ -234,7 +234,7 @@ TEST_F(Parts, OfAMessageThatIsTooShortForThem) {
 }
 
 TEST(Flood, UnexpectedMessagesStayWithinTheirMemory) {
-  EngineLimits limits;
+  MatcherLimits limits;
   limits.unexpected_bytes = 256 * kib;
   World world(2, limits);
   const auto data = pattern(1000, 6);
@@ -246,7 +246,7 @@ TEST(Flood, UnexpectedMessagesStayWithinTheirMemory) {
     ASSERT_EQ(result, 0);
     ++taken;
     world.settle();
-    ASSERT_LE(world[1].engine.statistics().unexpected_bytes.load(), 512 * kib);
+    ASSERT_LE(world[1].matcher.statistics().unexpected_bytes.load(), 512 * kib);
   }
   EXPECT_GT(taken, 1000u);
   // All arrive, in order, and afterwards it sends eagerly again.
@@ -257,9 +257,9 @@ TEST(Flood, UnexpectedMessagesStayWithinTheirMemory) {
     ASSERT_EQ(world[1].take(&got).error, 0) << i;
     ASSERT_EQ(got, data);
   }
-  EXPECT_EQ(world[1].engine.statistics().unexpected_bytes.load(), 0u);
+  EXPECT_EQ(world[1].matcher.statistics().unexpected_bytes.load(), 0u);
   const auto eager = [&] {
-    return world[0].engine.statistics().sent_messages[static_cast<int>(Path::eager)].load();
+    return world[0].matcher.statistics().sent_messages[static_cast<int>(Path::eager)].load();
   };
   const std::uint64_t before = eager();
   ASSERT_EQ(world[1].receive(nullptr, got.data(), got.size(), 1, &got), 0);
@@ -277,12 +277,12 @@ TEST(Flood, ALargeMessageDoesNotHoldUpSmallOnes) {
   ASSERT_EQ(world[1].receive(&world[0], a, 4, 2, &small), 0);
   ASSERT_EQ(world[2].receive(&world[0], b, 4, 2, &other), 0);
   ASSERT_EQ(world[0].send(world[1], large.data(), large.size(), 1, nullptr), 0);
-  world[1].engine.progress();  // asks for it
-  world[0].engine.progress();  // sends what has room
+  world[1].matcher.progress();  // asks for it
+  world[0].matcher.progress();  // sends what has room
   ASSERT_EQ(world[0].send(world[1], "now", 4, 2, nullptr), 0);
   ASSERT_EQ(world[0].send(world[2], "now", 4, 2, nullptr), 0);
-  world[1].engine.progress();
-  world[2].engine.progress();
+  world[1].matcher.progress();
+  world[2].matcher.progress();
   EXPECT_EQ(world[1].take(&small).error, 0);
   EXPECT_EQ(world[2].take(&other).error, 0);
   EXPECT_EQ(world[1].take(&big).error, -1);
@@ -318,7 +318,7 @@ TEST(Full, ACompletionQueueWithoutRoomRefusesRequests) {
 }
 
 TEST(Full, MoreOperationsThanThereAreWaitForRoom) {
-  EngineLimits limits;
+  MatcherLimits limits;
   limits.operations = 16;
   World world(2, limits);
   std::vector<std::byte> data(20 * kib);
@@ -333,7 +333,7 @@ TEST(Full, MoreOperationsThanThereAreWaitForRoom) {
 
 // Requests without end, which an honest peer's own limit forbids.
 TEST(Garbage, EndlessRequestsEndTheExchange) {
-  EngineLimits limits;
+  MatcherLimits limits;
   limits.operations = 64;
   World world(2, limits);
   ASSERT_EQ(world[0].send(world[1], "", 0, 1, nullptr, 0), 0);
@@ -342,17 +342,17 @@ TEST(Garbage, EndlessRequestsEndTheExchange) {
     const Outbox::Slot slot = outbox.reserve(0, Outbox::Lane::eager);
     if (slot.header == nullptr) break;
     Header header;
-    header.kind = Kind::request;
+    header.kind = PacketKind::request;
     header.flags = packet_tagged;
     header.far.length = 1000;
     header.far.token = 5;
     std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
     outbox.commit();
-    world[1].engine.progress();
+    world[1].matcher.progress();
     if (world[1].network.dropped) break;
   }
   EXPECT_TRUE(world[1].network.dropped);
-  EXPECT_LE(world[1].engine.statistics().unexpected_messages.load(), 16 * 64u);
+  EXPECT_LE(world[1].matcher.statistics().unexpected_messages.load(), 16 * 64u);
 }
 
 // A peer that writes whatever it likes into its segment: no crash, no byte outside (the sanitizers
@@ -374,19 +374,19 @@ TEST(Garbage, RandomPacketsAndSegments) {
       Header header;
       auto* words = reinterpret_cast<std::uint64_t*>(&header);
       for (int w = 0; w < 7; ++w) words[w] = random() % 3 == 0 ? random() : random() % 70;
-      header.kind = static_cast<Kind>(random() % (static_cast<unsigned>(last_kind) + 2));
+      header.kind = static_cast<PacketKind>(random() % (static_cast<unsigned>(last_kind) + 2));
       if (random() % 2 == 0) header.payload = static_cast<std::uint32_t>(random() % 64);
       std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
       channel.outbox->commit();
-      world[1].engine.progress();
+      world[1].matcher.progress();
     }
     // And the bytes of the whole segment.
     auto* bytes = reinterpret_cast<std::byte*>(channel.segment.get());
     for (int i = 0; i < 200; ++i)
       bytes[random() % segment_bytes] = static_cast<std::byte>(random());
     for (int i = 0; i < 5; ++i) {
-      world[0].engine.progress();
-      world[1].engine.progress();
+      world[0].matcher.progress();
+      world[1].matcher.progress();
     }
   }
 }

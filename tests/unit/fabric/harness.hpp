@@ -1,6 +1,6 @@
-// Engines that talk to each other within one test: real rings, a network without sockets, a mover
-// that can be told what it may do and when it is done. Nothing happens unless the test makes an
-// engine progress, so that a test decides every interleaving.
+// Matchers that talk to each other within one test: real rings, a network without sockets, a direct
+// access that can be told what it may do and when it is done. Nothing happens unless the test makes
+// an matcher progress, so that a test decides every interleaving.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,30 +28,32 @@ struct Reachability {
   bool claims = true;
   unsigned delay = 0;         // how often test() says "not yet"
   unsigned fail_after = ~0u;  // starts that succeed before all fail
-  Mover::Worth worth = Mover::Worth::always;
+  DirectAccess::Worth worth = DirectAccess::Worth::always;
   bool arena = false;        // its own memory can be mapped
   bool mapped_only = false;  // it reaches what can be mapped, and nothing else
 };
 
 // Mapped, so that pages which a test does not touch cost nothing.
 struct Unmap {
-  void operator()(Segment* segment) const { munmap(static_cast<void*>(segment), segment_bytes); }
+  void operator()(RingSegment* segment) const {
+    munmap(static_cast<void*>(segment), segment_bytes);
+  }
 };
-inline Segment* map_segment() {
+inline RingSegment* map_segment() {
   void* memory = mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return static_cast<Segment*>(memory);
+  return static_cast<RingSegment*>(memory);
 }
 
 struct Channel {
-  std::unique_ptr<Segment, Unmap> segment{map_segment()};
+  std::unique_ptr<RingSegment, Unmap> segment{map_segment()};
   std::unique_ptr<RingOutbox> outbox;
   std::unique_ptr<RingInbox> inbox;
 };
 
 class World;
 
-class TestNetwork final : public Network, public Mover {
+class TestNetwork final : public Network, public DirectAccess {
  public:
   TestNetwork(World& world, std::uint64_t number) : world_(world) {
     address.host = 1;
@@ -83,14 +85,15 @@ class TestNetwork final : public Network, public Mover {
   void drop(const Address& address_of_peer) noexcept override;
   bool dropped = false;
   void turn() noexcept override {}
-  Mover& mover() noexcept override { return *this; }
+  DirectAccess& access() noexcept override { return *this; }
 
-  Worth worth(const Peer&, const Place& place, std::size_t, bool) const noexcept override {
+  Worth worth(const Peer&, const MemoryPlace& place, std::size_t, bool) const noexcept override {
     if (reach.mapped_only && place.arena == 0) return Worth::never;
     return reach.pull || reach.push ? reach.worth : Worth::never;
   }
-  Place describe(const Peer&, const iovec* local, std::size_t count, bool*) noexcept override {
-    Place place;
+  MemoryPlace describe(const Peer&, const iovec* local, std::size_t count,
+                       bool*) noexcept override {
+    MemoryPlace place;
     if (count == 1) {
       place.pieces = 1;
       place.address = reinterpret_cast<std::uintptr_t>(local[0].iov_base);
@@ -100,9 +103,10 @@ class TestNetwork final : public Network, public Mover {
     return place;
   }
   bool can_be_mapped(const Peer&, const iovec&) const noexcept override { return reach.arena; }
-  void withdraw(const Peer&, const Place&) noexcept override { --lent; }
-  std::int64_t start(Peer&, Way way, const iovec* local, std::size_t count, const Place& place,
-                     std::uint64_t offset, std::size_t bytes) noexcept override {
+  void withdraw(const Peer&, const MemoryPlace&) noexcept override { --lent; }
+  std::int64_t start(Peer&, Way way, const iovec* local, std::size_t count,
+                     const MemoryPlace& place, std::uint64_t offset,
+                     std::size_t bytes) noexcept override {
     if (way == Way::pull ? !reach.pull : !reach.push) return -FI_EPERM;
     if (starts++ >= reach.fail_after) return -FI_EFAULT;
     auto* far = reinterpret_cast<std::byte*>(place.address) + offset;
@@ -130,22 +134,22 @@ class TestNetwork final : public Network, public Mover {
   unsigned waits_ = 0;
 };
 
-// A node: an engine with what belongs to it. Its one region has key 7 and begins at 0.
+// A node: a matcher with what belongs to it. Its one region has key 7 and begins at 0.
 class Node final : public Sink, public Regions {
  public:
-  Node(World& world, std::uint64_t number, const EngineLimits& limits)
-      : network(world, number), engine(network, *this, *this, limits) {}
+  Node(World& world, std::uint64_t number, const MatcherLimits& limits)
+      : network(world, number), matcher(network, *this, *this, limits) {}
 
   TestNetwork network;
-  std::vector<Completion> completions;
+  std::vector<CompletionNotice> completions;
   std::vector<std::byte> region = std::vector<std::byte>(std::size_t{600} << 10);
   std::uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
   bool full = false;
-  Engine engine;
+  Matcher matcher;
 
-  Peer& peer(Node& other) { return *engine.peer(other.network.address); }
+  Peer& peer(Node& other) { return *matcher.peer(other.network.address); }
 
-  void complete(const Completion& completion) noexcept override {
+  void complete(const CompletionNotice& completion) noexcept override {
     completions.push_back(completion);
   }
   bool room(Event) noexcept override { return !full; }
@@ -171,7 +175,7 @@ class Node final : public Sink, public Regions {
     request.tag = tag;
     request.flags = flags;
     request.context = context;
-    return engine.send(peer(to), request);
+    return matcher.send(peer(to), request);
   }
   ssize_t receive(Node* from, void* data, std::size_t bytes, std::uint64_t tag, void* context,
                   std::uint64_t ignore = 0, std::uint64_t flags = FI_COMPLETION) {
@@ -184,17 +188,17 @@ class Node final : public Sink, public Regions {
     request.ignore = ignore;
     request.flags = flags;
     request.context = context;
-    return engine.receive(from != nullptr ? &peer(*from) : nullptr, request);
+    return matcher.receive(from != nullptr ? &peer(*from) : nullptr, request);
   }
   // The completion with this context, taken out; error -1 if there is none.
-  Completion take(void* context) {
+  CompletionNotice take(void* context) {
     for (std::size_t i = 0; i < completions.size(); ++i) {
       if (completions[i].context != context) continue;
-      const Completion found = completions[i];
+      const CompletionNotice found = completions[i];
       completions.erase(completions.begin() + static_cast<std::ptrdiff_t>(i));
       return found;
     }
-    Completion none;
+    CompletionNotice none;
     none.error = -1;
     return none;
   }
@@ -202,7 +206,7 @@ class Node final : public Sink, public Regions {
 
 class World {
  public:
-  explicit World(std::size_t nodes, const EngineLimits& limits = {},
+  explicit World(std::size_t nodes, const MatcherLimits& limits = {},
                  std::size_t eager = eager_limit)
       : eager_bytes(eager) {
     for (std::size_t i = 0; i < nodes; ++i) {
@@ -217,7 +221,7 @@ class World {
     bool active = true;
     for (int vain = 0; vain < 3; vain = active ? 0 : vain + 1) {
       active = false;
-      for (auto& node : nodes_) active |= node->engine.progress();
+      for (auto& node : nodes_) active |= node->matcher.progress();
     }
   }
   // The process behind a node dies: the others learn of it.
@@ -265,7 +269,7 @@ inline void TestNetwork::drop(const Address& peer) noexcept {
 inline std::atomic<std::uint64_t>* TestNetwork::claim(Peer& peer, bool sender,
                                                       unsigned index) noexcept {
   if (!reach.claims) return nullptr;
-  const Address& other = Engine::address_of(peer);
+  const Address& other = Matcher::address_of(peer);
   Channel& channel =
       sender ? outbound[other.id[0]] : world_.of(other).network.outbound[address.id[0]];
   return &channel.segment->claims[index].word;

@@ -17,7 +17,8 @@
 #include "base/clock.hpp"
 #include "base/os.hpp"
 #include "fabric/protocol/operation.hpp"
-#include "fabric/transport/local/hello.hpp"
+#include "fabric/transport/identity.hpp"
+#include "fabric/transport/local/introduction.hpp"
 #include "fabric/transport/local/local.hpp"
 
 namespace haul::fabric::local_test {
@@ -59,7 +60,7 @@ inline NetworkEvent await(Network& network, What what) {
 inline bool send_number(Outbox& outbox, std::uint64_t number) {
   const Outbox::Slot slot = outbox.reserve(0, Outbox::Lane::eager);
   if (slot.header == nullptr) return false;
-  slot.header->kind = Kind::message;
+  slot.header->kind = PacketKind::message;
   slot.header->flags = packet_inlined;
   slot.header->payload = 0;
   slot.header->data = number;
@@ -69,7 +70,7 @@ inline bool send_number(Outbox& outbox, std::uint64_t number) {
 
 // The number in the next packet; ~0: none came.
 inline std::uint64_t receive_number(Inbox& inbox) {
-  Packet packet;
+  ReceivedPacket packet;
   if (!eventually([&] { return inbox.ready(); }) || inbox.receive(packet) != Inbox::Got::packet)
     return ~std::uint64_t{0};
   const std::uint64_t number = packet.header.data;

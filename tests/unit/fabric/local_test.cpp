@@ -346,7 +346,7 @@ class Liar {
            os::receive_packet(socket_, &byte, 1, fds, &count) <= 0;
   }
 
-  Hello hello;
+  Introduction hello;
 
  private:
   int socket_ = -1;
@@ -383,11 +383,11 @@ TEST(LocalNetwork, HelloThatLiesIsThrownOut) {
     liar.say_hello(sealed);
     EXPECT_TRUE(liar.thrown_out());
   };
-  expect_refused([](Hello& hello) { ++hello.version; });
-  expect_refused([](Hello& hello) { ++hello.segment_bytes; });
-  expect_refused([](Hello& hello) { hello.from.magic = 0; });
-  expect_refused([](Hello& hello) { ++hello.from.host; });
-  expect_refused([](Hello& hello) { hello.arena.bytes = 1; });  // and no descriptor
+  expect_refused([](Introduction& hello) { ++hello.version; });
+  expect_refused([](Introduction& hello) { ++hello.segment_bytes; });
+  expect_refused([](Introduction& hello) { hello.from.magic = 0; });
+  expect_refused([](Introduction& hello) { ++hello.from.host; });
+  expect_refused([](Introduction& hello) { hello.arena.bytes = 1; });  // and no descriptor
   NetworkEvent event;
   EXPECT_FALSE(a->next(event));
   for (const int fd : {sealed, small, unsealed, file}) os::close_fd(fd);
@@ -437,7 +437,7 @@ TEST_F(LocalProcesses, WithoutDescriptorsWhoConnectsIsTurnedAway) {
   Address full;
   ASSERT_TRUE(child.hear(&full));
   a->connect(full);
-  // It may be turned away before its Hello, or after.
+  // It may be turned away before its Introduction, or after.
   NetworkEvent event;
   ASSERT_TRUE(await(*a, event));
   if (event.what == What::connected) {

@@ -9,9 +9,9 @@
 namespace haul::fabric {
 namespace {
 
-TEST(Lock, lets_one_in_at_a_time) {
+TEST(WordLock, lets_one_in_at_a_time) {
   constexpr int threads = 8, rounds = 20000;
-  Lock lock;
+  WordLock lock;
   long counted = 0;  // not atomic: lost increments show
   std::vector<std::thread> crowd;
   for (int i = 0; i < threads; ++i) {

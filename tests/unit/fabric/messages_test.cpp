@@ -1,4 +1,4 @@
-// Messages between engines: every size class on every path, early and late receives, truncation,
+// Messages between matchers: every size class on every path, early and late receives, truncation,
 // order, wildcards, peek and claim, cancel, multi-receive.
 #include <algorithm>
 #include <string>
@@ -71,7 +71,7 @@ TEST_P(Paths, EverySizeArrivesWholeEarlyOrLate) {
           ASSERT_EQ(world[1].receive(nullptr, got.data(), bytes, 9, &received), 0);
           world.settle();
         }
-        const Completion completion = world[1].take(&received);
+        const CompletionNotice completion = world[1].take(&received);
         EXPECT_EQ(completion.error, 0);
         EXPECT_EQ(completion.length, bytes);
         EXPECT_EQ(completion.tag, 9u);
@@ -83,10 +83,10 @@ TEST_P(Paths, EverySizeArrivesWholeEarlyOrLate) {
         EXPECT_TRUE(world[0].completions.empty());
         EXPECT_TRUE(world[1].completions.empty());
       }
-      EXPECT_TRUE(world[0].engine.flushed());
+      EXPECT_TRUE(world[0].matcher.flushed());
       EXPECT_EQ(world[0].network.lent, 0);
-      EXPECT_EQ(world[1].engine.statistics().copies_in_flight.load(), 0u);
-      EXPECT_EQ(world[1].engine.statistics().unexpected_bytes.load(), 0u);
+      EXPECT_EQ(world[1].matcher.statistics().copies_in_flight.load(), 0u);
+      EXPECT_EQ(world[1].matcher.statistics().unexpected_bytes.load(), 0u);
     }
   }
 }
@@ -105,7 +105,7 @@ TEST_P(Paths, ALongMessageIsCutAndSaysSo) {
     ASSERT_EQ(world[1].receive(nullptr, got.data(), room, 1, &received), 0);
     ASSERT_EQ(world[0].send(world[1], data.data(), bytes, 1, &sent), 0);
     world.settle();
-    const Completion completion = world[1].take(&received);
+    const CompletionNotice completion = world[1].take(&received);
     EXPECT_EQ(completion.error, FI_ETRUNC);
     EXPECT_EQ(completion.length, room);
     EXPECT_EQ(completion.overflow, bytes - room);
@@ -136,10 +136,10 @@ TEST_P(Paths, BothSidesAreCutDifferently) {
     send.data = 77;
     send.flags = FI_COMPLETION | FI_REMOTE_CQ_DATA;
     send.context = &sent;
-    ASSERT_EQ(world[1].engine.receive(nullptr, receive), 0);
-    ASSERT_EQ(world[0].engine.send(world[0].peer(world[1]), send), 0);
+    ASSERT_EQ(world[1].matcher.receive(nullptr, receive), 0);
+    ASSERT_EQ(world[0].matcher.send(world[0].peer(world[1]), send), 0);
     world.settle();
-    const Completion completion = world[1].take(&received);
+    const CompletionNotice completion = world[1].take(&received);
     EXPECT_EQ(completion.error, 0);
     EXPECT_EQ(completion.data, 77u);
     EXPECT_EQ(completion.flags, std::uint64_t{FI_RECV | FI_MSG | FI_REMOTE_CQ_DATA});
@@ -147,7 +147,7 @@ TEST_P(Paths, BothSidesAreCutDifferently) {
   }
 }
 
-// Every order of two engines' turns, for the first nine of a shared transfer.
+// Every order of two matchers' turns, for the first nine of a shared transfer.
 TEST(Interleavings, ASharedTransferEndsWhole) {
   constexpr unsigned depth = 9;
   const std::size_t bytes = 200 * kib;
@@ -161,7 +161,7 @@ TEST(Interleavings, ASharedTransferEndsWhole) {
     int sent = 0, received = 0;
     ASSERT_EQ(world[1].receive(nullptr, got.data(), bytes, 0, &received), 0);
     ASSERT_EQ(world[0].send(world[1], data.data(), bytes, 0, &sent), 0);
-    for (unsigned i = 0; i < depth; ++i) world[(schedule >> i) & 1].engine.progress();
+    for (unsigned i = 0; i < depth; ++i) world[(schedule >> i) & 1].matcher.progress();
     world.settle();
     ASSERT_EQ(world[0].take(&sent).error, 0) << "schedule " << schedule;
     ASSERT_EQ(world[1].take(&received).error, 0) << "schedule " << schedule;
@@ -187,7 +187,7 @@ TEST(Matching, OrderIsThatOfSendingAndOfPosting) {
   }
   world.settle();
   for (std::size_t i = 0; i < 8; ++i) {
-    const Completion completion = world[1].take(&got[i]);
+    const CompletionNotice completion = world[1].take(&got[i]);
     EXPECT_EQ(completion.error, 0);
     ASSERT_EQ(completion.length, lengths[i]);
     got[i].resize(lengths[i]);
@@ -259,7 +259,7 @@ TEST(Matching, PeekClaimDiscard) {
     world.settle();
     EXPECT_EQ(world[1].take(&context).error, 0);
     EXPECT_EQ(world[0].take(&sent).error, 0);
-    EXPECT_EQ(world[1].engine.statistics().unexpected_messages.load(), 0u);
+    EXPECT_EQ(world[1].matcher.statistics().unexpected_messages.load(), 0u);
   }
 }
 
@@ -269,15 +269,15 @@ TEST(Matching, CancelEndsAReceiveOnce) {
   char buffer[4];
   for (Node* from : {static_cast<Node*>(nullptr), &world[0]}) {
     ASSERT_EQ(world[1].receive(from, buffer, 4, 1, &context), 0);
-    EXPECT_EQ(world[1].engine.cancel(&context), 0);
+    EXPECT_EQ(world[1].matcher.cancel(&context), 0);
     EXPECT_EQ(world[1].take(&context).error, FI_ECANCELED);
-    EXPECT_EQ(world[1].engine.cancel(&context), -FI_ENOENT);
+    EXPECT_EQ(world[1].matcher.cancel(&context), -FI_ENOENT);
   }
 }
 
 TEST(MultiReceive, GivesOutItsBufferAndSaysWhenItIsUsedUp) {
   World world(2);
-  world[1].engine.set_min_multi_receive(1000);
+  world[1].matcher.set_min_multi_receive(1000);
   std::vector<std::byte> buffer(300 * kib);
   int context = 0;
   const iovec piece{buffer.data(), buffer.size()};
@@ -294,17 +294,17 @@ TEST(MultiReceive, GivesOutItsBufferAndSaysWhenItIsUsedUp) {
     SendRequest message;
     message.pieces = &from;
     message.count = 1;
-    EXPECT_EQ(world[0].engine.send(world[0].peer(world[1]), message), 0);
+    EXPECT_EQ(world[0].matcher.send(world[0].peer(world[1]), message), 0);
   };
   send(0);
   send(1);
   world.settle();  // two come early
-  ASSERT_EQ(world[1].engine.receive(nullptr, request), 0);
+  ASSERT_EQ(world[1].matcher.receive(nullptr, request), 0);
   for (std::size_t i = 2; i < 5; ++i) send(i);
   world.settle();
   ASSERT_EQ(world[1].completions.size(), 5u);
   unsigned released = 0;
-  for (const Completion& completion : world[1].completions) {
+  for (const CompletionNotice& completion : world[1].completions) {
     EXPECT_EQ(completion.error, 0);
     if ((completion.flags & FI_MULTI_RECV) != 0) ++released;
     bool found = false;

@@ -1,4 +1,4 @@
-// Two endpoints that talk over a core network, as if on different nodes.
+// Two endpoints that talk over an offnode network, as if on different nodes.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,9 +12,9 @@
 #include "base/clock.hpp"
 #include "base/sealed.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
-#include "fabric/transport/offnode/offnode.hpp"
+#include "fabric/transport/offnode/network.hpp"
 
-namespace haul::fabric::core_test {
+namespace haul::fabric::offnode_test {
 
 // A test that waits longer has failed.
 inline constexpr std::uint64_t patience_ns = 30'000'000'000;
@@ -27,16 +27,16 @@ inline bool has_libfabric() {
 // One endpoint's network, and what it has told.
 struct Side {
   Address address;
-  std::unique_ptr<CoreNetwork> network;
+  std::unique_ptr<OffnodeNetwork> network;
   Inbox* inbox = nullptr;
   Outbox* outbox = nullptr;
   std::vector<NetworkEvent> ends;  // refused, ended, died
 
-  explicit Side(const char* core) {
+  explicit Side(const char* carrier) {
     os::random_bytes(address.id, sizeof address.id);
     address.host = 1;
     Error error;
-    network = open_core(core, &address, &error);
+    network = open_offnode(carrier, &address, &error);
     EXPECT_STREQ(error.sentence, "");
   }
   void turn() {
@@ -78,7 +78,7 @@ class CarrierTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     has_libfabric();  // loads it, as the program that uses haul would have
-    if (CoreCarrier::available(GetParam()).empty()) {
+    if (OffnodeCarrier::available(GetParam()).empty()) {
       GTEST_SKIP() << "there is no libfabric with " << GetParam()
                    << " here (tcp alone needs version 2); the other carriers are tested";
     }
@@ -90,6 +90,6 @@ inline std::string title_of(const testing::TestParamInfo<const char*>& info) {
   for (char& letter : title) letter = isalnum(static_cast<unsigned char>(letter)) ? letter : '_';
   return title;
 }
-inline const auto all_carriers = testing::Values("tcp;ofi_rxm", "tcp", CoreCarrier::socket_name);
+inline const auto all_carriers = testing::Values("tcp;ofi_rxm", "tcp", OffnodeCarrier::socket_name);
 
-}  // namespace haul::fabric::core_test
+}  // namespace haul::fabric::offnode_test

@@ -16,34 +16,34 @@
 
 using namespace haul;
 using namespace haul::fabric;
-using namespace haul::fabric::core_test;
+using namespace haul::fabric::offnode_test;
 
 namespace {
 
-using CoreMemoryTest = CarrierTest;
+using OffnodeMemoryTest = CarrierTest;
 
 // Whether a carrier must be able to read: all providers of libfabric that are tried here.
-bool reads(const char* core) {
-  return std::strcmp(core, CoreCarrier::socket_name) != 0;
+bool reads(const char* carrier) {
+  return std::strcmp(carrier, OffnodeCarrier::socket_name) != 0;
 }
 
 // Two sides that have met, and what each calls the other.
 struct Readers {
-  explicit Readers(const char* core) : a(core), b(core) {
+  explicit Readers(const char* carrier) : a(carrier), b(carrier) {
     EXPECT_TRUE(connect(a, b) && connect(b, a));
     to_b.address = b.address;
     to_a.address = a.address;
   }
   // Of a's memory, by b.
-  int read(const Place& place, std::uint64_t offset, const std::vector<iovec>& to) {
+  int read(const MemoryPlace& place, std::uint64_t offset, const std::vector<iovec>& to) {
     std::size_t bytes = 0;
     for (const iovec& piece : to) bytes += piece.iov_len;
-    Mover& mover = b.network->mover();
+    DirectAccess& access = b.network->access();
     const std::int64_t ticket =
-        mover.start(to_a, Mover::Way::pull, to.data(), to.size(), place, offset, bytes);
+        access.start(to_a, DirectAccess::Way::pull, to.data(), to.size(), place, offset, bytes);
     if (ticket <= 0) return static_cast<int>(ticket);
     int state = 0;
-    EXPECT_TRUE(turn_until({&a, &b}, [&] { return (state = mover.test(ticket)) != 0; }));
+    EXPECT_TRUE(turn_until({&a, &b}, [&] { return (state = access.test(ticket)) != 0; }));
     return state;
   }
   static constexpr std::size_t size = (std::size_t{3} << 20) + 17;
@@ -58,24 +58,24 @@ std::vector<std::byte> random_bytes(std::size_t size) {
   return bytes;
 }
 
-TEST_P(CoreMemoryTest, WhatIsLentIsReadWholeAndInPartsAndNoMoreAfterwards) {
+TEST_P(OffnodeMemoryTest, WhatIsLentIsReadWholeAndInPartsAndNoMoreAfterwards) {
   Readers pair(GetParam());
   std::vector<std::byte> source = random_bytes(Readers::size);
   const iovec whole{source.data(), source.size()};
   bool huge = true;
-  const Place place = pair.a.network->mover().describe(pair.to_b, &whole, 1, &huge);
+  const MemoryPlace place = pair.a.network->access().describe(pair.to_b, &whole, 1, &huge);
   EXPECT_FALSE(huge);
   ASSERT_EQ(place.pieces, reads(GetParam()) ? 1u : 0u);
   if (!reads(GetParam())) {  // packets only: it refuses whatever it is told
-    Place claimed;
+    MemoryPlace claimed;
     claimed.pieces = 1;
-    EXPECT_EQ(pair.b.network->mover().worth(pair.to_a, claimed, source.size(), false),
-              Mover::Worth::never);
+    EXPECT_EQ(pair.b.network->access().worth(pair.to_a, claimed, source.size(), false),
+              DirectAccess::Worth::never);
     EXPECT_LT(pair.read(claimed, 0, {{source.data(), source.size()}}), 0);
     return;
   }
-  EXPECT_EQ(pair.b.network->mover().worth(pair.to_a, place, source.size(), false),
-            Mover::Worth::always);
+  EXPECT_EQ(pair.b.network->access().worth(pair.to_a, place, source.size(), false),
+            DirectAccess::Worth::always);
   std::vector<std::byte> copy(source.size());
   EXPECT_EQ(pair.read(place, 0, {{copy.data(), copy.size()}}), 1);
   EXPECT_TRUE(copy == source);
@@ -86,20 +86,20 @@ TEST_P(CoreMemoryTest, WhatIsLentIsReadWholeAndInPartsAndNoMoreAfterwards) {
   EXPECT_EQ(std::memcmp(copy.data() + 10, source.data() + 101, 70000), 0);
   EXPECT_EQ(copy[1], std::byte{});
   EXPECT_EQ(copy[70010], std::byte{});
-  pair.a.network->mover().withdraw(pair.to_b, place);
+  pair.a.network->access().withdraw(pair.to_b, place);
   EXPECT_LT(pair.read(place, 0, {{copy.data(), copy.size()}}), 0);
 }
 
-TEST_P(CoreMemoryTest, ShortAndScatteredMemoryIsNotLent) {
+TEST_P(OffnodeMemoryTest, ShortAndScatteredMemoryIsNotLent) {
   Readers pair(GetParam());
   std::vector<std::byte> memory(Readers::size);
   const iovec pieces[] = {{memory.data(), 1000}, {memory.data() + 2000, 1000000}};
   bool huge = false;
-  EXPECT_EQ(pair.a.network->mover().describe(pair.to_b, pieces, 1, &huge).pieces, 0u);
-  EXPECT_EQ(pair.a.network->mover().describe(pair.to_b, pieces, 2, &huge).pieces, 0u);
+  EXPECT_EQ(pair.a.network->access().describe(pair.to_b, pieces, 1, &huge).pieces, 0u);
+  EXPECT_EQ(pair.a.network->access().describe(pair.to_b, pieces, 2, &huge).pieces, 0u);
 }
 
-TEST_P(CoreMemoryTest, AReadEndsWhenItsLenderIsKilledAndWhenItIsDropped) {
+TEST_P(OffnodeMemoryTest, AReadEndsWhenItsLenderIsKilledAndWhenItIsDropped) {
   for (const bool killed : {true, false}) {
     int sockets[2];
     ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
@@ -108,7 +108,7 @@ TEST_P(CoreMemoryTest, AReadEndsWhenItsLenderIsKilledAndWhenItIsDropped) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       Side side(GetParam());
       Peer reader;
-      Place place;
+      MemoryPlace place;
       std::vector<std::byte> memory(Readers::size);
       const iovec whole{memory.data(), memory.size()};
       bool huge = false;
@@ -117,7 +117,7 @@ TEST_P(CoreMemoryTest, AReadEndsWhenItsLenderIsKilledAndWhenItIsDropped) {
         _exit(1);
       }
       if (!turn_until({&side}, [&] { return side.network->has_peers(); })) _exit(2);
-      place = side.network->mover().describe(reader, &whole, 1, &huge);
+      place = side.network->access().describe(reader, &whole, 1, &huge);
       if (write(sockets[1], &place, sizeof place) != sizeof place) _exit(3);
       // It answers until it is told to stop, and then lives on without a word.
       char word = 0;
@@ -132,32 +132,32 @@ TEST_P(CoreMemoryTest, AReadEndsWhenItsLenderIsKilledAndWhenItIsDropped) {
     ASSERT_EQ(ssize_t{sizeof(Address)}, write(sockets[0], &side.address, sizeof(Address)));
     side.network->connect(lender.address);
     ASSERT_TRUE(turn_until({&side}, [&] { return side.outbox != nullptr; }));
-    Place place;
+    MemoryPlace place;
     ASSERT_EQ(ssize_t{sizeof place}, read(sockets[0], &place, sizeof place));
     std::vector<std::byte> copy(Readers::size);
     const iovec whole{copy.data(), copy.size()};
-    Mover& mover = side.network->mover();
+    DirectAccess& access = side.network->access();
     EXPECT_EQ(place.pieces, reads(GetParam()) ? 1u : 0u);
     int state = 0;
     if (place.pieces != 0) {
       const auto start = [&] {
-        return mover.start(lender, Mover::Way::pull, &whole, 1, place, 0, copy.size());
+        return access.start(lender, DirectAccess::Way::pull, &whole, 1, place, 0, copy.size());
       };
       const std::int64_t first = start();
-      ASSERT_TRUE(turn_until({&side}, [&] { return (state = mover.test(first)) != 0; }));
+      ASSERT_TRUE(turn_until({&side}, [&] { return (state = access.test(first)) != 0; }));
       ASSERT_EQ(state, 1);
       char word = 's';
       ASSERT_EQ(1, write(sockets[0], &word, 1));
       ASSERT_EQ(1, read(sockets[0], &word, 1));
       const std::int64_t ticket = start();
-      EXPECT_EQ(mover.test(ticket), 0);
+      EXPECT_EQ(access.test(ticket), 0);
       if (!killed) {
         side.network->drop(lender.address);
-        EXPECT_EQ(mover.test(ticket), 0) << "it may still be written";
+        EXPECT_EQ(access.test(ticket), 0) << "it may still be written";
       }
       const std::uint64_t before = now_ns();
       kill(child, SIGKILL);
-      EXPECT_TRUE(turn_until({&side}, [&] { return (state = mover.test(ticket)) != 0; }));
+      EXPECT_TRUE(turn_until({&side}, [&] { return (state = access.test(ticket)) != 0; }));
       EXPECT_LT(state, 0);
       EXPECT_LT(now_ns() - before, patience_ns / 4) << "it ended by itself at last";
     }
@@ -167,6 +167,6 @@ TEST_P(CoreMemoryTest, AReadEndsWhenItsLenderIsKilledAndWhenItIsDropped) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Carriers, CoreMemoryTest, all_carriers, title_of);
+INSTANTIATE_TEST_SUITE_P(Carriers, OffnodeMemoryTest, all_carriers, title_of);
 
 }  // namespace

@@ -1,5 +1,6 @@
-// The core network: two endpoints that talk through a libfabric provider, as if on different nodes.
-#include "fabric/transport/offnode/offnode.hpp"
+// The offnode network: two endpoints that talk through a libfabric provider, as if on different
+// nodes.
+#include "fabric/transport/offnode/network.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,11 +26,11 @@
 
 using namespace haul;
 using namespace haul::fabric;
-using namespace haul::fabric::core_test;
+using namespace haul::fabric::offnode_test;
 
 namespace {
 
-using CoreNetworkTest = CarrierTest;
+using OffnodeNetworkTest = CarrierTest;
 
 // Packet `number` of a stream: its size and bytes follow from the number.
 std::vector<std::byte> payload_of(std::uint64_t number, std::size_t largest) {
@@ -47,7 +48,7 @@ bool send(Outbox& outbox, std::uint64_t number) {
   const Outbox::Slot slot = outbox.reserve(payload.size(), lane);
   if (slot.header == nullptr) return false;
   *slot.header = Header{};
-  slot.header->kind = Kind::message;
+  slot.header->kind = PacketKind::message;
   slot.header->tag = number;
   slot.header->payload = static_cast<std::uint32_t>(payload.size());
   if (!payload.empty()) std::memcpy(slot.payload, payload.data(), payload.size());
@@ -57,7 +58,7 @@ bool send(Outbox& outbox, std::uint64_t number) {
 
 // Takes what has come; every packet must be the next of its stream.
 void receive(Side& side, const Address& from, std::uint64_t& next, std::size_t largest) {
-  Packet packet;
+  ReceivedPacket packet;
   while (side.inbox->ready()) {
     ASSERT_EQ(side.inbox->receive(packet), Inbox::Got::packet);
     ASSERT_TRUE(*packet.from == from);
@@ -70,7 +71,7 @@ void receive(Side& side, const Address& from, std::uint64_t& next, std::size_t l
   }
 }
 
-TEST_P(CoreNetworkTest, PacketsOfAllSizesArriveOnceInOrderBothWays) {
+TEST_P(OffnodeNetworkTest, PacketsOfAllSizesArriveOnceInOrderBothWays) {
   Side a(GetParam()), b(GetParam());
   ASSERT_TRUE(connect(a, b));
   ASSERT_TRUE(connect(b, a));
@@ -90,7 +91,7 @@ TEST_P(CoreNetworkTest, PacketsOfAllSizesArriveOnceInOrderBothWays) {
   EXPECT_TRUE(b.ends.empty());
 }
 
-TEST_P(CoreNetworkTest, APeerThatDoesNotReadHoldsBoundedRoomAndLosesNothing) {
+TEST_P(OffnodeNetworkTest, APeerThatDoesNotReadHoldsBoundedRoomAndLosesNothing) {
   Side a(GetParam()), b(GetParam()), c(GetParam());
   ASSERT_TRUE(connect(a, b));
   Outbox* const to_b = a.outbox;
@@ -117,7 +118,7 @@ TEST_P(CoreNetworkTest, APeerThatDoesNotReadHoldsBoundedRoomAndLosesNothing) {
   }));
 }
 
-TEST_P(CoreNetworkTest, WhatWasCommittedArrivesBeforeTheEnd) {
+TEST_P(OffnodeNetworkTest, WhatWasCommittedArrivesBeforeTheEnd) {
   auto a = std::make_unique<Side>(GetParam());
   Side b(GetParam());
   ASSERT_TRUE(connect(*a, b));
@@ -141,7 +142,7 @@ TEST_P(CoreNetworkTest, WhatWasCommittedArrivesBeforeTheEnd) {
   EXPECT_TRUE(b.ends[0].address == address);
 }
 
-TEST_P(CoreNetworkTest, AKilledPeerHasDiedForWhoSentAndForWhoOnlyReceived) {
+TEST_P(OffnodeNetworkTest, AKilledPeerHasDiedForWhoSentAndForWhoOnlyReceived) {
   for (const bool we_connect : {true, false}) {
     int sockets[2];
     ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
@@ -174,21 +175,21 @@ TEST_P(CoreNetworkTest, AKilledPeerHasDiedForWhoSentAndForWhoOnlyReceived) {
   }
 }
 
-TEST_P(CoreNetworkTest, ADroppedPeerHearsTheEndAndItsPacketsAreForgotten) {
+TEST_P(OffnodeNetworkTest, ADroppedPeerHearsTheEndAndItsPacketsAreForgotten) {
   Side a(GetParam()), b(GetParam());
   ASSERT_TRUE(connect(a, b));
   ASSERT_TRUE(connect(b, a));
   ASSERT_TRUE(send(*a.outbox, 0));
   ASSERT_TRUE(turn_until({&a, &b}, [&] { return b.inbox->ready(); }));
   b.network->drop(a.address);
-  Packet packet;
+  ReceivedPacket packet;
   EXPECT_EQ(b.inbox->receive(packet), Inbox::Got::nothing);
   ASSERT_TRUE(turn_until({&a, &b}, [&] { return !a.ends.empty(); }));
   EXPECT_EQ(a.ends[0].what, NetworkEvent::What::ended);
   EXPECT_TRUE(b.ends.empty());
 }
 
-TEST_P(CoreNetworkTest, NobodyThereIsRefused) {
+TEST_P(OffnodeNetworkTest, NobodyThereIsRefused) {
   Side a(GetParam());
   Address gone;
   {
@@ -201,7 +202,7 @@ TEST_P(CoreNetworkTest, NobodyThereIsRefused) {
   EXPECT_NE(a.ends[0].error, 0);
 }
 
-TEST_P(CoreNetworkTest, AnotherEndpointAtTheSamePlaceIsRefused) {
+TEST_P(OffnodeNetworkTest, AnotherEndpointAtTheSamePlaceIsRefused) {
   Side a(GetParam()), b(GetParam());
   Address impostor = b.address;
   impostor.id[0] ^= 1;
@@ -211,7 +212,7 @@ TEST_P(CoreNetworkTest, AnotherEndpointAtTheSamePlaceIsRefused) {
   EXPECT_FALSE(b.network->has_peers());
 }
 
-TEST_P(CoreNetworkTest, NoCommonProviderIsRefused) {
+TEST_P(OffnodeNetworkTest, NoCommonProviderIsRefused) {
   Side a(GetParam()), b("no such provider");
   a.network->connect(b.address);
   ASSERT_TRUE(turn_until({&a, &b}, [&] { return !a.ends.empty(); }));
@@ -221,19 +222,19 @@ TEST_P(CoreNetworkTest, NoCommonProviderIsRefused) {
   EXPECT_EQ(b.ends[0].what, NetworkEvent::What::refused);
 }
 
-TEST_P(CoreNetworkTest, AnEndpointOfOneNodeIsRefused) {
+TEST_P(OffnodeNetworkTest, AnEndpointOfOneNodeIsRefused) {
   Side a(GetParam());
   Address local = a.address;
   local.id[0] ^= 1;
-  local.core_bytes = 0;
+  local.offnode_bytes = 0;
   a.network->connect(local);
   ASSERT_TRUE(turn_until({&a}, [&] { return !a.ends.empty(); }));
   EXPECT_EQ(a.ends[0].what, NetworkEvent::What::refused);
 }
 
-TEST_P(CoreNetworkTest, GarbageOnALinkHarmsNobody) {
+TEST_P(OffnodeNetworkTest, GarbageOnALinkHarmsNobody) {
   Side a(GetParam()), b(GetParam());
-  CorePlaces places;
+  OffnodePlaces places;
   ASSERT_TRUE(read_places(b.address, &places));
   std::mt19937_64 random(4);
   std::vector<int> strangers;
@@ -259,7 +260,7 @@ TEST_P(CoreNetworkTest, GarbageOnALinkHarmsNobody) {
   EXPECT_TRUE(b.ends.empty());
 }
 
-TEST_P(CoreNetworkTest, AChildOfForkTouchesNothingOfItsParents) {
+TEST_P(OffnodeNetworkTest, AChildOfForkTouchesNothingOfItsParents) {
   Side a(GetParam()), b(GetParam());
   ASSERT_TRUE(connect(a, b));
   const std::size_t largest = a.outbox->eager_bytes;
@@ -282,11 +283,11 @@ TEST_P(CoreNetworkTest, AChildOfForkTouchesNothingOfItsParents) {
     std::vector<std::byte> memory(std::size_t{1} << 20);
     const iovec whole{memory.data(), memory.size()};
     bool huge = false;
-    Mover& mover = a.network->mover();
-    Place place = mover.describe(peer, &whole, 1, &huge);
+    DirectAccess& access = a.network->access();
+    MemoryPlace place = access.describe(peer, &whole, 1, &huge);
     if (place.pieces != 0) _exit(2);
     place.pieces = 1;
-    if (mover.worth(peer, place, memory.size(), false) != Mover::Worth::never) _exit(3);
+    if (access.worth(peer, place, memory.size(), false) != DirectAccess::Worth::never) _exit(3);
     a.network->connect(b.address);
     a.network->drop(b.address);
     a.network.reset();
@@ -301,12 +302,12 @@ TEST_P(CoreNetworkTest, AChildOfForkTouchesNothingOfItsParents) {
   EXPECT_TRUE(b.ends.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Carriers, CoreNetworkTest, all_carriers, title_of);
+INSTANTIATE_TEST_SUITE_P(Carriers, OffnodeNetworkTest, all_carriers, title_of);
 
-TEST(CoreNetworks, OfDifferentNodesAgreeOnAnyCarrierThatBothHave) {
+TEST(OffnodeNetworks, OfDifferentNodesAgreeOnAnyCarrierThatBothHave) {
   if (!has_libfabric()) GTEST_SKIP() << "libfabric.so.1 is not installed";
-  const std::vector<std::string> all = CoreCarrier::available("auto");
-  ASSERT_NE(std::find(all.begin(), all.end(), CoreCarrier::socket_name), all.end());
+  const std::vector<std::string> all = OffnodeCarrier::available("auto");
+  ASSERT_NE(std::find(all.begin(), all.end(), OffnodeCarrier::socket_name), all.end());
   Side any("auto");
   for (const std::string& name : all) {
     Side picky(name.c_str());

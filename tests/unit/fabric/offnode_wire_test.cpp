@@ -11,8 +11,8 @@ using namespace haul::fabric;
 
 namespace {
 
-TEST(CorePlaces, SurviveTheAddress) {
-  CorePlaces places;
+TEST(OffnodePlaces, SurviveTheAddress) {
+  OffnodePlaces places;
   places.port = 40000;
   places.count = 3;
   places.addresses[0].bytes[0] = 10;
@@ -21,7 +21,7 @@ TEST(CorePlaces, SurviveTheAddress) {
   places.addresses[2].bytes[0] = 11;
   Address address;
   write_places(places, &address);
-  CorePlaces back;
+  OffnodePlaces back;
   ASSERT_TRUE(read_places(address, &back));
   EXPECT_EQ(back.port, places.port);
   ASSERT_EQ(back.count, 3u);
@@ -30,17 +30,17 @@ TEST(CorePlaces, SurviveTheAddress) {
   EXPECT_EQ(back.addresses[2], places.addresses[1]);
 }
 
-TEST(CorePlaces, OfHostileAddressesStayWithinThem) {
+TEST(OffnodePlaces, OfHostileAddressesStayWithinThem) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 100000; ++i) {
     Address address;
-    for (std::uint8_t& byte : address.core) byte = static_cast<std::uint8_t>(random());
-    address.core_bytes = static_cast<std::uint8_t>(random());
-    CorePlaces places;
+    for (std::uint8_t& byte : address.offnode) byte = static_cast<std::uint8_t>(random());
+    address.offnode_bytes = static_cast<std::uint8_t>(random());
+    OffnodePlaces places;
     if (!read_places(address, &places)) continue;
-    EXPECT_LE(address.core_bytes, Address::core_capacity);
+    EXPECT_LE(address.offnode_bytes, Address::offnode_capacity);
     EXPECT_GE(places.count, 1u);
-    EXPECT_LE(places.count, CorePlaces::capacity);
+    EXPECT_LE(places.count, OffnodePlaces::capacity);
   }
 }
 

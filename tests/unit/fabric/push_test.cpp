@@ -31,7 +31,7 @@ TEST(Push, IntoMemoryThatTheSenderMapsOneCopyIsMadeByTheSender) {
   EXPECT_EQ(world[0].network.starts, 5u);
   EXPECT_EQ(world[1].network.starts, 0u);
   const auto path = static_cast<std::size_t>(Path::mapped);
-  EXPECT_EQ(world[1].engine.statistics().sent_messages[path].load(), 1u);
+  EXPECT_EQ(world[1].matcher.statistics().sent_messages[path].load(), 1u);
 }
 
 TEST(Push, MemoryThatCanBeMappedIsAskedForUnlessItIsInjected) {
@@ -65,11 +65,11 @@ TEST(Push, ToAPeerThatDiesIsWaitedForWithPauses) {
   int sent = 0;
   ASSERT_EQ(world[1].receive(nullptr, got.data(), got.size(), 1, nullptr), 0);
   ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 1, &sent), 0);
-  for (int i = 0; i < 10; ++i) world[static_cast<std::size_t>(i) % 2].engine.progress();
+  for (int i = 0; i < 10; ++i) world[static_cast<std::size_t>(i) % 2].matcher.progress();
   ASSERT_NE(world[0].network.starts, 0u);
   world.kill(1);
   world[0].network.tests = 0;
-  world[0].engine.progress();
+  world[0].matcher.progress();
   EXPECT_EQ(world[0].take(&sent).error, FI_ECONNRESET);
   // At most a thousand spins, a hundred yields, and the naps of two seconds.
   EXPECT_LT(world[0].network.tests, 10'000u);
@@ -83,16 +83,16 @@ TEST(Push, AskedForTwiceEndsTheExchange) {
   int sent = 0;
   ASSERT_EQ(world[0].send(world[1], "", 0, 99, nullptr, 0), 0);  // makes the ring
   ASSERT_EQ(world[1].send(world[0], data.data(), data.size(), 1, &sent), 0);
-  world[1].engine.progress();
-  Packet request;
+  world[1].matcher.progress();
+  ReceivedPacket request;
   ASSERT_EQ(world[1].network.outbound[1].inbox->receive(request), Inbox::Got::packet);
-  ASSERT_EQ(request.header.kind, Kind::request);
+  ASSERT_EQ(request.header.kind, PacketKind::request);
   Outbox& outbox = *world[0].network.outbound[2].outbox;
   for (int i = 0; i < 2; ++i) {
     const Outbox::Slot slot = outbox.reserve(0, Outbox::Lane::control);
     ASSERT_NE(slot.header, nullptr);
     Header clear;
-    clear.kind = Kind::clear;
+    clear.kind = PacketKind::clear;
     clear.flags = packet_split;
     clear.detail = 16;
     clear.tag = request.header.far.token;
@@ -103,7 +103,7 @@ TEST(Push, AskedForTwiceEndsTheExchange) {
     std::memcpy(static_cast<void*>(slot.header), &clear, offsetof(Header, ready));
     outbox.commit();
   }
-  for (int i = 0; i < 10; ++i) world[1].engine.progress();
+  for (int i = 0; i < 10; ++i) world[1].matcher.progress();
   EXPECT_EQ(world[1].take(&sent).error, FI_EIO);
 }
 
@@ -120,22 +120,22 @@ TEST(MultiReceive, OfADeadPeerEndsAfterTheCopyIntoIt) {
     request.count = 1;
     request.flags = FI_COMPLETION | FI_MULTI_RECV;
     request.context = &context;
-    ASSERT_EQ(world[1].engine.receive(&world[1].peer(world[0]), request), 0);
+    ASSERT_EQ(world[1].matcher.receive(&world[1].peer(world[0]), request), 0);
     SendRequest message;
     message.pieces = &from;
     message.count = 1;
-    ASSERT_EQ(world[0].engine.send(world[0].peer(world[1]), message), 0);
-    for (int i = 0; i < 6; ++i) world[static_cast<std::size_t>(i) % 2].engine.progress();
+    ASSERT_EQ(world[0].matcher.send(world[0].peer(world[1]), message), 0);
+    for (int i = 0; i < 6; ++i) world[static_cast<std::size_t>(i) % 2].matcher.progress();
     ASSERT_EQ(world[1].network.starts, 1u);
     if (cancelled) {
-      EXPECT_EQ(world[1].engine.cancel(&context), 0);
-      EXPECT_EQ(world[1].engine.cancel(&context), -FI_ENOENT);
+      EXPECT_EQ(world[1].matcher.cancel(&context), 0);
+      EXPECT_EQ(world[1].matcher.cancel(&context), -FI_ENOENT);
     } else {
       world.kill(0);
     }
-    for (int i = 0; i < 50; ++i) world[1].engine.progress();
+    for (int i = 0; i < 50; ++i) world[1].matcher.progress();
     EXPECT_TRUE(world[1].completions.empty()) << "the buffer may still be written";
-    for (int i = 0; i < 2000; ++i) world[1].engine.progress();
+    for (int i = 0; i < 2000; ++i) world[1].matcher.progress();
     ASSERT_EQ(world[1].completions.size(), 2u);
     EXPECT_EQ(world[1].completions[0].error, cancelled ? 0 : FI_ECONNRESET);
     EXPECT_EQ(world[1].completions[0].flags & FI_MULTI_RECV, 0u);

@@ -1,4 +1,4 @@
-// RMA and atomics between engines: every size class and path, several targets, keys and rights,
+// RMA and atomics between matchers: every size class and path, several targets, keys and rights,
 // every atomic on every datatype against the CPU's own arithmetic.
 #include <complex>
 #include <limits>
@@ -26,7 +26,7 @@ ssize_t rma(World& world, bool write, void* local, std::size_t bytes, std::uint6
   request.flags = flags;
   request.data = data;
   request.context = context;
-  return world[0].engine.rma(world[0].peer(world[1]), request);
+  return world[0].matcher.rma(world[0].peer(world[1]), request);
 }
 
 TEST(Rma, WritesAndReadsEverySizeOnEveryPath) {
@@ -45,7 +45,7 @@ TEST(Rma, WritesAndReadsEverySizeOnEveryPath) {
       int context = 0;
       ASSERT_EQ(rma(world, true, data.data(), bytes, 7, 4096, &context), 0);
       world.settle();
-      const Completion written = world[0].take(&context);
+      const CompletionNotice written = world[0].take(&context);
       EXPECT_EQ(written.error, 0);
       EXPECT_EQ(written.flags, std::uint64_t{FI_RMA | FI_WRITE});
       EXPECT_EQ(std::memcmp(world[1].region.data() + 4096, data.data(), bytes), 0);
@@ -61,8 +61,8 @@ TEST(Rma, WritesAndReadsEverySizeOnEveryPath) {
       EXPECT_EQ(got, data);
       world[1].completions.clear();
     }
-    EXPECT_TRUE(world[0].engine.flushed());
-    EXPECT_TRUE(world[1].engine.flushed());
+    EXPECT_TRUE(world[0].matcher.flushed());
+    EXPECT_TRUE(world[1].matcher.flushed());
   }
 }
 
@@ -76,7 +76,7 @@ TEST(Rma, DataOfAWriteReachesTheTarget) {
         0);
     world.settle();
     ASSERT_EQ(world[1].completions.size(), 1u);
-    const Completion seen = world[1].completions[0];
+    const CompletionNotice seen = world[1].completions[0];
     EXPECT_TRUE(seen.wanted);
     EXPECT_EQ(seen.data, 99u);
     EXPECT_EQ(seen.flags, std::uint64_t{FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA});
@@ -126,7 +126,7 @@ TEST(Rma, SeveralTargetsEndOnce) {
     request.target_count = 3;
     request.flags = FI_COMPLETION;
     request.context = &context;
-    ASSERT_EQ(world[0].engine.rma(world[0].peer(world[1]), request), 0);
+    ASSERT_EQ(world[0].matcher.rma(world[0].peer(world[1]), request), 0);
     world.settle();
     EXPECT_EQ(world[0].take(&context).error, 0);
     EXPECT_EQ(world[0].take(&context).error, -1);
@@ -214,7 +214,7 @@ void every_operation(fi_datatype datatype) {
           request.target_count = 1;
           request.flags = FI_COMPLETION;
           request.context = &context;
-          ASSERT_EQ(world[0].engine.atomic(world[0].peer(world[1]), request), 0);
+          ASSERT_EQ(world[0].matcher.atomic(world[0].peer(world[1]), request), 0);
           world.settle();
           ASSERT_EQ(world[0].take(&context).error, 0);
           EXPECT_EQ(target[0], expected(operation, old, operand, comparand)) << "op " << op;
@@ -285,7 +285,7 @@ TEST(Atomics, AreRefusedWithoutRightsOrAlignment) {
   request.flags = FI_COMPLETION;
   request.context = &context;
   const auto fails_with = [&] {
-    EXPECT_EQ(world[0].engine.atomic(world[0].peer(world[1]), request), 0);
+    EXPECT_EQ(world[0].matcher.atomic(world[0].peer(world[1]), request), 0);
     world.settle();
     return world[0].take(&context).error;
   };
@@ -301,7 +301,7 @@ TEST(Atomics, AreRefusedWithoutRightsOrAlignment) {
   world[1].rights = FI_REMOTE_READ;
   EXPECT_EQ(fails_with(), FI_EACCES);
   where.count = 2;  // more than there are operands
-  EXPECT_EQ(world[0].engine.atomic(world[0].peer(world[1]), request), -FI_EINVAL);
+  EXPECT_EQ(world[0].matcher.atomic(world[0].peer(world[1]), request), -FI_EINVAL);
 }
 
 }  // namespace

@@ -131,7 +131,8 @@ TEST(Trials, AreByPowersOfTwo) {
   EXPECT_EQ(trials.of(SIZE_MAX), nullptr);
 }
 
-// Engines whose mover leaves it to trials. Each message arrives right, whichever way it takes.
+// Matchers whose direct access leaves it to trials. Each message arrives right, whichever way it
+// takes.
 void exchange(World& world, std::size_t bytes, unsigned messages, unsigned at_once) {
   const auto data = test::pattern(bytes, 5);
   std::vector<std::vector<std::byte>> got(at_once, std::vector<std::byte>(bytes));
@@ -151,19 +152,20 @@ void exchange(World& world, std::size_t bytes, unsigned messages, unsigned at_on
   }
 }
 
-World& on_trial(World& world, Reachability reach, Mover::Worth worth) {
+World& on_trial(World& world, Reachability reach, DirectAccess::Worth worth) {
   reach.worth = worth;
   world[0].network.reach = world[1].network.reach = reach;
   return world;
 }
 
 TEST(TrialsOfAPeer, TakeBothWaysOneMessageAtATime) {
-  for (const Mover::Worth worth : {Mover::Worth::rarely, Mover::Worth::mostly}) {
+  for (const DirectAccess::Worth worth :
+       {DirectAccess::Worth::rarely, DirectAccess::Worth::mostly}) {
     for (const std::size_t bytes : {std::size_t{40000}, std::size_t{200} << 10}) {
       World world(2);
       exchange(on_trial(world, {.pull = true, .push = true, .delay = 2}, worth), bytes, 200, 1);
-      const Statistics& to = world[1].engine.statistics();
-      const Statistics& from = world[0].engine.statistics();
+      const Statistics& to = world[1].matcher.statistics();
+      const Statistics& from = world[0].matcher.statistics();
       EXPECT_NE(to.sent_messages[static_cast<std::size_t>(Path::cma)].load(), 0u);
       EXPECT_NE(from.sent_messages[static_cast<std::size_t>(Path::ring)].load(), 0u);
     }
@@ -172,16 +174,17 @@ TEST(TrialsOfAPeer, TakeBothWaysOneMessageAtATime) {
 
 TEST(TrialsOfAPeer, KeepToTheUsualWayWhileMessagesComeTogether) {
   World world(2);
-  exchange(on_trial(world, {.pull = true, .push = true}, Mover::Worth::rarely), 40000, 400, 4);
+  exchange(on_trial(world, {.pull = true, .push = true}, DirectAccess::Worth::rarely), 40000, 400,
+           4);
   EXPECT_EQ(world[0].network.starts + world[1].network.starts, 0u);
 }
 
 TEST(TrialsOfAPeer, FallBackWhereTheOtherWayIsRefused) {
   for (const unsigned good : {0u, 3u}) {
     World world(2);
-    exchange(
-        on_trial(world, {.pull = true, .push = true, .fail_after = good}, Mover::Worth::rarely),
-        40000, 200, 1);
+    exchange(on_trial(world, {.pull = true, .push = true, .fail_after = good},
+                      DirectAccess::Worth::rarely),
+             40000, 200, 1);
     EXPECT_GT(world[1].network.starts, good);
   }
 }
@@ -189,16 +192,16 @@ TEST(TrialsOfAPeer, FallBackWhereTheOtherWayIsRefused) {
 TEST(TrialsOfAPeer, EndWithIt) {
   for (unsigned turns = 0; turns < 12; ++turns) {
     World world(2);
-    on_trial(world, {.pull = true, .push = true, .delay = 3}, Mover::Worth::mostly);
+    on_trial(world, {.pull = true, .push = true, .delay = 3}, DirectAccess::Worth::mostly);
     const auto data = test::pattern(40000, 5);
     std::vector<std::byte> got(data.size());
     int sent = 0, received = 0;
     ASSERT_EQ(world[1].receive(&world[0], got.data(), got.size(), 3, &received), 0);
     ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 3, &sent), 0);
-    for (unsigned i = 0; i < turns; ++i) world[i % 2].engine.progress();
+    for (unsigned i = 0; i < turns; ++i) world[i % 2].matcher.progress();
     world.kill(0);
     world.settle();
-    const Completion completion = world[1].take(&received);
+    const CompletionNotice completion = world[1].take(&received);
     EXPECT_TRUE(completion.error == 0 ? got == data : completion.error == FI_ECONNRESET)
         << completion.error;
   }

@@ -16,20 +16,20 @@ constexpr std::size_t small_count = 256, large_count = 64;  // of a slab
 
 }  // namespace
 
-CoreCarrier::~CoreCarrier() {
+OffnodeCarrier::~OffnodeCarrier() {
   for (const Slab& slab : slabs_) os::unmap(slab.memory, slab.bytes);
 }
 
-int CoreCarrier::lend(void*, std::size_t, std::uint64_t*, std::uint32_t*) noexcept {
+int OffnodeCarrier::lend(void*, std::size_t, std::uint64_t*, std::uint32_t*) noexcept {
   return -FI_EOPNOTSUPP;
 }
 
-int CoreCarrier::read(Reading&, const iovec*, std::size_t, fi_addr_t, std::uint64_t,
-                      std::uint32_t) noexcept {
+int OffnodeCarrier::read(Reading&, const iovec*, std::size_t, fi_addr_t, std::uint64_t,
+                         std::uint32_t) noexcept {
   return -FI_EOPNOTSUPP;
 }
 
-bool CoreCarrier::map(std::size_t bytes, Slab* slab) noexcept {
+bool OffnodeCarrier::map(std::size_t bytes, Slab* slab) noexcept {
   slab->memory = static_cast<std::byte*>(os::map_anonymous(bytes));
   slab->bytes = bytes;
   if (slab->memory == nullptr) return false;
@@ -38,15 +38,15 @@ bool CoreCarrier::map(std::size_t bytes, Slab* slab) noexcept {
   return false;
 }
 
-bool CoreCarrier::make_departures(std::size_t capacity, std::size_t count,
-                                  Departure** free_list) noexcept {
+bool OffnodeCarrier::make_departures(std::size_t capacity, std::size_t count,
+                                     Departure** free_list) noexcept {
   const std::size_t stride = Departure::headroom + capacity;
   std::unique_ptr<Departure[]> departures(new (std::nothrow) Departure[count]);
   Slab slab;
   if (!departures || !map(stride * count, &slab)) return false;
   for (std::size_t i = 0; i < count; ++i) {
     Departure& departure = departures[i];
-    departure.kind = CoreOperation::Kind::departure;
+    departure.kind = CarrierOperation::Kind::departure;
     departure.data = slab.memory + i * stride + Departure::headroom;
     departure.capacity = static_cast<std::uint32_t>(capacity);
     departure.descriptor = slab.descriptor;
@@ -58,7 +58,7 @@ bool CoreCarrier::make_departures(std::size_t capacity, std::size_t count,
   return true;
 }
 
-Departure* CoreCarrier::take(std::size_t bytes) noexcept {
+Departure* OffnodeCarrier::take(std::size_t bytes) noexcept {
   const bool small = bytes <= small_bytes;
   Departure*& free_list = small ? free_small_ : free_large_;
   if (free_list == nullptr && !make_departures(small ? small_bytes : packet_bytes,
@@ -72,7 +72,7 @@ Departure* CoreCarrier::take(std::size_t bytes) noexcept {
   return departure;
 }
 
-void CoreCarrier::give(Departure& departure) noexcept {
+void OffnodeCarrier::give(Departure& departure) noexcept {
   Departure*& free_list = departure.capacity == small_bytes ? free_small_ : free_large_;
   departure.peer = nullptr;
   departure.next = free_list;

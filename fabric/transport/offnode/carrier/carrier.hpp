@@ -1,5 +1,5 @@
-// Who carries packets to other nodes: an endpoint of a libfabric provider (core_libfabric), or TCP
-// connections of our own (core_socket).
+// Who carries packets to other nodes: an endpoint of a libfabric provider (offnode_libfabric), or
+// TCP connections of our own (offnode_socket).
 //
 // Threads: not safe.
 #pragma once
@@ -19,27 +19,27 @@
 
 namespace haul::fabric {
 
-struct CorePeer;
+struct OffnodePeer;
 
 // What libfabric gives back with a completion: its own words first, as FI_CONTEXT2 wants it.
-struct CoreOperation {
+struct CarrierOperation {
   fi_context2 words;
   enum class Kind : std::uint8_t { departure, landing, reading } kind;
 };
 
 // A packet to be sent, or on its way.
-struct Departure : CoreOperation {
+struct Departure : CarrierOperation {
   static constexpr std::size_t headroom = 64;  // the carrier's own, before `data`
   std::byte* data = nullptr;
   void* descriptor = nullptr;
   std::uint32_t capacity = 0, bytes = 0;
-  CorePeer* peer = nullptr;
+  OffnodePeer* peer = nullptr;
   bool bulk = false, control = false;
   Departure* next = nullptr;  // of a list: free, waiting for the carrier, or gone
 };
 
 // Memory into which packets come; it is used anew when the last of them has been let go.
-struct Landing : CoreOperation {
+struct Landing : CarrierOperation {
   std::byte* data = nullptr;
   void* descriptor = nullptr;
   std::uint32_t packets = 0;  // not yet let go
@@ -47,13 +47,13 @@ struct Landing : CoreOperation {
 };
 
 // Bytes of a peer's memory that are on their way here.
-struct Reading : CoreOperation {
+struct Reading : CarrierOperation {
   fid_mr* registration = nullptr;  // of where they go, if the provider wants one
   bool busy = false;
   void* user = nullptr;
 };
 
-class CoreCarrier {
+class OffnodeCarrier {
  public:
   static constexpr std::size_t packet_bytes = 16384;  // the most that tcp and verbs send at once
   static constexpr std::size_t name_capacity = 128;
@@ -63,7 +63,7 @@ class CoreCarrier {
   class User {
    public:
     virtual void departed(Departure& departure, int error) noexcept = 0;  // FI_E*, positive
-    virtual void arrived(CoreCarrier& carrier, const std::byte* data, std::size_t bytes,
+    virtual void arrived(OffnodeCarrier& carrier, const std::byte* data, std::size_t bytes,
                          Landing& landing) noexcept = 0;
     virtual void was_read(Reading& reading, int error) noexcept = 0;
 
@@ -71,14 +71,14 @@ class CoreCarrier {
     ~User() = default;
   };
 
-  // The carriers that HAUL_FABRIC_CORE allows and that are there, the best first.
+  // The carriers that HAUL_FABRIC_OFFNODE allows and that are there, the best first.
   static std::vector<std::string> available(const char* knob) noexcept;
   // `local`: the address by which other nodes are reached, which selects the interface.
-  static Expected<std::unique_ptr<CoreCarrier>> open(const char* provider,
-                                                     const os::InetAddress& local) noexcept;
-  virtual ~CoreCarrier();
-  CoreCarrier(const CoreCarrier&) = delete;
-  CoreCarrier& operator=(const CoreCarrier&) = delete;
+  static Expected<std::unique_ptr<OffnodeCarrier>> open(const char* provider,
+                                                        const os::InetAddress& local) noexcept;
+  virtual ~OffnodeCarrier();
+  OffnodeCarrier(const OffnodeCarrier&) = delete;
+  OffnodeCarrier& operator=(const OffnodeCarrier&) = delete;
 
   const std::string& provider() const noexcept { return provider_; }
   const std::uint8_t* name() const noexcept { return name_; }
@@ -116,7 +116,7 @@ class CoreCarrier {
     void* descriptor = nullptr;
     std::unique_ptr<Departure[]> departures;
   };
-  CoreCarrier() noexcept = default;
+  OffnodeCarrier() noexcept = default;
   // False, and nothing is mapped, where there is no memory.
   bool map(std::size_t bytes, Slab* slab) noexcept;
   // Makes a slab known to the provider; false if it cannot.

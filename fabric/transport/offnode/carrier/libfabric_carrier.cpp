@@ -37,10 +37,10 @@ int LibfabricCarrier::set_up(const fi_info& info) noexcept {
   chooses_keys_ = (mode & FI_MR_PROV_KEY) != 0;
   reads_ = (info.caps & read_caps) == read_caps;
   most_pieces_ = info.tx_attr->iov_limit;
-  const Libfabric& core = *libfabric();
-  info_ = core.dupinfo(&info);
+  const Libfabric& library = *libfabric();
+  info_ = library.dupinfo(&info);
   if (info_ == nullptr) return -FI_ENOMEM;
-  int error = core.fabric(info_->fabric_attr, &fabric_, nullptr);
+  int error = library.fabric(info_->fabric_attr, &fabric_, nullptr);
   if (error == 0) error = fi_domain(fabric_, info_, &domain_, nullptr);
   fi_cq_attr queue{};
   queue.size = queue_entries;
@@ -65,13 +65,13 @@ int LibfabricCarrier::set_up(const fi_info& info) noexcept {
   return error;
 }
 
-Expected<std::unique_ptr<CoreCarrier>> LibfabricCarrier::open(const fi_info& info) noexcept {
+Expected<std::unique_ptr<OffnodeCarrier>> LibfabricCarrier::open(const fi_info& info) noexcept {
   std::unique_ptr<LibfabricCarrier> carrier(new (std::nothrow) LibfabricCarrier);
   const int error = carrier ? carrier->set_up(info) : -FI_ENOMEM;
-  if (error == 0) return std::unique_ptr<CoreCarrier>(std::move(carrier));
+  if (error == 0) return std::unique_ptr<OffnodeCarrier>(std::move(carrier));
   return make_error(Code::io, 0,
                     "the libfabric provider %s cannot be opened (%s); set FI_LOG_LEVEL=warn to "
-                    "see why, or HAUL_FABRIC_CORE to another one on all nodes",
+                    "see why, or HAUL_FABRIC_OFFNODE to another one on all nodes",
                     info.fabric_attr->prov_name, libfabric()->strerror(-error));
 }
 
@@ -99,7 +99,7 @@ bool LibfabricCarrier::make_landings() noexcept {
   landings_.resize(landing_count);
   for (std::size_t i = 0; i < landing_count; ++i) {
     Landing& landing = landings_[i];
-    landing.kind = CoreOperation::Kind::landing;
+    landing.kind = CarrierOperation::Kind::landing;
     landing.data = slab.memory + i * landing_bytes;
     landing.descriptor = slab.descriptor;
     post(landing);
@@ -146,12 +146,12 @@ bool LibfabricCarrier::poll(User& user) noexcept {
   if (count == -FI_EAVAIL) return poll_error(user);
   for (ssize_t i = 0; i < count; ++i) {
     const fi_cq_data_entry& entry = entries[i];
-    auto* const operation = static_cast<CoreOperation*>(entry.op_context);
-    if (operation->kind == CoreOperation::Kind::departure) {
+    auto* const operation = static_cast<CarrierOperation*>(entry.op_context);
+    if (operation->kind == CarrierOperation::Kind::departure) {
       user.departed(static_cast<Departure&>(*operation), 0);
       continue;
     }
-    if (operation->kind == CoreOperation::Kind::reading) {
+    if (operation->kind == CarrierOperation::Kind::reading) {
       ended(static_cast<Reading&>(*operation), 0, user);
       continue;
     }
@@ -176,13 +176,13 @@ bool LibfabricCarrier::poll_error(User& user) noexcept {
   if (fi_cq_readerr(queue_, &failure.entry, 0) != 1 || failure.entry.op_context == nullptr) {
     return false;
   }
-  auto* const operation = static_cast<CoreOperation*>(failure.entry.op_context);
+  auto* const operation = static_cast<CarrierOperation*>(failure.entry.op_context);
   const int error = failure.entry.err != 0 ? failure.entry.err : FI_EIO;
-  if (operation->kind == CoreOperation::Kind::departure) {
+  if (operation->kind == CarrierOperation::Kind::departure) {
     user.departed(static_cast<Departure&>(*operation), error);
     return true;
   }
-  if (operation->kind == CoreOperation::Kind::reading) {
+  if (operation->kind == CarrierOperation::Kind::reading) {
     ended(static_cast<Reading&>(*operation), error, user);
     return true;
   }

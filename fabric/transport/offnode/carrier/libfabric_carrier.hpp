@@ -17,10 +17,10 @@ namespace haul::fabric {
 // What makes a provider read and serve reads.
 inline constexpr std::uint64_t read_caps = FI_RMA | FI_READ | FI_REMOTE_READ;
 
-class LibfabricCarrier final : public CoreCarrier {
+class LibfabricCarrier final : public OffnodeCarrier {
  public:
   // What can be seen of the provider: an fi_info of getinfo().
-  static Expected<std::unique_ptr<CoreCarrier>> open(const fi_info& info) noexcept;
+  static Expected<std::unique_ptr<OffnodeCarrier>> open(const fi_info& info) noexcept;
   ~LibfabricCarrier() override;
 
   int insert(const std::uint8_t* name, std::size_t bytes, fi_addr_t* address) noexcept override;
@@ -41,7 +41,7 @@ class LibfabricCarrier final : public CoreCarrier {
   void post(Landing& landing) noexcept;
   bool poll_error(User& user) noexcept;
 
-  // ---- core_libfabric_memory.cpp ----
+  // ---- offnode_libfabric_memory.cpp ----
   int enlist(void* at, std::size_t bytes, std::uint64_t access, fid_mr** registration) noexcept;
   void close_registrations() noexcept;
   static void release(Reading& reading) noexcept;

@@ -18,7 +18,7 @@ namespace {
 // What `auto` allows, the best first: RDMA hardware; tcp, which is reliable by itself from
 // libfabric 2 on; our own; and last tcp;ofi_rxm, for it takes 70 to 140 MB an endpoint, half a
 // second to connect, and cannot be opened where FI_PROVIDER hides it.
-constexpr const char* known_carriers[] = {"verbs;ofi_rxm", "tcp", CoreCarrier::socket_name,
+constexpr const char* known_carriers[] = {"verbs;ofi_rxm", "tcp", OffnodeCarrier::socket_name,
                                           "tcp;ofi_rxm"};
 
 struct FreeInfo {
@@ -28,10 +28,10 @@ using Infos = std::unique_ptr<fi_info, FreeInfo>;
 
 // The provider's reliable endpoints that keep the order of messages.
 Infos look_for(const char* provider, std::uint64_t more_caps) noexcept {
-  const Libfabric* core = libfabric();
-  if (core == nullptr) return nullptr;
+  const Libfabric* library = libfabric();
+  if (library == nullptr) return nullptr;
   const Uncancelled guard;
-  const Infos hints(core->dupinfo(nullptr));
+  const Infos hints(library->dupinfo(nullptr));
   if (!hints) return nullptr;
   hints->caps = FI_MSG | FI_MULTI_RECV | more_caps;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -46,7 +46,7 @@ Infos look_for(const char* provider, std::uint64_t more_caps) noexcept {
   hints->fabric_attr->prov_name = ::strdup(provider);  // freed with the hints
   fi_info* found = nullptr;
   const int error =
-      core->getinfo(FI_VERSION(1, 17), nullptr, nullptr, getinfo_hidden, hints.get(), &found);
+      library->getinfo(FI_VERSION(1, 17), nullptr, nullptr, getinfo_hidden, hints.get(), &found);
   return Infos(error == 0 ? found : nullptr);
 }
 
@@ -58,7 +58,7 @@ Infos look_for(const char* provider) noexcept {
 
 bool carries(const fi_info& info, const char* provider) noexcept {
   return std::strcmp(info.fabric_attr->prov_name, provider) == 0 &&
-         info.ep_attr->max_msg_size >= CoreCarrier::packet_bytes;
+         info.ep_attr->max_msg_size >= OffnodeCarrier::packet_bytes;
 }
 
 // Whether the endpoint would be at this address; true where the provider's addresses are no IP.
@@ -78,7 +78,7 @@ bool lies_at(const fi_info& info, const os::InetAddress& local) noexcept {
 
 }  // namespace
 
-std::vector<std::string> CoreCarrier::available(const char* knob) noexcept {
+std::vector<std::string> OffnodeCarrier::available(const char* knob) noexcept {
   std::vector<std::string> names;
   const auto add = [&](const char* name) noexcept {
     bool there = std::strcmp(name, socket_name) == 0;
@@ -96,8 +96,8 @@ std::vector<std::string> CoreCarrier::available(const char* knob) noexcept {
   return names;
 }
 
-Expected<std::unique_ptr<CoreCarrier>> CoreCarrier::open(const char* provider,
-                                                         const os::InetAddress& local) noexcept {
+Expected<std::unique_ptr<OffnodeCarrier>> OffnodeCarrier::open(
+    const char* provider, const os::InetAddress& local) noexcept {
   if (std::strcmp(provider, socket_name) == 0) return SocketCarrier::open(local);
   const Infos infos = look_for(provider);
   const fi_info* chosen = nullptr;
@@ -108,7 +108,7 @@ Expected<std::unique_ptr<CoreCarrier>> CoreCarrier::open(const char* provider,
     return make_error(
         Code::not_supported, 0,
         "libfabric has no provider %s for the network interface that leads to the other "
-        "nodes; set HAUL_FABRIC_CORE to one that fi_info lists, the same on all",
+        "nodes; set HAUL_FABRIC_OFFNODE to one that fi_info lists, the same on all",
         provider);
   }
   return LibfabricCarrier::open(*chosen);

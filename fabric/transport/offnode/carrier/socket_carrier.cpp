@@ -25,10 +25,11 @@ constexpr int events_at_once = 16;
 
 }  // namespace
 
-Expected<std::unique_ptr<CoreCarrier>> SocketCarrier::open(const os::InetAddress& local) noexcept {
+Expected<std::unique_ptr<OffnodeCarrier>> SocketCarrier::open(
+    const os::InetAddress& local) noexcept {
   std::unique_ptr<SocketCarrier> carrier(new (std::nothrow) SocketCarrier);
   const int error = carrier ? carrier->set_up(local) : -ENOMEM;
-  if (error == 0) return std::unique_ptr<CoreCarrier>(std::move(carrier));
+  if (error == 0) return std::unique_ptr<OffnodeCarrier>(std::move(carrier));
   return make_error(Code::io, -error,
                     "other nodes cannot be talked to over TCP (%s); raise the limit of open files "
                     "(ulimit -n)",
@@ -157,7 +158,7 @@ Landing* SocketCarrier::take_landing() noexcept {
     if (landings_.size() >= spare_landings + incoming_.size() || !map(landing_bytes, &slab))
       return nullptr;
     landings_.push_back(std::make_unique<Landing>());
-    landings_.back()->kind = CoreOperation::Kind::landing;
+    landings_.back()->kind = CarrierOperation::Kind::landing;
     landings_.back()->data = slab.memory;
     free_landings_.push_back(landings_.back().get());
     slabs_.push_back(std::move(slab));

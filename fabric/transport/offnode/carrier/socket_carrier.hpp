@@ -13,9 +13,9 @@
 
 namespace haul::fabric {
 
-class SocketCarrier final : public CoreCarrier {
+class SocketCarrier final : public OffnodeCarrier {
  public:
-  static Expected<std::unique_ptr<CoreCarrier>> open(const os::InetAddress& local) noexcept;
+  static Expected<std::unique_ptr<OffnodeCarrier>> open(const os::InetAddress& local) noexcept;
   ~SocketCarrier() override;
 
   int insert(const std::uint8_t* name, std::size_t bytes, fi_addr_t* address) noexcept override;

@@ -13,17 +13,18 @@ namespace haul::fabric {
 class LocalNetwork;
 struct LocalPeer;
 
-class DirectMover final : public Mover {
+class LocalAccess final : public DirectAccess {
  public:
-  explicit DirectMover(LocalNetwork& network) noexcept : network_(network) {}
+  explicit LocalAccess(LocalNetwork& network) noexcept : network_(network) {}
 
-  Worth worth(const Peer& peer, const Place& place, std::size_t bytes,
+  Worth worth(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
               bool huge_pages) const noexcept override;
-  Place describe(const Peer& peer, const iovec* local, std::size_t count,
-                 bool* huge_pages) noexcept override;
+  MemoryPlace describe(const Peer& peer, const iovec* local, std::size_t count,
+                       bool* huge_pages) noexcept override;
   bool can_be_mapped(const Peer& peer, const iovec& local) const noexcept override;
-  std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count, const Place& place,
-                     std::uint64_t offset, std::size_t bytes) noexcept override;
+  std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
+                     const MemoryPlace& place, std::uint64_t offset,
+                     std::size_t bytes) noexcept override;
   int test(std::int64_t ticket) noexcept override;
   std::size_t grain(const Peer& peer, std::size_t whole) const noexcept override;
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
@@ -43,8 +44,8 @@ class DirectMover final : public Mover {
     int result = 0;
   };
   LocalPeer* find(const Peer& peer) const noexcept;
-  bool remote_extent(LocalPeer& peer, const Place& place, std::uint64_t offset, std::size_t bytes,
-                     haul_extent* extent) noexcept;
+  bool remote_extent(LocalPeer& peer, const MemoryPlace& place, std::uint64_t offset,
+                     std::size_t bytes, haul_extent* extent) noexcept;
   std::int64_t keep(haul_ticket ticket, LocalPeer& peer) noexcept;
   int ended(const LocalPeer& peer, int result) noexcept;
   bool core_to_spare() const noexcept;

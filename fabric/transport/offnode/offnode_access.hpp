@@ -11,20 +11,21 @@
 
 namespace haul::fabric {
 
-class TheCoreNetwork;
-struct CorePeer;
+class OffnodeNetwork;
+struct OffnodePeer;
 
-class CoreMover final : public Mover {
+class OffnodeAccess final : public DirectAccess {
  public:
-  explicit CoreMover(TheCoreNetwork& network) noexcept : network_(network) {}
+  explicit OffnodeAccess(OffnodeNetwork& network) noexcept : network_(network) {}
 
-  Worth worth(const Peer& peer, const Place& place, std::size_t bytes,
+  Worth worth(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
               bool huge_pages) const noexcept override;
-  Place describe(const Peer& peer, const iovec* local, std::size_t count,
-                 bool* huge_pages) noexcept override;
-  void withdraw(const Peer& peer, const Place& place) noexcept override;
-  std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count, const Place& place,
-                     std::uint64_t offset, std::size_t bytes) noexcept override;
+  MemoryPlace describe(const Peer& peer, const iovec* local, std::size_t count,
+                       bool* huge_pages) noexcept override;
+  void withdraw(const Peer& peer, const MemoryPlace& place) noexcept override;
+  std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
+                     const MemoryPlace& place, std::uint64_t offset,
+                     std::size_t bytes) noexcept override;
   int test(std::int64_t ticket) noexcept override;
   std::size_t grain(const Peer&, std::size_t whole) const noexcept override { return whole; }
   std::atomic<std::uint64_t>* claim(Peer&, bool, unsigned) noexcept override { return nullptr; }
@@ -38,8 +39,8 @@ class CoreMover final : public Mover {
   static constexpr std::size_t parts_at_once = 2;
   struct Transfer {
     bool taken = false;
-    CorePeer* peer = nullptr;
-    CoreCarrier* carrier = nullptr;
+    OffnodePeer* peer = nullptr;
+    OffnodeCarrier* carrier = nullptr;
     Pieces to;
     std::uint64_t address = 0;
     std::uint32_t key = 0;
@@ -49,11 +50,11 @@ class CoreMover final : public Mover {
     std::uint64_t alone_ns = 0;  // since when its peer is known to have gone
     Reading parts[parts_at_once];
   };
-  CorePeer* find(const Peer& peer) const noexcept;
+  OffnodePeer* find(const Peer& peer) const noexcept;
   static void ask(Transfer& transfer) noexcept;
   bool is_over(Transfer& transfer) noexcept;
 
-  TheCoreNetwork& network_;
+  OffnodeNetwork& network_;
   std::vector<std::unique_ptr<Transfer>> transfers_;  // by ticket - 1; their addresses stay
 };
 

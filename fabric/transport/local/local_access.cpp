@@ -1,5 +1,5 @@
 // Places, extents, tickets.
-#include "fabric/transport/local/direct_access.hpp"
+#include "fabric/transport/local/local_access.hpp"
 
 #include <rdma/fi_errno.h>
 
@@ -37,12 +37,12 @@ int fabric_error(int result) noexcept {
 
 }  // namespace
 
-LocalPeer* DirectMover::find(const Peer& peer) const noexcept {
-  return network_.find(Engine::address_of(peer));
+LocalPeer* LocalAccess::find(const Peer& peer) const noexcept {
+  return network_.find(Matcher::address_of(peer));
 }
 
-Mover::Worth DirectMover::worth(const Peer& peer, const Place& place, std::size_t bytes,
-                                bool huge_pages) const noexcept {
+DirectAccess::Worth LocalAccess::worth(const Peer& peer, const MemoryPlace& place,
+                                       std::size_t bytes, bool huge_pages) const noexcept {
   const LocalPeer* known = find(peer);
   if (known == nullptr || known->lost || known->reach == nullptr || place.pieces != 1)
     return Worth::never;
@@ -56,16 +56,16 @@ Mover::Worth DirectMover::worth(const Peer& peer, const Place& place, std::size_
   return bytes < limits.kernel_from_bytes ? Worth::rarely : Worth::mostly;
 }
 
-Place DirectMover::describe(const Peer& peer, const iovec* local, std::size_t count,
-                            bool* huge_pages) noexcept {
+MemoryPlace LocalAccess::describe(const Peer& peer, const iovec* local, std::size_t count,
+                                  bool* huge_pages) noexcept {
   *huge_pages = false;
-  Place place;
+  MemoryPlace place;
   LocalPeer* known = find(peer);
   if (known == nullptr || count != 1) return place;
   place.pieces = 1;
   if (haul_private_in_arena(local[0].iov_base, local[0].iov_len, &place.address)) {
     place.arena = 1;
-    network_.share_arena(Engine::address_of(peer), *known);
+    network_.share_arena(Matcher::address_of(peer), *known);
     return place;
   }
   place.address = reinterpret_cast<std::uintptr_t>(local[0].iov_base);
@@ -73,13 +73,13 @@ Place DirectMover::describe(const Peer& peer, const iovec* local, std::size_t co
   return place;
 }
 
-bool DirectMover::can_be_mapped(const Peer& peer, const iovec& local) const noexcept {
+bool LocalAccess::can_be_mapped(const Peer& peer, const iovec& local) const noexcept {
   std::uint64_t offset = 0;
   return find(peer) != nullptr && haul_private_in_arena(local.iov_base, local.iov_len, &offset);
 }
 
 // Where a peer's place lies for haul; false if it cannot be reached.
-bool DirectMover::remote_extent(LocalPeer& peer, const Place& place, std::uint64_t offset,
+bool LocalAccess::remote_extent(LocalPeer& peer, const MemoryPlace& place, std::uint64_t offset,
                                 std::size_t bytes, haul_extent* extent) noexcept {
   std::uint64_t at = 0;
   if (peer.lost || peer.reach == nullptr || place.pieces != 1 ||
@@ -96,8 +96,8 @@ bool DirectMover::remote_extent(LocalPeer& peer, const Place& place, std::uint64
   return extent->space != HAUL_SPACE_SELF;
 }
 
-std::int64_t DirectMover::start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                                const Place& place, std::uint64_t offset,
+std::int64_t LocalAccess::start(Peer& peer, Way way, const iovec* local, std::size_t count,
+                                const MemoryPlace& place, std::uint64_t offset,
                                 std::size_t bytes) noexcept {
   LocalPeer* known = find(peer);
   haul_extent remote{};
@@ -131,7 +131,7 @@ std::int64_t DirectMover::start(Peer& peer, Way way, const iovec* local, std::si
 }
 
 // What a refusal by the kernel means for the copies to come.
-int DirectMover::ended(const LocalPeer& peer, int result) noexcept {
+int LocalAccess::ended(const LocalPeer& peer, int result) noexcept {
   if (result == HAUL_EPERM || result == HAUL_ENOTSUP || result == HAUL_ECLOSED)
     peer.reach->lose_kernel(haul_strerror(result));
   return fabric_error(result);
@@ -139,17 +139,17 @@ int DirectMover::ended(const LocalPeer& peer, int result) noexcept {
 
 // A dedicated core must not take one that a rank computes or waits on: there has to be one more
 // than processes that exchange messages. (Ranks that are bound to a core each have none to spare.)
-bool DirectMover::core_to_spare() const noexcept {
+bool LocalAccess::core_to_spare() const noexcept {
   if (knob_number(Knob::plan_mover) != 0) return true;  // the user has decided
   static const unsigned cpus = os::allowed_cpus();
   return cpus > network_.peer_count() + 1;
 }
 
-std::size_t DirectMover::grain(const Peer&, std::size_t whole) const noexcept {
+std::size_t LocalAccess::grain(const Peer&, std::size_t whole) const noexcept {
   return core_to_spare() || whole < inline_grain_bytes ? whole : inline_grain_bytes;
 }
 
-std::int64_t DirectMover::keep(haul_ticket ticket, LocalPeer& peer) noexcept {
+std::int64_t LocalAccess::keep(haul_ticket ticket, LocalPeer& peer) noexcept {
   std::size_t index = 0;
   while (index < copies_.size() && copies_[index].taken) ++index;
   if (index == copies_.size()) copies_.emplace_back();
@@ -158,7 +158,7 @@ std::int64_t DirectMover::keep(haul_ticket ticket, LocalPeer& peer) noexcept {
   return static_cast<std::int64_t>(index) + 1;
 }
 
-int DirectMover::test(std::int64_t ticket) noexcept {
+int LocalAccess::test(std::int64_t ticket) noexcept {
   const auto index = static_cast<std::size_t>(ticket - 1);
   if (ticket <= 0 || index >= copies_.size() || !copies_[index].taken) return -FI_EINVAL;
   Copy& copy = copies_[index];
@@ -172,7 +172,7 @@ int DirectMover::test(std::int64_t ticket) noexcept {
   return copy.result;
 }
 
-bool DirectMover::finish(LocalPeer& peer) noexcept {
+bool LocalAccess::finish(LocalPeer& peer) noexcept {
   const std::uint64_t begin_ns = now_ns();
   for (Copy& copy : copies_) {
     if (peer.copies == 0) break;
@@ -187,7 +187,7 @@ bool DirectMover::finish(LocalPeer& peer) noexcept {
   return peer.copies == 0;
 }
 
-std::atomic<std::uint64_t>* DirectMover::claim(Peer& peer, bool sender, unsigned index) noexcept {
+std::atomic<std::uint64_t>* LocalAccess::claim(Peer& peer, bool sender, unsigned index) noexcept {
   LocalPeer* known = find(peer);
   if (known == nullptr || index >= claim_count) return nullptr;
   const std::unique_ptr<SharedSegment>& segment = sender ? known->out : known->in;

@@ -1,5 +1,5 @@
 // The sockets of one endpoint: the one that peers connect to, and one or two to each peer. Who
-// wants to send makes a segment and passes it on in a Hello, over a connection that is there
+// wants to send makes a segment and passes it on in a Introduction, over a connection that is there
 // already or a new one; the receiving side never answers. So each direction opens on its own, and
 // no two beginnings have to agree.
 //
@@ -22,8 +22,8 @@
 #include "base/descriptor.hpp"
 #include "fabric/protocol/channel.hpp"
 #include "fabric/transport/control/control.hpp"
-#include "fabric/transport/local/hello.hpp"
-#include "fabric/transport/local/reach.hpp"
+#include "fabric/transport/local/introduction.hpp"
+#include "fabric/transport/local/peer_memory.hpp"
 #include "fabric/transport/local/segment.hpp"
 #include "fabric/transport/report.hpp"
 
@@ -36,17 +36,17 @@ struct Arrival {
   std::uint64_t connection = 0;            // its name; 0: of a connect() that made none
   os::Descriptor socket;                   // connected: where to ring
   std::unique_ptr<SharedSegment> segment;  // opened, connected
-  std::shared_ptr<Reach> reach;            // opened
+  std::shared_ptr<PeerMemory> reach;       // opened
   int error = 0;                           // refused
 };
 
-class Connections : public control::Client {
+class PeerSockets : public control::Subscriber {
  public:
   // Where it says that there is news.
-  explicit Connections(std::atomic<std::uint32_t>& news) noexcept : news_(news) {}
-  virtual ~Connections();
-  Connections(const Connections&) = delete;
-  Connections& operator=(const Connections&) = delete;
+  explicit PeerSockets(std::atomic<std::uint32_t>& news) noexcept : news_(news) {}
+  virtual ~PeerSockets();
+  PeerSockets(const PeerSockets&) = delete;
+  PeerSockets& operator=(const PeerSockets&) = delete;
 
   // Listens under `address`.
   Expected<bool> listen(const Address& address) noexcept;
@@ -57,7 +57,7 @@ class Connections : public control::Client {
                const OwnArena& arena) noexcept;
   // `refused` arrives: there is nothing to share.
   void refuse(const Address& peer, int error) noexcept;
-  // Tells the peer of an arena that was made after the Hello.
+  // Tells the peer of an arena that was made after the Introduction.
   void tell_arena(const Address& peer, const OwnArena& arena) noexcept;
   // The next arrival; false if there is none.
   bool next(Arrival& arrival) noexcept;
@@ -96,7 +96,7 @@ class Connections : public control::Client {
     bool end_said = false;  // the peer has said good-bye
     Address address;
     pid_t pid = 0;
-    std::shared_ptr<Reach> reach;  // after its Hello
+    std::shared_ptr<PeerMemory> reach;  // after its Introduction
   };
   // A connect() that found the peer's queue full.
   struct Waiting {
@@ -109,7 +109,7 @@ class Connections : public control::Client {
     std::size_t length = 0;
     int fds[4] = {-1, -1, -1, -1};
     unsigned fd_count = 0;
-    Word word() const noexcept;
+    SocketWord word() const noexcept;
     template <class T>
     bool read_as(T* out) const noexcept;
   };
@@ -142,7 +142,7 @@ class Connections : public control::Client {
   os::Descriptor bell_;
   bool by_time_ = false;
   bool orphaned_ = false;
-  unsigned strangers_ = 0;  // accepted, and no Hello yet
+  unsigned strangers_ = 0;  // accepted, and no Introduction yet
   std::unordered_map<std::uint64_t, Connection>
       connections_;  // by name: that of its socket's watch
   std::unordered_map<std::uint64_t, std::uint64_t> processes_;  // pidfd's watch -> name

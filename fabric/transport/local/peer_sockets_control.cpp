@@ -8,7 +8,7 @@
 #include "base/log.hpp"
 #include "base/os.hpp"
 #include "base/socket.hpp"
-#include "fabric/transport/local/connections.hpp"
+#include "fabric/transport/local/peer_sockets.hpp"
 
 namespace haul::fabric {
 namespace {
@@ -22,20 +22,20 @@ constexpr int retry_ms = 1;
 
 }  // namespace
 
-Word Connections::Received::word() const noexcept {
-  Word word{};
+SocketWord PeerSockets::Received::word() const noexcept {
+  SocketWord word{};
   if (length >= sizeof word) std::memcpy(&word, bytes, sizeof word);
   return word;
 }
 
 template <class T>
-bool Connections::Received::read_as(T* out) const noexcept {
+bool PeerSockets::Received::read_as(T* out) const noexcept {
   if (length != sizeof *out) return false;
   std::memcpy(static_cast<void*>(out), bytes, sizeof *out);
   return true;
 }
 
-void Connections::ready(std::uint64_t watch) noexcept {
+void PeerSockets::ready(std::uint64_t watch) noexcept {
   if (watch == listener_watch_) {
     if (listener_.intact()) {
       accept_all();
@@ -68,7 +68,7 @@ void Connections::ready(std::uint64_t watch) noexcept {
   if (found != connections_.end()) read_packets(found->first, found->second, packets_a_turn);
 }
 
-void Connections::accept_all() noexcept {
+void PeerSockets::accept_all() noexcept {
   for (;;) {
     const int socket = os::accept_from(listener_.get());
     if (socket == -EMFILE || socket == -ENFILE) {
@@ -88,7 +88,7 @@ void Connections::accept_all() noexcept {
 }
 
 // Who waits would wait for ever, and this thread be woken for ever: refuse them.
-void Connections::accept_without_descriptors() noexcept {
+void PeerSockets::accept_without_descriptors() noexcept {
   static std::atomic<bool> logged{false};
   if (!logged.exchange(true, std::memory_order_relaxed)) {
     log(LogLevel::error,
@@ -100,7 +100,7 @@ void Connections::accept_without_descriptors() noexcept {
   spare_ = os::Descriptor::of(os::event_fd());
 }
 
-void Connections::read_packets(std::uint64_t name, Connection& connection, unsigned most) noexcept {
+void PeerSockets::read_packets(std::uint64_t name, Connection& connection, unsigned most) noexcept {
   if (connection.over) return;
   bool failed_once = false;
   for (unsigned count = 0; count < most; ++count) {
@@ -123,22 +123,22 @@ void Connections::read_packets(std::uint64_t name, Connection& connection, unsig
   }
 }
 
-bool Connections::take(std::uint64_t name, Connection& connection,
+bool PeerSockets::take(std::uint64_t name, Connection& connection,
                        const Received& packet) noexcept {
   switch (packet.word()) {
-    case Word::connect: return on_hello(name, connection, packet);
-    case Word::arena: return on_arena(connection, packet);
-    case Word::bell: ring(); return connection.known;
-    case Word::monitor: answer_monitor(connection); return true;
-    case Word::end: connection.end_said = true; return false;
+    case SocketWord::connect: return on_hello(name, connection, packet);
+    case SocketWord::arena: return on_arena(connection, packet);
+    case SocketWord::bell: ring(); return connection.known;
+    case SocketWord::monitor: answer_monitor(connection); return true;
+    case SocketWord::end: connection.end_said = true; return false;
   }
   return false;
 }
 
-bool Connections::on_hello(std::uint64_t name, Connection& connection,
+bool PeerSockets::on_hello(std::uint64_t name, Connection& connection,
                            const Received& packet) noexcept {
-  Hello hello;
-  if (!packet.read_as(&hello) || hello.version != Hello::current_version ||
+  Introduction hello;
+  if (!packet.read_as(&hello) || hello.version != Introduction::current_version ||
       hello.segment_bytes != segment_bytes) {
     log(LogLevel::error,
         "messages: process %d speaks another version of haul's protocol; run all processes with "
@@ -161,7 +161,7 @@ bool Connections::on_hello(std::uint64_t name, Connection& connection,
   connection.address = hello.from;
   connection.told = true;
   connection.reach =
-      std::make_shared<Reach>(connection.pid, hello.probe_address, hello.probe_value);
+      std::make_shared<PeerMemory>(connection.pid, hello.probe_address, hello.probe_value);
   if (has_arena) connection.reach->take_arena(packet.fds[1], hello.arena);
   watch_process(name, connection);
   Arrival arrival;
@@ -173,8 +173,9 @@ bool Connections::on_hello(std::uint64_t name, Connection& connection,
   return true;
 }
 
-// It may come over a connection of ours; then the peer's own Hello came, or comes, over another.
-bool Connections::on_arena(Connection& connection, const Received& packet) noexcept {
+// It may come over a connection of ours; then the peer's own Introduction came, or comes, over
+// another.
+bool PeerSockets::on_arena(Connection& connection, const Received& packet) noexcept {
   ArenaNews news;
   if (!packet.read_as(&news) || packet.fd_count != 1 || !connection.known) return false;
   for (auto& [name, other] : connections_) {
@@ -184,13 +185,13 @@ bool Connections::on_arena(Connection& connection, const Received& packet) noexc
   return true;
 }
 
-void Connections::answer_monitor(const Connection& connection) noexcept {
+void PeerSockets::answer_monitor(const Connection& connection) noexcept {
   MonitorReply reply;
   report(&reply);
   os::send_packet(connection.socket.get(), &reply, sizeof reply);
 }
 
-void Connections::report(MonitorReply* reply) const noexcept {
+void PeerSockets::report(MonitorReply* reply) const noexcept {
   fill_counters(statistics_, opened_ns_, reply);
   for (const auto& [name, connection] : connections_) {
     if (connection.reach == nullptr || connection.over) continue;
@@ -206,7 +207,7 @@ void Connections::report(MonitorReply* reply) const noexcept {
 
 // The peer may have begun to send over another connection before it ended this one: that comes
 // first, read or not, accepted or not.
-void Connections::hear_out(const Address& peer) noexcept {
+void PeerSockets::hear_out(const Address& peer) noexcept {
   accept_all();
   std::vector<std::uint64_t> names;
   for (const auto& [name, connection] : connections_) {
@@ -219,7 +220,7 @@ void Connections::hear_out(const Address& peer) noexcept {
   }
 }
 
-void Connections::end(std::uint64_t name, Connection& connection) noexcept {
+void PeerSockets::end(std::uint64_t name, Connection& connection) noexcept {
   if (!connection.told) {
     erase(connections_.find(name), false);
     return;
@@ -240,7 +241,7 @@ void Connections::end(std::uint64_t name, Connection& connection) noexcept {
   arrive(std::move(arrival));
 }
 
-int Connections::tick() noexcept {
+int PeerSockets::tick() noexcept {
   for (std::size_t i = 0; i < waiting_.size();) {
     if (try_connect(waiting_[i])) {
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -253,7 +254,7 @@ int Connections::tick() noexcept {
   return by_time || !waiting_.empty() ? retry_ms : -1;
 }
 
-void Connections::forked() noexcept {
+void PeerSockets::forked() noexcept {
   orphaned_ = true;
   listener_.close();
   spare_.close();

@@ -13,18 +13,18 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fabric/transport/local/hello.hpp"
+#include "fabric/transport/local/introduction.hpp"
 
 namespace haul::fabric {
 
-class Reach {
+class PeerMemory {
  public:
   // The process is the one at the other end of a socket: pid 0 if it has none in this pid
   // namespace. Probes the kernel's way by the words that it named.
-  Reach(pid_t pid, std::uint64_t probe_address, std::uint64_t probe_value) noexcept;
-  ~Reach();
-  Reach(const Reach&) = delete;
-  Reach& operator=(const Reach&) = delete;
+  PeerMemory(pid_t pid, std::uint64_t probe_address, std::uint64_t probe_value) noexcept;
+  ~PeerMemory();
+  PeerMemory(const PeerMemory&) = delete;
+  PeerMemory& operator=(const PeerMemory&) = delete;
 
   // ---- control thread ----
   // Maps and probes the arena behind fd (the caller's to close). Only the first one counts.

@@ -9,12 +9,12 @@ template <class Result, class... Arguments>
 using Operation = Result (*)(Arguments...);
 
 // Converts to a function of any signature that returns -FI_ENOSYS.
-struct Refused {
+struct Unimplemented {
   template <class Result, class... Arguments>
   constexpr operator Operation<Result, Arguments...>() const noexcept {
     return [](Arguments...) -> Result { return -FI_ENOSYS; };
   }
 };
-inline constexpr Refused refused;
+inline constexpr Unimplemented unimplemented;
 
 }  // namespace haul::fabric

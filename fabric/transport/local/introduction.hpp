@@ -11,8 +11,8 @@
 
 namespace haul::fabric {
 
-enum class Word : std::uint32_t {
-  connect = static_cast<std::uint32_t>(Greeting::connect),  // Hello
+enum class SocketWord : std::uint32_t {
+  connect = static_cast<std::uint32_t>(Greeting::connect),  // Introduction
   monitor = static_cast<std::uint32_t>(Greeting::monitor),  // nothing more
   arena = 0x31414648,                                       // ArenaNews
   bell = 0x31424648,                                        // nothing more: wake up
@@ -26,9 +26,9 @@ struct ArenaNote {
 };
 
 // One direction begins: descriptors are the segment's and, where arena.bytes is not 0, the arena's.
-struct Hello {
+struct Introduction {
   static constexpr std::uint32_t current_version = 1;
-  Word word = Word::connect;
+  SocketWord word = SocketWord::connect;
   std::uint32_t version = current_version;
   std::uint64_t segment_bytes = 0;
   Address from;
@@ -36,32 +36,15 @@ struct Hello {
   ArenaNote arena;
 };
 
-// The arena was made after the Hello.
+// The arena was made after the Introduction.
 struct ArenaNews {
-  Word word = Word::arena;
+  SocketWord word = SocketWord::arena;
   std::uint32_t reserved = 0;
   ArenaNote arena;
 };
 
 // What has to be read to know any packet but a MonitorReply.
-inline constexpr std::size_t packet_bytes = sizeof(Hello);
-
-// Whether two processes see each other's sockets: a hash of the kernel's boot id and of the network
-// namespace. The same for as long as the process stays in its namespace.
-std::uint64_t host_identity() noexcept;
-
-// A new endpoint's: random id, this host. False if the kernel has no random numbers.
-bool make_address(Address* address) noexcept;
-
-// The endpoint of this host that a port names, which programs may agree on beforehand. It is
-// reached within its node only: whoever looks it up by its port knows none of its places. Port 0:
-// an address of this host that names no endpoint, for who opens one to choose.
-Address address_of_port(std::uint16_t port) noexcept;
-bool names_an_endpoint(const Address& address) noexcept;
-
-// The name of an endpoint's socket.
-inline constexpr std::size_t name_bytes = 80;
-void socket_name(const Address& address, char (&name)[name_bytes]) noexcept;
+inline constexpr std::size_t packet_bytes = sizeof(Introduction);
 
 // The probe words of this process.
 std::uint64_t probe_word_address() noexcept;

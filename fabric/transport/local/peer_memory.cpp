@@ -1,5 +1,5 @@
 // Probing and mapping a peer's memory.
-#include "fabric/transport/local/reach.hpp"
+#include "fabric/transport/local/peer_memory.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -29,7 +29,7 @@ const char* explain(int error) noexcept {
 
 }  // namespace
 
-Reach::Reach(pid_t pid, std::uint64_t probe_address, std::uint64_t probe_value) noexcept
+PeerMemory::PeerMemory(pid_t pid, std::uint64_t probe_address, std::uint64_t probe_value) noexcept
     : pid_(pid), probe_address_(probe_address), probe_value_(probe_value) {
   const char* why = "";
   if (probe_kernel(&why)) {
@@ -39,12 +39,12 @@ Reach::Reach(pid_t pid, std::uint64_t probe_address, std::uint64_t probe_value) 
   }
 }
 
-Reach::~Reach() {
+PeerMemory::~PeerMemory() {
   if (space_ != HAUL_SPACE_SELF) haul_space_close(space_);
   os::unmap(arena_, arena_bytes_.load(std::memory_order_relaxed));
 }
 
-bool Reach::probe_word_seen() const noexcept {
+bool PeerMemory::probe_word_seen() const noexcept {
   std::uint64_t seen = 0;
   const iovec local{&seen, sizeof seen};
   const iovec remote{reinterpret_cast<void*>(probe_address_), sizeof seen};
@@ -53,7 +53,7 @@ bool Reach::probe_word_seen() const noexcept {
 }
 
 // Reads the peer's word, and writes back what it read: a filter may refuse one and not the other.
-bool Reach::probe_kernel(const char** why) noexcept {
+bool PeerMemory::probe_kernel(const char** why) noexcept {
   if (pid_ <= 0) {
     *why = "the peer is in another pid namespace";
     return false;
@@ -75,7 +75,7 @@ bool Reach::probe_kernel(const char** why) noexcept {
   return true;
 }
 
-void Reach::note(const char* way, const char* why) noexcept {
+void PeerMemory::note(const char* way, const char* why) noexcept {
   const std::size_t used = std::strlen(why_);
   std::snprintf(why_ + used, sizeof why_ - used, "%s%s: %s", used != 0 ? "; " : "", way, why);
   static std::atomic<bool> logged{false};
@@ -85,7 +85,7 @@ void Reach::note(const char* way, const char* why) noexcept {
       static_cast<int>(pid_), way, why);
 }
 
-void Reach::take_arena(int fd, const ArenaNote& arena) noexcept {
+void PeerMemory::take_arena(int fd, const ArenaNote& arena) noexcept {
   if (has_arena()) return;
   const off_t bytes = os::sealed_bytes(fd);
   if (bytes <= 0 || static_cast<std::uint64_t>(bytes) != arena.bytes ||
@@ -116,18 +116,18 @@ void Reach::take_arena(int fd, const ArenaNote& arena) noexcept {
   arena_bytes_.store(arena.bytes, std::memory_order_release);
 }
 
-std::byte* Reach::mapped(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+std::byte* PeerMemory::mapped(std::uint64_t offset, std::uint64_t bytes) const noexcept {
   const std::uint64_t size = arena_bytes_.load(std::memory_order_acquire);
   return offset <= size && bytes <= size - offset ? arena_ + offset : nullptr;
 }
 
-void Reach::lose_kernel(const char* why) noexcept {
+void PeerMemory::lose_kernel(const char* why) noexcept {
   if (!kernel_.exchange(false, std::memory_order_relaxed)) return;
   log(LogLevel::info, "messages: process %d is no longer reached by the kernel: %s",
       static_cast<int>(pid_), why);
 }
 
-haul_space Reach::space() noexcept {
+haul_space PeerMemory::space() noexcept {
   if (space_ != HAUL_SPACE_SELF || !has_kernel()) return space_;
   haul_space opened = HAUL_SPACE_SELF;
   if (haul_space_open(pid_, &opened) != HAUL_OK) {

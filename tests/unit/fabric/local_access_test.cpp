@@ -15,7 +15,7 @@
 namespace haul::fabric::local_test {
 namespace {
 
-using Worth = Mover::Worth;
+using Worth = DirectAccess::Worth;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
@@ -36,7 +36,7 @@ bool holds_pattern(const unsigned char* at, std::size_t bytes, std::size_t from 
 
 // What a helping process tells of a buffer of its own.
 struct Offer {
-  Place place;
+  MemoryPlace place;
   bool huge = false;
 };
 
@@ -56,15 +56,15 @@ bool offer_buffer(Child& self, const Address& to, bool in_arena, std::size_t byt
   const auto peer = peer_at(to);
   Offer offer;
   const iovec pieces{buffer, bytes};
-  offer.place = network->mover().describe(*peer, &pieces, 1, &offer.huge);
+  offer.place = network->access().describe(*peer, &pieces, 1, &offer.huge);
   char done = 0;
   return self.tell(offer) && self.hear(&done) && holds_pattern(buffer, bytes);
 }
 
-int finish(Mover& mover, std::int64_t ticket) {
+int finish(DirectAccess& access, std::int64_t ticket) {
   if (ticket <= 0) return static_cast<int>(ticket);
   int state = 0;
-  return eventually([&] { return (state = mover.test(ticket)) != 0; }) ? state : -FI_ETIMEDOUT;
+  return eventually([&] { return (state = access.test(ticket)) != 0; }) ? state : -FI_ETIMEDOUT;
 }
 
 // The first half is pulled into three pieces, the second pushed from one.
@@ -79,8 +79,8 @@ void pull_and_push(bool in_arena) {
   Offer offer;
   ASSERT_TRUE(child.hear(&offer));
   const auto peer = peer_at(other);
-  Mover& mover = a->mover();
-  if (mover.worth(*peer, offer.place, bytes, true) == Worth::never) {
+  DirectAccess& access = a->access();
+  if (access.worth(*peer, offer.place, bytes, true) == Worth::never) {
     child.kill_it();
     GTEST_SKIP() << "not reached: " << a->find(other)->reach->why();
   }
@@ -89,22 +89,24 @@ void pull_and_push(bool in_arena) {
   const iovec pieces[] = {{pulled.data(), 1000},
                           {pulled.data() + 1001, mib},
                           {pulled.data() + 1002 + mib, half - mib - 1000}};
-  EXPECT_GE(finish(mover, mover.start(*peer, Mover::Way::pull, pieces, 3, offer.place, 0, half)),
-            0);
+  EXPECT_GE(
+      finish(access, access.start(*peer, DirectAccess::Way::pull, pieces, 3, offer.place, 0, half)),
+      0);
   EXPECT_TRUE(holds_pattern(pulled.data(), 1000));
   EXPECT_TRUE(holds_pattern(pulled.data() + 1001, mib, 1000));
   EXPECT_TRUE(holds_pattern(pulled.data() + 1002 + mib, half - mib - 1000, 1000 + mib));
 
   for (std::size_t i = 0; i < half; ++i) pushed[i] = pattern(half + i);
   const iovec whole{pushed.data(), half};
-  EXPECT_GE(finish(mover, mover.start(*peer, Mover::Way::push, &whole, 1, offer.place, half, half)),
+  EXPECT_GE(finish(access, access.start(*peer, DirectAccess::Way::push, &whole, 1, offer.place,
+                                        half, half)),
             0);
   // Outside of the arena nothing is reached.
   if (in_arena) {
-    Place outside = offer.place;
+    MemoryPlace outside = offer.place;
     outside.address = ~std::uint64_t{0} - 100;
-    EXPECT_EQ(mover.worth(*peer, outside, bytes, true), Worth::never);
-    EXPECT_LT(mover.start(*peer, Mover::Way::pull, &whole, 1, outside, 200, half), 0);
+    EXPECT_EQ(access.worth(*peer, outside, bytes, true), Worth::never);
+    EXPECT_LT(access.start(*peer, DirectAccess::Way::pull, &whole, 1, outside, 200, half), 0);
   }
   child.tell(char{1});
   EXPECT_TRUE(child.succeeded());
@@ -127,13 +129,13 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
         !join(*network, a->address(), &joined)) {
       return false;
     }
-    // Only now: the Hello could not name it.
+    // Only now: the Introduction could not name it.
     auto* buffer = static_cast<unsigned char*>(haul_alloc(mib));
     fill(buffer, mib);
     const auto peer = peer_at(a->address());
     Offer offer;
     const iovec pieces{buffer, mib};
-    offer.place = network->mover().describe(*peer, &pieces, 1, &offer.huge);
+    offer.place = network->access().describe(*peer, &pieces, 1, &offer.huge);
     char done = 0;
     return self.tell(offer) && self.hear(&done);
   });
@@ -145,28 +147,28 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
   ASSERT_TRUE(child.hear(&offer));
   ASSERT_EQ(offer.place.arena, 1u);
   const auto peer = peer_at(other);
-  EXPECT_TRUE(
-      eventually([&] { return a->mover().worth(*peer, offer.place, mib, false) != Worth::never; }));
+  EXPECT_TRUE(eventually(
+      [&] { return a->access().worth(*peer, offer.place, mib, false) != Worth::never; }));
   std::vector<unsigned char> pulled(mib);
   const iovec pieces{pulled.data(), mib};
-  EXPECT_GE(finish(a->mover(),
-                   a->mover().start(*peer, Mover::Way::pull, &pieces, 1, offer.place, 0, mib)),
+  EXPECT_GE(finish(a->access(), a->access().start(*peer, DirectAccess::Way::pull, &pieces, 1,
+                                                  offer.place, 0, mib)),
             0);
   EXPECT_TRUE(holds_pattern(pulled.data(), mib));
   child.tell(char{1});
   EXPECT_TRUE(child.succeeded());
 }
 
-TEST(LocalMover, OfTheKernelsCopiesOfSmallPagesThePlannerSaysWhatTheyAreWorth) {
+TEST(LocalAccess, OfTheKernelsCopiesOfSmallPagesThePlannerSaysWhatTheyAreWorth) {
   const auto a = open_local({in_parts_bytes, mib, 16 * mib});
   Joined joined;
   ASSERT_TRUE(join(*a, a->address(), &joined));
   const auto peer = peer_at(a->address());
-  Place place;
+  MemoryPlace place;
   place.pieces = 1;
   place.address = reinterpret_cast<std::uintptr_t>(&place);
   const auto worth = [&](std::size_t bytes, bool huge) {
-    return a->mover().worth(*peer, place, bytes, huge);
+    return a->access().worth(*peer, place, bytes, huge);
   };
   const bool kernel = a->find(a->address())->reach->has_kernel();
   EXPECT_EQ(worth(mib - 1, false), Worth::never);
@@ -176,7 +178,7 @@ TEST(LocalMover, OfTheKernelsCopiesOfSmallPagesThePlannerSaysWhatTheyAreWorth) {
   EXPECT_EQ(worth(mib / 2, true), kernel ? Worth::always : Worth::never);
 }
 
-TEST(LocalMover, ClaimsAreSharedByBothSides) {
+TEST(LocalAccess, ClaimsAreSharedByBothSides) {
   const auto a = open_local(), b = open_local();
   Joined at_b;
   a->connect(b->address());
@@ -184,15 +186,15 @@ TEST(LocalMover, ClaimsAreSharedByBothSides) {
   await(*a, What::connected);
   await(*a, What::opened);
   const auto b_of_a = peer_at(b->address()), a_of_b = peer_at(a->address());
-  for (unsigned i = 0; i < Mover::claim_count; ++i) {
-    std::atomic<std::uint64_t>* senders = a->mover().claim(*b_of_a, true, i);
-    std::atomic<std::uint64_t>* receivers = b->mover().claim(*a_of_b, false, i);
+  for (unsigned i = 0; i < DirectAccess::claim_count; ++i) {
+    std::atomic<std::uint64_t>* senders = a->access().claim(*b_of_a, true, i);
+    std::atomic<std::uint64_t>* receivers = b->access().claim(*a_of_b, false, i);
     ASSERT_NE(senders, nullptr);
     ASSERT_NE(receivers, nullptr);
     senders->store(100 + i);
     EXPECT_EQ(receivers->load(), 100 + i);
   }
-  EXPECT_EQ(a->mover().claim(*b_of_a, true, Mover::claim_count), nullptr);
+  EXPECT_EQ(a->access().claim(*b_of_a, true, DirectAccess::claim_count), nullptr);
 }
 
 // From now on the kernel refuses this process the memory of others.
@@ -221,10 +223,10 @@ TEST_F(LocalProcesses, RefusedKernelWayIsNotOffered) {
       return false;
     }
     const auto peer = peer_at(a->address());
-    Place place;
+    MemoryPlace place;
     place.pieces = 1;
     place.address = reinterpret_cast<std::uintptr_t>(&place);
-    return network->mover().worth(*peer, place, 16 * mib, true) == Worth::never &&
+    return network->access().worth(*peer, place, 16 * mib, true) == Worth::never &&
            std::strstr(network->find(a->address())->reach->why(), "refuses") != nullptr &&
            send_number(*joined.outbox, 9);
   });

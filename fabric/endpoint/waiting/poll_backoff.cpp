@@ -1,5 +1,5 @@
 // Yielding, and learning from it.
-#include "fabric/endpoint/waiting/patience.hpp"
+#include "fabric/endpoint/waiting/poll_backoff.hpp"
 
 #include <algorithm>
 
@@ -8,11 +8,11 @@
 
 namespace haul::fabric {
 
-void Patience::begin() noexcept {
+void PollBackoff::begin() noexcept {
   began_ns_.store(now_ns(), std::memory_order_relaxed);
 }
 
-void Patience::give_way() noexcept {
+void PollBackoff::give_way() noexcept {
   constexpr std::uint64_t spin_ns = 20'000;   // in vain, before a yield, where nobody waits
   constexpr std::uint64_t switch_ns = 1'500;  // a yield that took longer let somebody else run
   const std::uint64_t before = now_ns();

@@ -1,5 +1,5 @@
 // What the endpoint's thread asks of its connections.
-#include "fabric/transport/local/connections.hpp"
+#include "fabric/transport/local/peer_sockets.hpp"
 
 #include <rdma/fi_errno.h>
 
@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/os.hpp"
 #include "base/socket.hpp"
+#include "fabric/transport/identity.hpp"
 
 namespace haul::fabric {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 // All ranks of a node may connect at once.
 constexpr int backlog = 1024;
 
-bool send_word(const os::Descriptor& socket, Word word) noexcept {
+bool send_word(const os::Descriptor& socket, SocketWord word) noexcept {
   return os::send_packet(socket.get(), &word, sizeof word) == static_cast<ssize_t>(sizeof word);
 }
 
@@ -39,11 +40,11 @@ int refusal(int error) noexcept {
 
 }  // namespace
 
-Connections::~Connections() {
+PeerSockets::~PeerSockets() {
   close();
 }
 
-Expected<bool> Connections::listen(const Address& address) noexcept {
+Expected<bool> PeerSockets::listen(const Address& address) noexcept {
   own_ = address;
   opened_ns_ = now_ns();
   char name[name_bytes];
@@ -65,25 +66,25 @@ Expected<bool> Connections::listen(const Address& address) noexcept {
                     describe_errno(error));
 }
 
-void Connections::arrive(Arrival&& arrival) noexcept {
+void PeerSockets::arrive(Arrival&& arrival) noexcept {
   arrivals_.push_back(std::move(arrival));
   // Release: pairs with whoever looks at news before next().
   news_.store(1, std::memory_order_release);
   ring();
 }
 
-void Connections::ring() const noexcept {
+void PeerSockets::ring() const noexcept {
   if (const int bell = bell_.get(); bell >= 0) os::event_signal(bell);
 }
 
-void Connections::arm(const os::Descriptor& bell, bool by_time) noexcept {
+void PeerSockets::arm(const os::Descriptor& bell, bool by_time) noexcept {
   bell_ = bell;
   by_time_ = by_time;
   if (!arrivals_.empty()) ring();
   if (by_time) control::nudge();
 }
 
-bool Connections::next(Arrival& arrival) noexcept {
+bool PeerSockets::next(Arrival& arrival) noexcept {
   if (arrivals_.empty()) {
     news_.store(0, std::memory_order_relaxed);
     return false;
@@ -93,7 +94,7 @@ bool Connections::next(Arrival& arrival) noexcept {
   return true;
 }
 
-Connections::Connection* Connections::adopt(const os::Descriptor& socket,
+PeerSockets::Connection* PeerSockets::adopt(const os::Descriptor& socket,
                                             std::uint64_t* name) noexcept {
   *name = control::watch(*this, socket);
   if (*name == 0) return nullptr;
@@ -105,7 +106,7 @@ Connections::Connection* Connections::adopt(const os::Descriptor& socket,
   return &connection;
 }
 
-void Connections::watch_process(std::uint64_t name, Connection& connection) noexcept {
+void PeerSockets::watch_process(std::uint64_t name, Connection& connection) noexcept {
   // Once a peer: whichever connection ends, the others are looked at.
   const auto watches = [&](const auto& entry) {
     return entry.second.process.intact() && entry.second.known && !entry.second.over &&
@@ -119,7 +120,7 @@ void Connections::watch_process(std::uint64_t name, Connection& connection) noex
   if (connection.process_watch != 0) processes_[connection.process_watch] = name;
 }
 
-Connections::Connection* Connections::connected_to(const Address& peer) noexcept {
+PeerSockets::Connection* PeerSockets::connected_to(const Address& peer) noexcept {
   for (auto& [name, connection] : connections_) {
     if (connection.known && !connection.over && connection.address == peer) return &connection;
   }
@@ -127,7 +128,7 @@ Connections::Connection* Connections::connected_to(const Address& peer) noexcept
 }
 
 // 0, or -errno.
-int Connections::open_socket(const Address& peer, Connection** made) noexcept {
+int PeerSockets::open_socket(const Address& peer, Connection** made) noexcept {
   char socket_of_peer[name_bytes];
   socket_name(peer, socket_of_peer);
   const int socket = os::connect_abstract(socket_of_peer);
@@ -153,7 +154,7 @@ int Connections::open_socket(const Address& peer, Connection** made) noexcept {
 }
 
 // False: the peer's queue is full, try again.
-bool Connections::try_connect(Waiting& waiting) noexcept {
+bool PeerSockets::try_connect(Waiting& waiting) noexcept {
   Arrival arrival;
   arrival.what = NetworkEvent::What::refused;
   arrival.address = waiting.peer;
@@ -161,7 +162,7 @@ bool Connections::try_connect(Waiting& waiting) noexcept {
   int error = orphaned_ ? -FI_ENOTCONN : 0;
   if (error == 0 && connection == nullptr) error = open_socket(waiting.peer, &connection);
   if (error == 0) {
-    Hello hello;
+    Introduction hello;
     hello.segment_bytes = segment_bytes;
     hello.from = own_;
     hello.probe_address = probe_word_address();
@@ -188,7 +189,7 @@ bool Connections::try_connect(Waiting& waiting) noexcept {
   return true;
 }
 
-void Connections::connect(const Address& peer, std::unique_ptr<SharedSegment> segment,
+void PeerSockets::connect(const Address& peer, std::unique_ptr<SharedSegment> segment,
                           const OwnArena& arena) noexcept {
   Waiting waiting{peer, std::move(segment), arena};
   if (try_connect(waiting)) return;
@@ -196,7 +197,7 @@ void Connections::connect(const Address& peer, std::unique_ptr<SharedSegment> se
   control::nudge();
 }
 
-void Connections::refuse(const Address& peer, int error) noexcept {
+void PeerSockets::refuse(const Address& peer, int error) noexcept {
   Arrival arrival;
   arrival.what = NetworkEvent::What::refused;
   arrival.address = peer;
@@ -204,7 +205,7 @@ void Connections::refuse(const Address& peer, int error) noexcept {
   arrive(std::move(arrival));
 }
 
-void Connections::tell_arena(const Address& peer, const OwnArena& arena) noexcept {
+void PeerSockets::tell_arena(const Address& peer, const OwnArena& arena) noexcept {
   Connection* connection = orphaned_ ? nullptr : connected_to(peer);
   if (connection == nullptr) return;
   ArenaNews news;
@@ -214,14 +215,14 @@ void Connections::tell_arena(const Address& peer, const OwnArena& arena) noexcep
   os::send_packet(connection->socket.get(), &news, sizeof news, &fd, 1);
 }
 
-void Connections::release(Connection& connection, bool say_end) noexcept {
+void PeerSockets::release(Connection& connection, bool say_end) noexcept {
   if (connection.socket_watch != 0) control::unwatch(connection.socket_watch);
   if (connection.process_watch != 0) {
     control::unwatch(connection.process_watch);
     processes_.erase(connection.process_watch);
   }
   if (say_end) {
-    send_word(connection.socket, Word::end);
+    send_word(connection.socket, SocketWord::end);
     // Also where a child of this process still has it.
     os::shut_socket(connection.socket.get());
   }
@@ -229,14 +230,14 @@ void Connections::release(Connection& connection, bool say_end) noexcept {
   connection.process.close();
 }
 
-std::unordered_map<std::uint64_t, Connections::Connection>::iterator Connections::erase(
+std::unordered_map<std::uint64_t, PeerSockets::Connection>::iterator PeerSockets::erase(
     std::unordered_map<std::uint64_t, Connection>::iterator at, bool say_end) noexcept {
   if (!at->second.known) --strangers_;
   release(at->second, say_end);
   return connections_.erase(at);
 }
 
-void Connections::forget(const Address& peer, std::vector<std::uint64_t> names) noexcept {
+void PeerSockets::forget(const Address& peer, std::vector<std::uint64_t> names) noexcept {
   std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.peer == peer; });
   for (const Arrival& arrival : arrivals_) {
     if (arrival.what == NetworkEvent::What::connected && arrival.address == peer)
@@ -251,12 +252,12 @@ void Connections::forget(const Address& peer, std::vector<std::uint64_t> names) 
   }
 }
 
-void Connections::close() noexcept {
+void PeerSockets::close() noexcept {
   if (listener_watch_ != 0) {
     control::unwatch(listener_watch_);
     // Who waits to be accepted is told like the others.
     for (int socket; (socket = os::accept_from(listener_.get())) >= 0; os::close_fd(socket))
-      send_word(os::Descriptor::of(socket), Word::end);
+      send_word(os::Descriptor::of(socket), SocketWord::end);
   }
   listener_watch_ = 0;
   listener_.close();
@@ -267,7 +268,7 @@ void Connections::close() noexcept {
   arrivals_.clear();
 }
 
-unsigned Connections::peer_count() const noexcept {
+unsigned PeerSockets::peer_count() const noexcept {
   const auto counts = [](const auto& entry) {
     return entry.second.reach != nullptr && !entry.second.over;
   };

@@ -9,7 +9,7 @@
 namespace haul::fabric {
 
 // Thread-safe; racing callers may lose each other's counts, which costs a yield more or less.
-class Patience {
+class PollBackoff {
  public:
   void reset() noexcept { polls_.store(0, std::memory_order_relaxed); }
   // One more vain poll. True: it is time for give_way(), with no lock held.

@@ -1,5 +1,5 @@
 // Loans, and reads of them.
-#include "fabric/transport/offnode/direct_access.hpp"
+#include "fabric/transport/offnode/offnode_access.hpp"
 
 #include <rdma/fi_errno.h>
 
@@ -26,23 +26,23 @@ constexpr std::uint64_t dropped_patience_ns = 2'000'000'000;
 
 }  // namespace
 
-CorePeer* CoreMover::find(const Peer& peer) const noexcept {
-  return network_.find(Engine::address_of(peer));
+OffnodePeer* OffnodeAccess::find(const Peer& peer) const noexcept {
+  return network_.find(Matcher::address_of(peer));
 }
 
-Mover::Worth CoreMover::worth(const Peer& peer, const Place& place, std::size_t,
-                              bool) const noexcept {
-  const CorePeer* known = find(peer);
-  const bool can = known != nullptr && known->state == CorePeer::State::connected &&
+DirectAccess::Worth OffnodeAccess::worth(const Peer& peer, const MemoryPlace& place, std::size_t,
+                                         bool) const noexcept {
+  const OffnodePeer* known = find(peer);
+  const bool can = known != nullptr && known->state == OffnodePeer::State::connected &&
                    place.pieces == 1 && known->outbox.carrier()->reads();
   return can ? Worth::always : Worth::never;
 }
 
-Place CoreMover::describe(const Peer& peer, const iovec* local, std::size_t count,
-                          bool* huge_pages) noexcept {
+MemoryPlace OffnodeAccess::describe(const Peer& peer, const iovec* local, std::size_t count,
+                                    bool* huge_pages) noexcept {
   *huge_pages = false;
-  Place place;
-  const CorePeer* known = find(peer);
+  MemoryPlace place;
+  const OffnodePeer* known = find(peer);
   if (known == nullptr || known->heard_by == nullptr || !known->heard_by->reads() || count != 1 ||
       local[0].iov_len < least_lent_bytes) {
     return place;
@@ -58,14 +58,15 @@ Place CoreMover::describe(const Peer& peer, const iovec* local, std::size_t coun
   return place;
 }
 
-void CoreMover::withdraw(const Peer& peer, const Place& place) noexcept {
-  const CorePeer* known = find(peer);
+void OffnodeAccess::withdraw(const Peer& peer, const MemoryPlace& place) noexcept {
+  const OffnodePeer* known = find(peer);
   if (known != nullptr && known->heard_by != nullptr) known->heard_by->take_back(place.arena);
 }
 
-std::int64_t CoreMover::start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                              const Place& place, std::uint64_t offset, std::size_t) noexcept {
-  CorePeer* known = find(peer);
+std::int64_t OffnodeAccess::start(Peer& peer, Way way, const iovec* local, std::size_t count,
+                                  const MemoryPlace& place, std::uint64_t offset,
+                                  std::size_t) noexcept {
+  OffnodePeer* known = find(peer);
   std::uint64_t address = 0;
   if (known == nullptr || way != Way::pull || worth(peer, place, 0, false) == Worth::never ||
       __builtin_add_overflow(place.address, offset, &address)) {
@@ -88,7 +89,7 @@ std::int64_t CoreMover::start(Peer& peer, Way way, const iovec* local, std::size
   transfer.error = 0;
   transfer.alone_ns = 0;
   for (Reading& part : transfer.parts) {
-    part.kind = CoreOperation::Kind::reading;
+    part.kind = CarrierOperation::Kind::reading;
     part.user = &transfer;
   }
   ask(transfer);
@@ -96,7 +97,7 @@ std::int64_t CoreMover::start(Peer& peer, Way way, const iovec* local, std::size
 }
 
 // For the next parts, as far as the carrier takes them.
-void CoreMover::ask(Transfer& transfer) noexcept {
+void OffnodeAccess::ask(Transfer& transfer) noexcept {
   for (Reading& part : transfer.parts) {
     if (transfer.error != 0 || transfer.asked == transfer.to.bytes) return;
     if (part.busy) continue;
@@ -115,7 +116,7 @@ void CoreMover::ask(Transfer& transfer) noexcept {
   }
 }
 
-void CoreMover::was_read(Reading& reading, int error) noexcept {
+void OffnodeAccess::was_read(Reading& reading, int error) noexcept {
   auto& transfer = *static_cast<Transfer*>(reading.user);
   reading.busy = false;
   --transfer.under_way;
@@ -123,13 +124,13 @@ void CoreMover::was_read(Reading& reading, int error) noexcept {
 }
 
 // Nothing more is asked for once the peer has gone; what was asked for ends by itself, in time.
-bool CoreMover::is_over(Transfer& transfer) noexcept {
-  const CorePeer& peer = *transfer.peer;
+bool OffnodeAccess::is_over(Transfer& transfer) noexcept {
+  const OffnodePeer& peer = *transfer.peer;
   if (network_.is_forked()) {
     transfer.error = FI_ECANCELED;  // the parent's, and none of this process's
     return true;
   }
-  if (!peer.leaving && peer.state < CorePeer::State::gone) {
+  if (!peer.leaving && peer.state < OffnodePeer::State::gone) {
     ask(transfer);
     return transfer.under_way == 0 && (transfer.error != 0 || transfer.asked == transfer.to.bytes);
   }
@@ -149,7 +150,7 @@ bool CoreMover::is_over(Transfer& transfer) noexcept {
   return true;
 }
 
-int CoreMover::test(std::int64_t ticket) noexcept {
+int OffnodeAccess::test(std::int64_t ticket) noexcept {
   const auto index = static_cast<std::size_t>(ticket - 1);
   if (ticket <= 0 || index >= transfers_.size() || !transfers_[index]->taken) return -FI_EINVAL;
   Transfer& transfer = *transfers_[index];

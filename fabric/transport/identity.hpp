@@ -1,0 +1,28 @@
+// Which endpoint is meant by an address, and under which name its socket listens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fabric/protocol/address.hpp"
+
+namespace haul::fabric {
+
+// Whether two processes see each other's sockets: a hash of the kernel's boot id and of the network
+// namespace. The same for as long as the process stays in its namespace.
+std::uint64_t host_identity() noexcept;
+
+// A new endpoint's: random id, this host. False if the kernel has no random numbers.
+bool make_address(Address* address) noexcept;
+
+// The endpoint of this host that a port names, which programs may agree on beforehand. It is
+// reached within its node only: whoever looks it up by its port knows none of its places. Port 0:
+// an address of this host that names no endpoint, for who opens one to choose.
+Address address_of_port(std::uint16_t port) noexcept;
+bool names_an_endpoint(const Address& address) noexcept;
+
+// The name of an endpoint's socket.
+inline constexpr std::size_t name_bytes = 80;
+void socket_name(const Address& address, char (&name)[name_bytes]) noexcept;
+
+}  // namespace haul::fabric
