@@ -122,6 +122,8 @@ struct MatcherLimits {
   std::size_t min_multi_receive = 64;  // FI_OPT_MIN_MULTI_RECV
 };
 
+class MatcherParts;
+
 class Matcher {
  public:
   Matcher(Network& network, Sink& sink, Regions& regions, const MatcherLimits& limits) noexcept;
@@ -157,8 +159,7 @@ class Matcher {
   const Statistics& statistics() const noexcept;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<MatcherParts> parts_;
 };
 
 }  // namespace haul::fabric

@@ -1,8 +1,7 @@
-// Peers that come, go and break the rules.
 #include "base/backoff.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "fabric/protocol/matcher_impl.hpp"
+#include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
 
@@ -13,21 +12,21 @@ constexpr std::uint64_t settle_ns = 2'000'000'000;
 
 }  // namespace
 
-Peer* Matcher::Impl::peer_of(const Address& address) noexcept {
+Peer* Peers::peer_of(const Address& address) noexcept {
   std::unique_ptr<Peer>& slot = peers[address];
   if (!slot) {
     slot = std::make_unique<Peer>();
     slot->address = address;
-    Statistics::add(statistics.peers, 1);
+    Statistics::add(statistics().peers, 1);
   }
   return slot.get();
 }
 
-int Matcher::Impl::reach(Peer& peer) noexcept {
+int Peers::reach(Peer& peer) noexcept {
   if (peer.outbox != nullptr) return 0;
   if (peer.state == Peer::State::unknown) {
     peer.state = Peer::State::connecting;
-    network.connect(peer.address);
+    network().connect(peer.address);
     // In the middle of a packet or of other news the answer waits for its turn: it may take away
     // what is being read.
     if (!occupied) take_news();
@@ -36,22 +35,22 @@ int Matcher::Impl::reach(Peer& peer) noexcept {
   return -(peer.error != 0 ? peer.error : FI_ESHUTDOWN);
 }
 
-void Matcher::Impl::take_news() noexcept {
+void Peers::take_news() noexcept {
   occupied = true;
   NetworkEvent event;
-  while (network.next(event)) {
+  while (network().next(event)) {
     Peer* peer =
         event.address.valid() && event.address.host != 0 ? peer_of(event.address) : nullptr;
     switch (event.what) {
       case NetworkEvent::What::opened:
         if (peer != nullptr && peer->state == Peer::State::lost) {
-          network.drop(peer->address);
-        } else if (peer != nullptr && network.self() != nullptr &&
-                   peer->address == *network.self()) {
-          own_peer = peer;
-          sources.insert(sources.begin(), {event.inbox, peer});
+          network().drop(peer->address);
+        } else if (peer != nullptr && network().self() != nullptr &&
+                   peer->address == *network().self()) {
+          the<Turns>().own_peer = peer;
+          the<Turns>().sources.insert(the<Turns>().sources.begin(), {event.inbox, peer});
         } else {
-          sources.push_back({event.inbox, peer});
+          the<Turns>().sources.push_back({event.inbox, peer});
         }
         break;
       case NetworkEvent::What::connected:
@@ -59,7 +58,7 @@ void Matcher::Impl::take_news() noexcept {
         peer->outbox = event.outbox;
         peer->off_node = event.outbox->off_node;
         peer->state = Peer::State::connected;
-        mark_busy(*peer);
+        the<Backlog>().mark_busy(*peer);
         break;
       case NetworkEvent::What::refused:
         if (peer != nullptr) lose(*peer, event.error != 0 ? event.error : FI_ECONNREFUSED);
@@ -76,14 +75,14 @@ void Matcher::Impl::take_news() noexcept {
 }
 
 // What a peer sent before it went still counts.
-void Matcher::Impl::hear_out(Peer& peer, int error) noexcept {
+void Peers::hear_out(Peer& peer, int error) noexcept {
   if (peer.state == Peer::State::lost) return;
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (sources[i].peer != &peer) continue;
-    Inbox& inbox = *sources[i].inbox;
+  for (std::size_t i = 0; i < the<Turns>().sources.size(); ++i) {
+    if (the<Turns>().sources[i].peer != &peer) continue;
+    Inbox& inbox = *the<Turns>().sources[i].inbox;
     ReceivedPacket packet;
     while (peer.fault == nullptr && inbox.receive(packet) == Inbox::Got::packet) {
-      handle(peer, packet);
+      the<Turns>().handle(peer, packet);
       inbox.release();
     }
   }
@@ -91,66 +90,62 @@ void Matcher::Impl::hear_out(Peer& peer, int error) noexcept {
 }
 
 // error 0: it has closed in good order, so receives from it may wait on, for nothing.
-void Matcher::Impl::lose(Peer& peer, int error) noexcept {
+void Peers::lose(Peer& peer, int error) noexcept {
   if (peer.state == Peer::State::lost) return;
   peer.state = Peer::State::lost;
   peer.error = error;
   const int told = error != 0 ? error : FI_ESHUTDOWN;
-  std::erase_if(sources, [&](const Source& source) { return source.peer == &peer; });
-  if (own_peer == &peer) own_peer = nullptr;
-  Statistics::add(statistics.peers, ~std::uint64_t{0});
+  std::erase_if(the<Turns>().sources,
+                [&](const Turns::Source& source) { return source.peer == &peer; });
+  if (the<Turns>().own_peer == &peer) the<Turns>().own_peer = nullptr;
+  Statistics::add(statistics().peers, ~std::uint64_t{0});
 
   // Chunks that leave this memory: what is not over in time only reads it.
   const std::uint64_t begin_ns = now_ns();
   const auto settle = [&](ChunkTransfer& transfer) noexcept {
-    for (Backoff backoff; transfer.ticket != 0 && network.access().test(transfer.ticket) == 0 &&
+    for (Backoff backoff; transfer.ticket != 0 && network().access().test(transfer.ticket) == 0 &&
                           now_ns() - begin_ns < settle_ns;
          backoff.pause()) {
     }
     transfer.ticket = 0;
   };
   peer.control.clear();
-  outgoing.each([&](Outgoing& operation) noexcept {
+  the<Sending>().outgoing.each([&](Outgoing& operation) noexcept {
     if (operation.peer != &peer) return;
     settle(operation.transfer);
-    end(operation, told);
+    the<Sending>().end(operation, told);
   });
-  incoming.each([&](Incoming& receive) noexcept {
+  the<Receiving>().incoming.each([&](Incoming& receive) noexcept {
     if (receive.source != &peer || receive.stage == Incoming::Stage::posted) return;
     receive.sender_token = 0;
     // What is being written goes back to the program when that is over: move() sees to it.
     if (receive.transfer.ticket != 0) return;
-    finish_transfer(receive, told);
+    the<Pulling>().finish_transfer(receive, told);
   });
   peer.outbox = nullptr;
-  network.drop(peer.address);
+  network().drop(peer.address);
   if (error == 0) return;
-  for (const bool tagged : {false, true}) fail_posted(peer.posted[tagged], error);
+  the<Receiving>().fail_posted(peer, error);
   // Nobody is left who could send to the others.
   for (const auto& [address, other] : peers) {
     if (other->state != Peer::State::lost) return;
   }
-  for (const bool tagged : {false, true}) fail_posted(posted_any[tagged], error);
+  the<Receiving>().fail_posted_any(error);
 }
 
-void Matcher::Impl::fail_posted(List<Incoming, InPosted>& posted, int error) noexcept {
-  while (Incoming* receive = posted.front()) end_posted(*receive, error);
-}
-
-// The packet's inbox is in use: who reads it drops the peer.
-void Matcher::Impl::garbage(Peer& peer, const char* what) noexcept {
+void Peers::garbage(Peer& peer, const char* what) noexcept {
   if (peer.fault == nullptr) peer.fault = what;
 }
 
-bool Matcher::Impl::exhausts(Peer& peer) noexcept {
-  const std::size_t most = 16 * limits.operations;
-  const std::size_t kept = statistics.unexpected_messages.load(std::memory_order_relaxed);
-  if (outgoing.used() + incoming.used() + kept < most) return false;
+bool Peers::exhausts(Peer& peer) noexcept {
+  const std::size_t most = 16 * limits().operations;
+  const std::size_t kept = statistics().unexpected_messages.load(std::memory_order_relaxed);
+  if (the<Sending>().outgoing.used() + the<Receiving>().incoming.used() + kept < most) return false;
   garbage(peer, "asks for more than it takes");
   return true;
 }
 
-void Matcher::Impl::drop_faulty(Peer& peer) noexcept {
+void Peers::drop_faulty(Peer& peer) noexcept {
   log(LogLevel::warning, "a peer %s; nothing more is exchanged with it", peer.fault);
   lose(peer, FI_EIO);
 }

@@ -1,18 +1,26 @@
-// What leaves: eager packets, first packets of rendezvous, RMA and atomics, pieces, and control
-// packets; each kind waits in its own line when there is no room.
+// The sender's side of the protocol. A message goes one of three ways, and the first that fits is
+// taken:
+//   eager       one packet with the bytes in it, unasked, where the peer takes that much;
+//   in parts    several packets in a row, also unasked, so that the receiver copies one out while
+//               the next is copied in. All have room, or none is sent;
+//   rendezvous  a request that says where the bytes lie; the receiver chooses how they come
+//               (transfers.hpp).
+// Order is kept by the peer's line of first packets (`pending`): as long as one waits there, for
+// room, for a fence or for the connection, everything that comes later queues behind it. The three
+// ways share that line, so messages match in the order in which they were sent.
+#include "fabric/protocol/matching/sending.hpp"
+
 #include <rdma/fi_endpoint.h>
 
 #include <algorithm>
 
-#include "fabric/protocol/matcher_impl.hpp"
+#include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
 
 namespace {
 
 constexpr std::uint64_t answered_flags = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
-// One turn's worth of pieces for a peer: what else there is to do waits no longer than this takes.
-constexpr std::size_t turn_bytes = std::size_t{256} << 10;
 
 // Up to 32 bytes into a header: two overlapping moves instead of a call.
 void copy_inline(std::uint8_t* to, const void* from, std::size_t bytes) noexcept {
@@ -39,9 +47,9 @@ bool goes_in_parts(const Outbox& outbox, std::size_t bytes) noexcept {
 
 }  // namespace
 
-ssize_t Matcher::Impl::send(Peer& peer, const SendRequest& request) noexcept {
-  if (const int error = reach(peer); error != 0) return error;
-  if (!sink.room(Event::send)) return -FI_EAGAIN;
+ssize_t Sending::send(Peer& peer, const SendRequest& request) noexcept {
+  if (const int error = the<Peers>().reach(peer); error != 0) return error;
+  if (!sink().room(Event::send)) return -FI_EAGAIN;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < request.count; ++i) bytes += request.pieces[i].iov_len;
 
@@ -53,7 +61,7 @@ ssize_t Matcher::Impl::send(Peer& peer, const SendRequest& request) noexcept {
   ending.context = request.context;
   const bool plain = (request.flags & (answered_flags | FI_FENCE)) == 0;
   if (plain && peer.pending.empty() && send_now(peer, request, bytes)) {
-    tell(ending, 0);
+    the<Surroundings>().tell(ending, 0);
     return 0;
   }
   Outgoing* operation =
@@ -70,7 +78,7 @@ ssize_t Matcher::Impl::send(Peer& peer, const SendRequest& request) noexcept {
   return 0;
 }
 
-bool Matcher::Impl::send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept {
+bool Sending::send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept {
   if (peer.outbox == nullptr || peer.throttled || bytes > peer.outbox->eager_bytes) return false;
   if (goes_in_parts(*peer.outbox, bytes)) {
     const Pieces pieces(request.pieces, request.count);
@@ -103,16 +111,16 @@ bool Matcher::Impl::send_now(Peer& peer, const SendRequest& request, std::size_t
     }
   }
   peer.outbox->commit();
-  statistics.count_sent(peer.off_node ? Path::offnode
-                        : inlined     ? Path::inlined
-                                      : Path::eager,
-                        bytes);
+  statistics().count_sent(peer.off_node ? Path::offnode
+                          : inlined     ? Path::inlined
+                                        : Path::eager,
+                          bytes);
   return true;
 }
 
 // A whole message in several packets, which the receiver copies out while more come in; false if
 // they do not all have room. `header`: of the first.
-bool Matcher::Impl::send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept {
+bool Sending::send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept {
   Outbox& outbox = *peer.outbox;
   if (!outbox.holds(pieces.bytes)) return false;
   header.flags |= packet_parts;
@@ -127,12 +135,12 @@ bool Matcher::Impl::send_parts(Peer& peer, Header& header, const Pieces& pieces)
     header.kind = PacketKind::more;
     offset += part;
   }
-  statistics.count_sent(Path::eager, pieces.bytes);
+  statistics().count_sent(Path::eager, pieces.bytes);
   return true;
 }
 
-Outgoing* Matcher::Impl::new_outgoing(Peer& peer, PacketKind kind, const Pieces& pieces,
-                                      bool keep_bytes) noexcept {
+Outgoing* Sending::new_outgoing(Peer& peer, PacketKind kind, const Pieces& pieces,
+                                bool keep_bytes) noexcept {
   Outgoing* operation = outgoing.take();
   if (operation == nullptr) return nullptr;
   renew(*operation, peer, kind, pieces);
@@ -144,8 +152,8 @@ Outgoing* Matcher::Impl::new_outgoing(Peer& peer, PacketKind kind, const Pieces&
   return operation;
 }
 
-void Matcher::Impl::renew(Outgoing& operation, Peer& peer, PacketKind kind,
-                          const Pieces& pieces) noexcept {
+void Sending::renew(Outgoing& operation, Peer& peer, PacketKind kind,
+                    const Pieces& pieces) noexcept {
   operation.peer = &peer;
   operation.stage = Outgoing::Stage::unsent;
   operation.kind = kind;
@@ -161,16 +169,16 @@ void Matcher::Impl::renew(Outgoing& operation, Peer& peer, PacketKind kind,
   operation.ending = Ending();
 }
 
-void Matcher::Impl::start(Outgoing& operation) noexcept {
+void Sending::start(Outgoing& operation) noexcept {
   Peer& peer = *operation.peer;
-  if (const int error = reach(peer); error != 0) return end(operation, -error);
+  if (const int error = the<Peers>().reach(peer); error != 0) return end(operation, -error);
   const bool held = operation.fence && peer.awaited != 0;
   if (!held && peer.pending.empty() && peer.outbox != nullptr && first_packet(operation)) return;
   peer.pending.push_back(operation);
-  mark_busy(peer);
+  the<Backlog>().mark_busy(peer);
 }
 
-bool Matcher::Impl::eager_fits(const Outgoing& operation) const noexcept {
+bool Sending::eager_fits(const Outgoing& operation) const noexcept {
   const Peer& peer = *operation.peer;
   if (operation.kind != PacketKind::message)
     return operation.pieces.bytes <= peer.outbox->packet_bytes;
@@ -180,23 +188,23 @@ bool Matcher::Impl::eager_fits(const Outgoing& operation) const noexcept {
 
 // One copy by a mapping takes less time than two, from here on, though it has to be asked for.
 // (On a Xeon 64 KiB took 4.5 us so, and 8 unasked.)
-bool Matcher::Impl::is_better_asked_for(const Peer& peer, const Pieces& pieces) const noexcept {
+bool Sending::is_better_asked_for(const Peer& peer, const Pieces& pieces) const noexcept {
   constexpr std::size_t least_bytes = std::size_t{16} << 10;
   return pieces.bytes > least_bytes && pieces.count == 1 &&
-         network.access().can_be_mapped(peer, pieces.at[0]);
+         network().access().can_be_mapped(peer, pieces.at[0]);
 }
 
-void Matcher::Impl::describe(Outgoing& operation, Header& header) noexcept {
+void Sending::describe(Outgoing& operation, Header& header) noexcept {
   Peer& peer = *operation.peer;
   bool huge = false;
   header.far.place =
-      network.access().describe(peer, operation.pieces.at, operation.pieces.count, &huge);
+      network().access().describe(peer, operation.pieces.at, operation.pieces.count, &huge);
   if (huge) header.flags |= packet_huge;
   if (header.far.place.pieces != 1) return;
   operation.lent = header.far.place;
   for (unsigned i = 0; i < DirectAccess::claim_count; ++i) {
     if ((peer.claims_used & (1u << i)) != 0) continue;
-    std::atomic<std::uint64_t>* word = network.access().claim(peer, true, i);
+    std::atomic<std::uint64_t>* word = network().access().claim(peer, true, i);
     if (word == nullptr) return;
     word->store(0, std::memory_order_relaxed);
     peer.claims_used |= 1u << i;
@@ -208,7 +216,7 @@ void Matcher::Impl::describe(Outgoing& operation, Header& header) noexcept {
 }
 
 // Sends what begins the operation; false if there is no room now.
-bool Matcher::Impl::first_packet(Outgoing& operation) noexcept {
+bool Sending::first_packet(Outgoing& operation) noexcept {
   Peer& peer = *operation.peer;
   PacketKind kind = operation.kind;
   bool whole =
@@ -259,7 +267,7 @@ bool Matcher::Impl::first_packet(Outgoing& operation) noexcept {
     peer.outbox->commit();
   }
   if (whole && !in_parts && (kind == PacketKind::message || kind == PacketKind::write)) {
-    statistics.count_sent(peer.off_node ? Path::offnode : Path::eager, operation.pieces.bytes);
+    statistics().count_sent(peer.off_node ? Path::offnode : Path::eager, operation.pieces.bytes);
   }
   const bool ends = kind == PacketKind::read || (whole && !operation.replied);
   operation.unlink_queue();
@@ -272,122 +280,18 @@ bool Matcher::Impl::first_packet(Outgoing& operation) noexcept {
   return true;
 }
 
-// True if anything was sent.
-bool Matcher::Impl::stream(Peer& peer) noexcept {
-  std::size_t budget = turn_bytes;
-  const std::size_t before = budget;
-  while (Outgoing* operation = peer.streaming.front()) {
-    const std::size_t left = operation->limit - operation->offset;
-    const std::size_t bytes = std::min(left, peer.outbox->piece_bytes(operation->limit));
-    if (bytes > budget) break;
-    const Outbox::Slot slot = peer.outbox->reserve(bytes, Outbox::Lane::bulk);
-    if (slot.header == nullptr) break;
-    operation->pieces.gather(operation->offset, slot.payload, bytes);
-    Header& header = *slot.header;
-    header.kind = PacketKind::data;
-    header.flags = 0;
-    header.detail = 0;
-    header.payload = static_cast<std::uint32_t>(bytes);
-    header.tag = operation->peer_token;
-    header.data = operation->offset;
-    peer.outbox->commit();
-    budget -= bytes;
-    operation->offset += bytes;
-    operation->unlink_queue();
-    if (operation->offset < operation->limit) {
-      peer.streaming.push_back(*operation);  // messages take turns
-      continue;
-    }
-    statistics.count_sent(peer.off_node ? Path::offnode : Path::ring, operation->limit);
-    if (operation->replied) {
-      operation->stage = Outgoing::Stage::waiting;
-    } else {
-      end(*operation, 0);
-    }
-  }
-  return budget != before;
-}
-
-void Matcher::Impl::end(Outgoing& operation, int error) noexcept {
+void Sending::end(Outgoing& operation, int error) noexcept {
   if (operation.stage != Outgoing::Stage::unsent) --operation.peer->awaited;
-  if (operation.lent.pieces != 0) network.access().withdraw(*operation.peer, operation.lent);
+  if (operation.lent.pieces != 0) network().access().withdraw(*operation.peer, operation.lent);
   if (operation.claim != 0) operation.peer->claims_used &= ~(1u << (operation.claim - 1));
   const Ending ending = operation.ending;
   std::shared_ptr<Group> group = std::move(operation.group);
   outgoing.give(&operation);
   if (group) {
-    leave(std::move(group), error);
+    the<Surroundings>().leave(std::move(group), error);
   } else {
-    tell(ending, error);
+    the<Surroundings>().tell(ending, error);
   }
-}
-
-void Matcher::Impl::leave(std::shared_ptr<Group> group, int error) noexcept {
-  if (error != 0) group->error = error;
-  if (--group->remaining == 0) tell(group->ending, group->error);
-}
-
-void Matcher::Impl::tell(const Ending& ending, int error) noexcept {
-  if (!ending.told) return;
-  CompletionNotice completion;
-  completion.event = ending.event;
-  completion.wanted = ending.wanted;
-  completion.context = ending.context;
-  completion.flags = ending.flags;
-  completion.data = ending.data;
-  completion.tag = ending.tag;
-  completion.error = error;
-  sink.complete(completion);
-}
-
-void Matcher::Impl::send_control(Peer& peer, const Header& header) noexcept {
-  if (reach(peer) != 0) return;
-  if (peer.outbox != nullptr && peer.control.empty()) {
-    const Outbox::Slot slot = peer.outbox->reserve(0, Outbox::Lane::control);
-    if (slot.header != nullptr) {
-      std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
-      peer.outbox->commit();
-      return;
-    }
-  }
-  peer.control.push_back(header);
-  mark_busy(peer);
-}
-
-void Matcher::Impl::send_finish(Peer& peer, std::uint64_t token, int error) noexcept {
-  Header header;
-  header.kind = PacketKind::finish;
-  header.tag = token;
-  header.detail = static_cast<std::uint16_t>(error);
-  send_control(peer, header);
-}
-
-// Sends what waits, as far as there is room: control packets, then first packets, then pieces.
-// True if anything was sent.
-bool Matcher::Impl::push_out(Peer& peer) noexcept {
-  if (peer.outbox == nullptr) return false;
-  std::size_t sent = 0;
-  for (; sent < peer.control.size(); ++sent) {
-    const Outbox::Slot slot = peer.outbox->reserve(0, Outbox::Lane::control);
-    if (slot.header == nullptr) break;
-    std::memcpy(static_cast<void*>(slot.header), &peer.control[sent], offsetof(Header, ready));
-    peer.outbox->commit();
-  }
-  peer.control.erase(peer.control.begin(),
-                     peer.control.begin() + static_cast<std::ptrdiff_t>(sent));
-  bool active = sent != 0;
-  while (Outgoing* operation = peer.pending.front()) {
-    if (operation->fence && peer.awaited != 0) break;
-    if (!first_packet(*operation)) break;
-    active = true;
-  }
-  return stream(peer) || active;
-}
-
-void Matcher::Impl::mark_busy(Peer& peer) noexcept {
-  if (peer.busy) return;
-  peer.busy = true;
-  busy.push_back(&peer);
 }
 
 }  // namespace haul::fabric

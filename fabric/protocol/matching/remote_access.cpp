@@ -1,24 +1,24 @@
 // Remote memory access: writes are messages whose receive buffer a key names; a read asks the
-// target to send. Both are served by the target's progress.
+// target to send.
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
 
 #include <algorithm>
 
-#include "fabric/protocol/matcher_impl.hpp"
+#include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
 
-ssize_t Matcher::Impl::rma(Peer& peer, const RmaRequest& request) noexcept {
-  if (const int error = reach(peer); error != 0) return error;
+ssize_t RemoteAccess::rma(Peer& peer, const RmaRequest& request) noexcept {
+  if (const int error = the<Peers>().reach(peer); error != 0) return error;
   const Event event = request.is_write ? Event::write : Event::read;
-  if (!sink.room(event)) return -FI_EAGAIN;
+  if (!sink().room(event)) return -FI_EAGAIN;
   const Pieces all(request.pieces, request.count);
   std::size_t targets_bytes = 0;
   for (std::size_t i = 0; i < request.target_count; ++i) targets_bytes += request.targets[i].len;
   if (targets_bytes != all.bytes || request.target_count == 0) return -FI_EINVAL;
-  if (outgoing.used() + request.target_count > limits.operations ||
-      incoming.used() + request.target_count > limits.operations) {
+  if (the<Sending>().outgoing.used() + request.target_count > limits().operations ||
+      the<Receiving>().incoming.used() + request.target_count > limits().operations) {
     return -FI_EAGAIN;
   }
 
@@ -42,7 +42,8 @@ ssize_t Matcher::Impl::rma(Peer& peer, const RmaRequest& request) noexcept {
     const bool last = i + 1 == request.target_count;
     Outgoing* operation = nullptr;
     if (request.is_write) {
-      operation = new_outgoing(peer, PacketKind::write, part, (request.flags & FI_INJECT) != 0);
+      operation = the<Sending>().new_outgoing(peer, PacketKind::write, part,
+                                              (request.flags & FI_INJECT) != 0);
       operation->replied = true;
       operation->ending = ending;
       operation->group = group;
@@ -53,23 +54,21 @@ ssize_t Matcher::Impl::rma(Peer& peer, const RmaRequest& request) noexcept {
       Incoming* awaited = new_awaited(peer, part, target.len);
       awaited->ending = ending;
       awaited->group = group;
-      operation = new_outgoing(peer, PacketKind::read, Pieces(), false);
+      operation = the<Sending>().new_outgoing(peer, PacketKind::read, Pieces(), false);
       operation->peer_token = awaited->token;
       operation->limit = target.len;
     }
     operation->tag = target.key;
     operation->address = target.addr;
     operation->fence = i == 0 && (request.flags & FI_FENCE) != 0;
-    start(*operation);
+    the<Sending>().start(*operation);
   }
-  Statistics::add(statistics.rma_operations, 1);
+  Statistics::add(statistics().rma_operations, 1);
   return 0;
 }
 
-// What a peer will answer: bytes that a read or an atomic asked for.
-Incoming* Matcher::Impl::new_awaited(Peer& peer, const Pieces& pieces,
-                                     std::size_t length) noexcept {
-  Incoming* awaited = incoming.take();
+Incoming* RemoteAccess::new_awaited(Peer& peer, const Pieces& pieces, std::size_t length) noexcept {
+  Incoming* awaited = the<Receiving>().incoming.take();
   if (awaited == nullptr) return nullptr;
   awaited->renew();
   awaited->stage = Incoming::Stage::matched;
@@ -81,8 +80,8 @@ Incoming* Matcher::Impl::new_awaited(Peer& peer, const Pieces& pieces,
   return awaited;
 }
 
-void Matcher::Impl::tell_remote(Peer& peer, Event event, const Header& header, void* address,
-                                std::size_t length) noexcept {
+void RemoteAccess::tell_remote(Peer& peer, Event event, const Header& header, void* address,
+                               std::size_t length) noexcept {
   CompletionNotice completion;
   completion.event = event;
   completion.wanted = (header.flags & packet_data) != 0;
@@ -95,33 +94,34 @@ void Matcher::Impl::tell_remote(Peer& peer, Event event, const Header& header, v
   completion.buffer = address;
   completion.tag = header.tag;
   completion.source = &peer;
-  sink.complete(completion);
+  sink().complete(completion);
 }
 
-void Matcher::Impl::on_write(Peer& peer, const ReceivedPacket& packet) noexcept {
+void RemoteAccess::on_write(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   int error = 0;
   void* to = nullptr;
   if (header.payload != 0 || header.tag != 0) {
-    to = regions.resolve(header.tag, header.far.place.address, header.payload, FI_REMOTE_WRITE,
-                         &error);
+    to = regions().resolve(header.tag, header.far.place.address, header.payload, FI_REMOTE_WRITE,
+                           &error);
   }
   if (to != nullptr) copy_bytes(to, packet.payload, header.payload);
   if (error == 0) tell_remote(peer, Event::remote_write, header, to, header.payload);
-  send_finish(peer, header.far.token, error);
+  the<Backlog>().send_finish(peer, header.far.token, error);
 }
 
-void Matcher::Impl::on_write_request(Peer& peer, const ReceivedPacket& packet) noexcept {
+void RemoteAccess::on_write_request(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
-  if (exhausts(peer)) return;
-  if (header.payload != sizeof(MemoryPlace)) return garbage(peer, "asks to write from nowhere");
+  if (the<Peers>().exhausts(peer)) return;
+  if (header.payload != sizeof(MemoryPlace))
+    return the<Peers>().garbage(peer, "asks to write from nowhere");
   MemoryPlace place;
   std::memcpy(&place, packet.payload, sizeof place);
   int error = 0;
-  void* to = regions.resolve(header.tag, header.far.place.address, header.far.length,
-                             FI_REMOTE_WRITE, &error);
-  if (to == nullptr) return send_finish(peer, header.far.token, error);
-  Incoming* receive = incoming.take_beyond_limit();
+  void* to = regions().resolve(header.tag, header.far.place.address, header.far.length,
+                               FI_REMOTE_WRITE, &error);
+  if (to == nullptr) return the<Backlog>().send_finish(peer, header.far.token, error);
+  Incoming* receive = the<Receiving>().incoming.take_beyond_limit();
   receive->renew();
   receive->stage = Incoming::Stage::matched;
   receive->source = &peer;
@@ -138,59 +138,61 @@ void Matcher::Impl::on_write_request(Peer& peer, const ReceivedPacket& packet) n
     receive->ending.data = header.data;
   }
   // A write always ends with an answer.
-  begin(*receive, place, static_cast<std::uint8_t>(header.flags | packet_reply), header.detail);
+  the<Pulling>().begin(*receive, place, static_cast<std::uint8_t>(header.flags | packet_reply),
+                       header.detail);
 }
 
-void Matcher::Impl::on_read(Peer& peer, const ReceivedPacket& packet) noexcept {
+void RemoteAccess::on_read(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
-  if (exhausts(peer)) return;
+  if (the<Peers>().exhausts(peer)) return;
   const std::size_t bytes = header.far.length;
   int error = 0;
   void* from = bytes == 0 ? nullptr
-                          : regions.resolve(header.tag, header.far.place.address, bytes,
-                                            FI_REMOTE_READ, &error);
+                          : regions().resolve(header.tag, header.far.place.address, bytes,
+                                              FI_REMOTE_READ, &error);
   if (from == nullptr) {
     Header failed;
     failed.kind = PacketKind::result;
     failed.tag = header.far.token;
     failed.detail = static_cast<std::uint16_t>(error);
-    send_control(peer, failed);
+    the<Backlog>().send_control(peer, failed);
     if (error == 0) tell_remote(peer, Event::remote_read, header, nullptr, 0);
     return;
   }
   tell_remote(peer, Event::remote_read, header, from, bytes);
-  Outgoing* answer = outgoing.take_beyond_limit();
-  renew(*answer, peer, PacketKind::answer, Pieces(from, bytes));
+  Outgoing* answer = the<Sending>().outgoing.take_beyond_limit();
+  the<Sending>().renew(*answer, peer, PacketKind::answer, Pieces(from, bytes));
   answer->peer_token = header.far.token;
   answer->tag = header.far.token;
   constexpr std::size_t few_bytes = std::size_t{16} << 10;
   if (bytes > few_bytes) {
     answer->replied = true;
-    start(*answer);
+    the<Sending>().start(*answer);
     return;
   }
-  if (const int lost = reach(peer); lost != 0) return end(*answer, -lost);
+  if (const int lost = the<Peers>().reach(peer); lost != 0)
+    return the<Sending>().end(*answer, -lost);
   answer->limit = bytes;  // as pieces, at once
   answer->stage = Outgoing::Stage::streaming;
   ++peer.awaited;
   peer.streaming.push_back(*answer);
-  mark_busy(peer);
-  push_out(peer);
+  the<Backlog>().mark_busy(peer);
+  the<Backlog>().push_out(peer);
 }
 
-void Matcher::Impl::on_answer(Peer& peer, const ReceivedPacket& packet) noexcept {
+void RemoteAccess::on_answer(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
-  Incoming* awaited = incoming.find(header.tag);
+  Incoming* awaited = the<Receiving>().incoming.find(header.tag);
   if (awaited == nullptr || awaited->source != &peer) {
-    return send_finish(peer, header.far.token, FI_ECANCELED);
+    return the<Backlog>().send_finish(peer, header.far.token, FI_ECANCELED);
   }
   if (awaited->stage != Incoming::Stage::matched || !awaited->awaited ||
       awaited->ending.event != Event::read || header.far.length != awaited->length) {
-    return garbage(peer, "answers what was not asked");
+    return the<Peers>().garbage(peer, "answers what was not asked");
   }
   awaited->sender_token = header.far.token;
-  begin(*awaited, header.far.place, static_cast<std::uint8_t>(header.flags | packet_reply),
-        header.detail);
+  the<Pulling>().begin(*awaited, header.far.place,
+                       static_cast<std::uint8_t>(header.flags | packet_reply), header.detail);
 }
 
 }  // namespace haul::fabric

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "fabric/protocol/atomic_ops.hpp"
-#include "fabric/protocol/matcher_impl.hpp"
+#include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
 
@@ -32,17 +32,18 @@ Pieces pieces_of(const fi_ioc* from, std::size_t count, std::size_t element) noe
 
 }  // namespace
 
-ssize_t Matcher::Impl::atomic(Peer& peer, const AtomicRequest& request) noexcept {
+ssize_t RemoteAtomics::atomic(Peer& peer, const AtomicRequest& request) noexcept {
   std::size_t most = 0;
   if (const int error = atomic_supported(request.form, request.operation, request.datatype, &most);
       error != 0) {
     return error;
   }
-  if (const int error = reach(peer); error != 0) return error;
+  if (const int error = the<Peers>().reach(peer); error != 0) return error;
   const bool fetches = request.form != Form::base;
   const Event event = fetches ? Event::read : Event::write;
-  if (!sink.room(event)) return -FI_EAGAIN;
-  if (outgoing.used() + request.target_count > limits.operations || incoming.full()) {
+  if (!sink().room(event)) return -FI_EAGAIN;
+  if (the<Sending>().outgoing.used() + request.target_count > limits().operations ||
+      the<Receiving>().incoming.full()) {
     return -FI_EAGAIN;
   }
   const std::size_t element = datatype_bytes(request.datatype);
@@ -79,7 +80,7 @@ ssize_t Matcher::Impl::atomic(Peer& peer, const AtomicRequest& request) noexcept
   for (std::size_t i = 0; i < request.target_count; ++i) {
     const fi_rma_ioc& target = request.targets[i];
     const std::size_t part = target.count * element;
-    Outgoing* operation = new_outgoing(peer, PacketKind::atomic, Pieces(), false);
+    Outgoing* operation = the<Sending>().new_outgoing(peer, PacketKind::atomic, Pieces(), false);
     const std::size_t sent = (reads_only ? 0 : part) + (compares ? part : 0);
     if (sent != 0) {
       operation->bounce = std::make_unique<std::byte[]>(sent);
@@ -93,7 +94,7 @@ ssize_t Matcher::Impl::atomic(Peer& peer, const AtomicRequest& request) noexcept
     operation->address = target.addr;
     operation->fence = i == 0 && (request.flags & FI_FENCE) != 0;
     if (fetches) {
-      Incoming* awaited = new_awaited(peer, results.slice(offset, part), part);
+      Incoming* awaited = the<RemoteAccess>().new_awaited(peer, results.slice(offset, part), part);
       awaited->ending = ending;
       awaited->group = group;
       operation->peer_token = awaited->token;
@@ -103,34 +104,34 @@ ssize_t Matcher::Impl::atomic(Peer& peer, const AtomicRequest& request) noexcept
       operation->group = group;
     }
     offset += part;
-    start(*operation);
+    the<Sending>().start(*operation);
   }
-  Statistics::add(statistics.atomic_operations, 1);
+  Statistics::add(statistics().atomic_operations, 1);
   return 0;
 }
 
-void Matcher::Impl::on_atomic(Peer& peer, const ReceivedPacket& packet) noexcept {
+void RemoteAtomics::on_atomic(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
-  if (exhausts(peer)) return;
+  if (the<Peers>().exhausts(peer)) return;
   const auto form = static_cast<Form>(header.detail >> 14);
   const auto operation = static_cast<fi_op>((header.detail >> 8) & 0x3f);
   const auto datatype = static_cast<fi_datatype>(header.detail & 0xff);
   std::size_t most = 0;
   const std::uint64_t count = header.data;
   if (atomic_supported(form, operation, datatype, &most) != 0 || count == 0 || count > most) {
-    return garbage(peer, "asks for an atomic that does not exist");
+    return the<Peers>().garbage(peer, "asks for an atomic that does not exist");
   }
   const std::size_t element = datatype_bytes(datatype);
   const std::size_t bytes = count * element;
   const std::size_t operand_bytes = operation == FI_ATOMIC_READ ? 0 : bytes;
   const std::size_t comparand_bytes = form == Form::compare ? bytes : 0;
   if (header.payload != operand_bytes + comparand_bytes) {
-    return garbage(peer, "sends an atomic without its operands");
+    return the<Peers>().garbage(peer, "sends an atomic without its operands");
   }
   int error = 0;
   const std::uint64_t access = (operation == FI_ATOMIC_READ ? 0 : FI_REMOTE_WRITE) |
                                (form != Form::base ? FI_REMOTE_READ : 0);
-  void* target = regions.resolve(header.tag, header.far.place.address, bytes, access, &error);
+  void* target = regions().resolve(header.tag, header.far.place.address, bytes, access, &error);
   const std::size_t alignment = std::min<std::size_t>(element, 8);
   if (target != nullptr && reinterpret_cast<std::uintptr_t>(target) % alignment != 0) {
     target = nullptr;
@@ -144,13 +145,13 @@ void Matcher::Impl::on_atomic(Peer& peer, const ReceivedPacket& packet) noexcept
     apply_atomic(operation, datatype, count, target, operand_bytes != 0 ? operands : nullptr,
                  comparand_bytes != 0 ? operands + operand_bytes : nullptr,
                  form != Form::base ? fetched : nullptr);
-    tell_remote(peer, form == Form::base ? Event::remote_write : Event::remote_read, header, target,
-                bytes);
+    the<RemoteAccess>().tell_remote(
+        peer, form == Form::base ? Event::remote_write : Event::remote_read, header, target, bytes);
   }
-  if (form == Form::base) return send_finish(peer, header.far.token, error);
+  if (form == Form::base) return the<Backlog>().send_finish(peer, header.far.token, error);
 
-  Outgoing* answer = outgoing.take_beyond_limit();
-  renew(*answer, peer, PacketKind::result, Pieces());
+  Outgoing* answer = the<Sending>().outgoing.take_beyond_limit();
+  the<Sending>().renew(*answer, peer, PacketKind::result, Pieces());
   if (target != nullptr) {
     answer->bounce = std::make_unique<std::byte[]>(bytes);
     std::memcpy(answer->bounce.get(), fetched, bytes);
@@ -158,19 +159,19 @@ void Matcher::Impl::on_atomic(Peer& peer, const ReceivedPacket& packet) noexcept
   }
   answer->tag = header.far.token;
   answer->detail = static_cast<std::uint16_t>(error);
-  start(*answer);
+  the<Sending>().start(*answer);
 }
 
-void Matcher::Impl::on_result(Peer& peer, const ReceivedPacket& packet) noexcept {
+void RemoteAtomics::on_result(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
-  Incoming* awaited = incoming.find(header.tag);
+  Incoming* awaited = the<Receiving>().incoming.find(header.tag);
   if (awaited == nullptr || awaited->source != &peer) return;
   if (awaited->stage != Incoming::Stage::matched || awaited->ending.event != Event::read ||
       (header.detail == 0 && header.payload != awaited->length)) {
-    return garbage(peer, "answers what was not asked");
+    return the<Peers>().garbage(peer, "answers what was not asked");
   }
   if (header.detail == 0) awaited->pieces.scatter(0, packet.payload, header.payload);
-  finish_receive(*awaited, header.detail);
+  the<Receiving>().finish_receive(*awaited, header.detail);
 }
 
 }  // namespace haul::fabric

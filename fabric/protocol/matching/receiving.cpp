@@ -1,43 +1,25 @@
-// What arrives: matching of messages with receives, messages that come too early, peek and claim.
+// Matching, as MPI wants it. A message goes to the receive that was posted first among those it
+// matches, and a receive takes the message that came first among those it matches. Receives from
+// one peer and receives from any source lie in two lists; `order` numbers them as they were posted,
+// so that the older of two candidates wins. A message that finds no receive is kept
+// (unexpected_messages.hpp), and a new receive looks there before it is posted: so at any time no
+// posted receive matches a kept message.
+#include "fabric/protocol/matching/receiving.hpp"
+
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
 
 #include <algorithm>
 
-#include "fabric/protocol/matcher_impl.hpp"
+#include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
 
-namespace {
-
-bool tags_match(std::uint64_t wanted, std::uint64_t ignore, std::uint64_t tag) noexcept {
-  return ((wanted ^ tag) & ~ignore) == 0;
-}
-
-std::uint64_t receive_flags(bool tagged, std::uint8_t packet_flags) noexcept {
-  return FI_RECV | (tagged ? FI_TAGGED : FI_MSG) |
-         ((packet_flags & packet_data) != 0 ? FI_REMOTE_CQ_DATA : 0);
-}
-
-CompletionNotice completion_of(const Unexpected& message, const ReceiveRequest& request) noexcept {
-  CompletionNotice completion;
-  completion.event = Event::receive;
-  completion.wanted = (request.flags & FI_COMPLETION) != 0;
-  completion.context = request.context;
-  completion.flags = receive_flags(message.tagged, message.flags);
-  completion.length = message.length;
-  completion.data = message.data;
-  completion.tag = message.tag;
-  completion.source = message.source;
-  return completion;
-}
-
-}  // namespace
-
-ssize_t Matcher::Impl::receive(Peer* source, const ReceiveRequest& request) noexcept {
-  if ((request.flags & FI_CLAIM) != 0 && (request.flags & FI_PEEK) == 0) return claim(request);
-  if (!sink.room(Event::receive)) return -FI_EAGAIN;
-  if ((request.flags & FI_PEEK) != 0) return peek(source, request);
+ssize_t Receiving::receive(Peer* source, const ReceiveRequest& request) noexcept {
+  if ((request.flags & FI_CLAIM) != 0 && (request.flags & FI_PEEK) == 0)
+    return the<UnexpectedMessages>().claim(request);
+  if (!sink().room(Event::receive)) return -FI_EAGAIN;
+  if ((request.flags & FI_PEEK) != 0) return the<UnexpectedMessages>().peek(source, request);
 
   Incoming* posted = incoming.take();
   if (posted == nullptr) return -FI_EAGAIN;
@@ -45,7 +27,7 @@ ssize_t Matcher::Impl::receive(Peer* source, const ReceiveRequest& request) noex
   posted->tagged = request.tagged;
   posted->multi = (request.flags & FI_MULTI_RECV) != 0;
   posted->source = source;
-  posted->order = ++next_order;
+  posted->order = ++next_order_;
   posted->tag = request.tag;
   posted->ignore = request.tagged ? request.ignore : ~std::uint64_t{0};
   posted->pieces = Pieces(request.pieces, request.count);
@@ -55,11 +37,11 @@ ssize_t Matcher::Impl::receive(Peer* source, const ReceiveRequest& request) noex
   posted->ending.context = request.context;
 
   const std::uint64_t token = posted->token;
-  while (Unexpected* message =
-             match_unexpected(source, posted->tagged, posted->tag, posted->ignore)) {
+  while (Unexpected* message = the<UnexpectedMessages>().match_unexpected(
+             source, posted->tagged, posted->tag, posted->ignore)) {
     const bool multi = posted->multi;
     if (multi && incoming.full()) break;  // no operation for its part: progress() makes room
-    take(*posted, *message);
+    the<UnexpectedMessages>().take(*posted, *message);
     // A multi-receive goes on until its space is used up, and it is gone.
     if (!multi || incoming.find(token) == nullptr || posted->used_up) {
       return 0;
@@ -70,71 +52,12 @@ ssize_t Matcher::Impl::receive(Peer* source, const ReceiveRequest& request) noex
     incoming.give(posted);
     return -error;
   }
-  (source != nullptr ? source->posted[posted->tagged] : posted_any[posted->tagged])
+  (source != nullptr ? source->posted[posted->tagged] : posted_any_[posted->tagged])
       .push_back(*posted);
   return 0;
 }
 
-// What is known comes first: progress would put what arrives now, and may end other receives,
-// before the answer, and the program's next receive is to meet the message that it was told of.
-ssize_t Matcher::Impl::peek(Peer* source, const ReceiveRequest& request) noexcept {
-  const auto look = [&]() noexcept {
-    return match_unexpected(source, request.tagged, request.tag, request.ignore);
-  };
-  Unexpected* message = look();
-  if (message == nullptr) {
-    progress();
-    message = look();
-  }
-  if (message == nullptr) {
-    CompletionNotice missed;
-    missed.event = Event::receive;
-    missed.context = request.context;
-    missed.flags = receive_flags(request.tagged, 0);
-    missed.tag = request.tag;
-    missed.error = FI_ENOMSG;
-    sink.complete(missed);
-    return 0;
-  }
-  const CompletionNotice found = completion_of(*message, request);
-  if ((request.flags & FI_DISCARD) != 0) {
-    drop(*message);
-  } else if ((request.flags & FI_CLAIM) != 0) {
-    static_cast<Link<OfAll>*>(message)->unlink();
-    static_cast<Link<OfPeer>*>(message)->unlink();
-    static_cast<fi_context*>(request.context)->internal[0] = message;
-  }
-  sink.complete(found);
-  return 0;
-}
-
-// The message that a peek with FI_CLAIM put aside in the context.
-ssize_t Matcher::Impl::claim(const ReceiveRequest& request) noexcept {
-  if (request.context == nullptr) return -FI_EINVAL;
-  auto* context = static_cast<fi_context*>(request.context);
-  auto* message = static_cast<Unexpected*>(context->internal[0]);
-  if (message == nullptr) return -FI_EINVAL;
-  if (!sink.room(Event::receive) || incoming.full()) return -FI_EAGAIN;
-  context->internal[0] = nullptr;
-  if ((request.flags & FI_DISCARD) != 0) {
-    const CompletionNotice discarded = completion_of(*message, request);
-    drop(*message);
-    sink.complete(discarded);
-    return 0;
-  }
-  // Put back where only this receive finds it: first in its peer's list.
-  Peer& peer = *message->source;
-  unexpected[message->tagged].push_front(*message);
-  peer.unexpected[message->tagged].push_front(*message);
-  ReceiveRequest exact = request;
-  exact.flags &= ~static_cast<std::uint64_t>(FI_CLAIM);
-  exact.tagged = message->tagged;
-  exact.tag = message->tag;
-  exact.ignore = 0;
-  return receive(&peer, exact);
-}
-
-int Matcher::Impl::cancel(void* context) noexcept {
+int Receiving::cancel(void* context) noexcept {
   Incoming* found = nullptr;
   const auto search = [&](List<Incoming, InPosted>& list) noexcept {
     for (Incoming* at = list.front(); at != nullptr && found == nullptr; at = list.after(*at)) {
@@ -142,8 +65,8 @@ int Matcher::Impl::cancel(void* context) noexcept {
     }
   };
   for (const bool tagged : {true, false}) {
-    search(posted_any[tagged]);
-    for (auto& [address, peer] : peers) {
+    search(posted_any_[tagged]);
+    for (auto& [address, peer] : the<Peers>().peers) {
       if (found == nullptr) search(peer->posted[tagged]);
     }
   }
@@ -154,7 +77,7 @@ int Matcher::Impl::cancel(void* context) noexcept {
 
 // A posted receive that will not be matched (any more). The buffer of a multi-receive goes back
 // when the messages that are coming into it have ended.
-void Matcher::Impl::end_posted(Incoming& posted, int error) noexcept {
+void Receiving::end_posted(Incoming& posted, int error) noexcept {
   posted.ending.flags = receive_flags(posted.tagged, 0);
   if (posted.multi) posted.ending.flags |= FI_MULTI_RECV;
   if (posted.users != 0) {
@@ -165,34 +88,28 @@ void Matcher::Impl::end_posted(Incoming& posted, int error) noexcept {
   }
   const Ending ending = posted.ending;
   incoming.give(&posted);
-  tell(ending, error);
+  the<Surroundings>().tell(ending, error);
 }
 
-Incoming* Matcher::Impl::match_posted(Peer& peer, bool tagged, std::uint64_t tag) noexcept {
+void Receiving::fail_posted(List<Incoming, InPosted> (&posted)[2], int error) noexcept {
+  for (List<Incoming, InPosted>& list : posted)
+    while (Incoming* receive = list.front()) end_posted(*receive, error);
+}
+
+Incoming* Receiving::match_posted(Peer& peer, bool tagged, std::uint64_t tag) noexcept {
   const auto first = [tag](List<Incoming, InPosted>& list) noexcept {
     Incoming* at = list.front();
     while (at != nullptr && !tags_match(at->tag, at->ignore, tag)) at = list.after(*at);
     return at;
   };
   Incoming* directed = first(peer.posted[tagged]);
-  Incoming* any = first(posted_any[tagged]);
+  Incoming* any = first(posted_any_[tagged]);
   if (directed == nullptr || (any != nullptr && any->order < directed->order)) return any;
   return directed;
 }
 
-Unexpected* Matcher::Impl::match_unexpected(Peer* source, bool tagged, std::uint64_t tag,
-                                            std::uint64_t ignore) noexcept {
-  const auto first = [&](auto& list) noexcept {
-    Unexpected* at = list.front();
-    while (at != nullptr && !tags_match(tag, ignore, at->tag)) at = list.after(*at);
-    return at;
-  };
-  if (!tagged) ignore = ~std::uint64_t{0};
-  return source != nullptr ? first(source->unexpected[tagged]) : first(unexpected[tagged]);
-}
-
-Incoming* Matcher::Impl::assign(Incoming& posted, Peer& peer, std::uint64_t tag, std::uint64_t data,
-                                std::uint8_t flags, std::size_t length) noexcept {
+Incoming* Receiving::assign(Incoming& posted, Peer& peer, std::uint64_t tag, std::uint64_t data,
+                            std::uint8_t flags, std::size_t length) noexcept {
   Incoming* receive = &posted;
   if (posted.multi) {
     receive = incoming.take();
@@ -214,7 +131,7 @@ Incoming* Matcher::Impl::assign(Incoming& posted, Peer& peer, std::uint64_t tag,
     posted.consumed =
         std::min(posted.pieces.bytes, posted.consumed + (bytes + line - 1) / line * line);
     if (posted.pieces.bytes - posted.consumed <
-        std::max<std::size_t>(limits.min_multi_receive, 1)) {
+        std::max<std::size_t>(limits().min_multi_receive, 1)) {
       posted.used_up = true;
       posted.unlink_posted();
     }
@@ -234,25 +151,25 @@ Incoming* Matcher::Impl::assign(Incoming& posted, Peer& peer, std::uint64_t tag,
   return receive;
 }
 
-void Matcher::Impl::on_message(Peer& peer, const ReceivedPacket& packet) noexcept {
+void Receiving::on_message(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
-  if ((header.flags & packet_parts) != 0) return begin_parts(peer, packet);
+  if ((header.flags & packet_parts) != 0) return the<PartedMessages>().begin_parts(peer, packet);
   const bool tagged = (header.flags & packet_tagged) != 0;
   Incoming* posted = match_posted(peer, tagged, tagged ? header.tag : 0);
-  if (posted == nullptr) return keep(peer, packet, true);
+  if (posted == nullptr) return the<UnexpectedMessages>().keep(peer, packet, true);
   if (!posted->multi && (header.flags & packet_reply) == 0) [[likely]] {
     return deliver(*posted, peer, packet);
   }
   Incoming* receive = assign(*posted, peer, header.tag, header.data, header.flags, header.payload);
-  if (receive == nullptr) return keep(peer, packet, true);
+  if (receive == nullptr) return the<UnexpectedMessages>().keep(peer, packet, true);
   receive->pieces.scatter(0, packet.payload,
                           std::min<std::size_t>(header.payload, receive->pieces.bytes));
-  if ((header.flags & packet_reply) != 0) send_finish(peer, header.far.token, 0);
+  if ((header.flags & packet_reply) != 0) the<Backlog>().send_finish(peer, header.far.token, 0);
   finish_receive(*receive, 0);
 }
 
 // A whole message into a plain receive: what most of them are.
-void Matcher::Impl::deliver(Incoming& receive, Peer& peer, const ReceivedPacket& packet) noexcept {
+void Receiving::deliver(Incoming& receive, Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   const std::size_t room = receive.pieces.bytes;
   CompletionNotice completion;
@@ -269,27 +186,27 @@ void Matcher::Impl::deliver(Incoming& receive, Peer& peer, const ReceivedPacket&
     completion.error = FI_ETRUNC;
     completion.overflow = header.payload - room;
   } else {
-    Statistics::add(statistics.received_messages, 1);
-    Statistics::add(statistics.received_bytes, header.payload);
+    Statistics::add(statistics().received_messages, 1);
+    Statistics::add(statistics().received_bytes, header.payload);
   }
   receive.pieces.scatter(0, packet.payload, completion.length);
   incoming.give(&receive);
-  sink.complete(completion);
+  sink().complete(completion);
 }
 
-void Matcher::Impl::on_request(Peer& peer, const ReceivedPacket& packet) noexcept {
+void Receiving::on_request(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   const bool tagged = (header.flags & packet_tagged) != 0;
   Incoming* posted = match_posted(peer, tagged, tagged ? header.tag : 0);
-  if (posted == nullptr) return keep(peer, packet, false);
+  if (posted == nullptr) return the<UnexpectedMessages>().keep(peer, packet, false);
   Incoming* receive =
       assign(*posted, peer, header.tag, header.data, header.flags, header.far.length);
-  if (receive == nullptr) return keep(peer, packet, false);
+  if (receive == nullptr) return the<UnexpectedMessages>().keep(peer, packet, false);
   receive->sender_token = header.far.token;
-  begin(*receive, header.far.place, header.flags, header.detail);
+  the<Pulling>().begin(*receive, header.far.place, header.flags, header.detail);
 }
 
-void Matcher::Impl::tell_received(const Incoming& receive, int error) noexcept {
+void Receiving::tell_received(const Incoming& receive, int error) noexcept {
   const std::size_t room = receive.pieces.bytes;
   CompletionNotice completion;
   completion.event = receive.ending.event;
@@ -307,13 +224,13 @@ void Matcher::Impl::tell_received(const Incoming& receive, int error) noexcept {
     completion.overflow = receive.length - room;
   }
   if (completion.error == 0 && receive.ending.event == Event::receive) {
-    Statistics::add(statistics.received_messages, 1);
-    Statistics::add(statistics.received_bytes, completion.length);
+    Statistics::add(statistics().received_messages, 1);
+    Statistics::add(statistics().received_bytes, completion.length);
   }
-  sink.complete(completion);
+  sink().complete(completion);
 }
 
-void Matcher::Impl::finish_receive(Incoming& receive, int error) noexcept {
+void Receiving::finish_receive(Incoming& receive, int error) noexcept {
   if (receive.awaited) --receive.source->awaited;
   Ending multi_ending;
   int multi_failure = 0;
@@ -332,13 +249,13 @@ void Matcher::Impl::finish_receive(Incoming& receive, int error) noexcept {
   if (receive.group) {
     std::shared_ptr<Group> group = std::move(receive.group);
     incoming.give(&receive);
-    return leave(std::move(group), error);
+    return the<Surroundings>().leave(std::move(group), error);
   }
   // A write that a peer did not finish is nothing that this side has asked for.
   const bool unasked = error != 0 && receive.ending.event == Event::remote_write;
   if (receive.ending.told && !unasked) tell_received(receive, error);
   incoming.give(&receive);
-  if (multi_failure != 0) tell(multi_ending, multi_failure);
+  if (multi_failure != 0) the<Surroundings>().tell(multi_ending, multi_failure);
 }
 
 }  // namespace haul::fabric

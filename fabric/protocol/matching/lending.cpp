@@ -1,0 +1,105 @@
+// The sender's side of a rendezvous.
+#include <algorithm>
+
+#include "fabric/protocol/matching/matcher_parts.hpp"
+
+namespace haul::fabric {
+
+void Lending::on_clear(Peer& peer, const Header& header) noexcept {
+  Outgoing* operation = the<Sending>().outgoing.find(header.tag);
+  if (operation == nullptr || operation->peer != &peer) return;  // it has ended
+  if (operation->stage != Outgoing::Stage::waiting &&
+      operation->stage != Outgoing::Stage::sharing) {
+    return the<Peers>().garbage(peer, "asks for a message that it has asked for");
+  }
+  const bool split = (header.flags & packet_split) != 0;
+  if (split && operation->stage != Outgoing::Stage::waiting)
+    return the<Peers>().garbage(peer, "asks twice for a share");
+  operation->peer_token = header.far.token;
+  operation->limit = std::min<std::size_t>(header.far.length, operation->pieces.bytes);
+  operation->offset = 0;
+  if (!split) {
+    operation->unlink_motion();
+    while (operation->transfer.ticket != 0 &&
+           network().access().test(operation->transfer.ticket) == 0) {
+    }
+    operation->transfer.ticket = 0;
+    operation->stage = Outgoing::Stage::streaming;
+    peer.streaming.push_back(*operation);
+    the<Backlog>().mark_busy(peer);
+    return;
+  }
+  const MemoryPlace& place = header.far.place;
+  const bool huge = (header.flags & packet_huge) != 0;
+  if (operation->transfer.claims == nullptr || place.pieces != 1 || operation->limit == 0 ||
+      header.detail < smallest_chunk_log2 || header.detail > largest_chunk_log2 ||
+      network().access().worth(peer, place, operation->limit, huge) == DirectAccess::Worth::never) {
+    // Unless all is left to this side, the receiver copies it.
+    if ((header.flags & packet_alone) != 0) send_share(*operation, FI_EOPNOTSUPP);
+    return;
+  }
+  ChunkTransfer& transfer = operation->transfer;
+  transfer.place = place;
+  transfer.chunk = std::size_t{1} << header.detail;
+  transfer.chunks = chunks_of(operation->limit, transfer.chunk);
+  operation->stage = Outgoing::Stage::sharing;
+  sharing.push_back(*operation);
+}
+
+void Lending::on_finish(Peer& peer, const Header& header) noexcept {
+  Outgoing* operation = the<Sending>().outgoing.find(header.tag);
+  if (operation == nullptr || operation->peer != &peer ||
+      operation->stage == Outgoing::Stage::unsent) {
+    return;
+  }
+  while (operation->transfer.ticket != 0 &&
+         network().access().test(operation->transfer.ticket) == 0) {
+  }
+  if (operation->stage == Outgoing::Stage::streaming) operation->unlink_queue();
+  the<Sending>().end(*operation, header.detail);
+}
+
+bool Lending::move(Outgoing& operation) noexcept {
+  ChunkTransfer& transfer = operation.transfer;
+  DirectAccess& access = network().access();
+  int error = 0;
+  if (transfer.ticket != 0) {
+    const int state = access.test(transfer.ticket);
+    if (state == 0) return false;
+    transfer.ticket = 0;
+    if (state > 0) {
+      ++transfer.mine;
+      return true;
+    }
+    error = -state;
+  } else if (claim_chunk(transfer, true)) {
+    const std::size_t offset = (transfer.chunks - 1 - transfer.next) * transfer.chunk;
+    const std::size_t bytes = std::min(transfer.chunk, operation.limit - offset);
+    ++transfer.next;
+    const Pieces part = operation.pieces.slice(offset, bytes);
+    transfer.ticket = access.start(*operation.peer, DirectAccess::Way::push, part.at, part.count,
+                                   transfer.place, offset, bytes);
+    if (transfer.ticket > 0) return true;
+    if (transfer.ticket == 0) {
+      ++transfer.mine;
+      return true;
+    }
+    error = static_cast<int>(-transfer.ticket);
+    transfer.ticket = 0;
+  }
+  operation.unlink_motion();
+  operation.stage = Outgoing::Stage::waiting;
+  if (transfer.mine != 0 || error != 0) send_share(operation, error);
+  return true;
+}
+
+void Lending::send_share(Outgoing& operation, int error) noexcept {
+  Header header;
+  header.kind = PacketKind::share;
+  header.tag = operation.peer_token;
+  header.data = operation.transfer.mine;
+  header.detail = static_cast<std::uint16_t>(error);
+  the<Backlog>().send_control(*operation.peer, header);
+}
+
+}  // namespace haul::fabric

@@ -1,0 +1,78 @@
+// Bytes that are still with their sender (rendezvous): how they come. The receiving side chooses,
+// when the message has met its receive, and each choice is a conversation of its own:
+//
+//   receiver copies   it reads the sender's memory, by a mapping or by the kernel, and says
+//   `finish`. both copy         it says `clear` with packet_split and the place of its own memory.
+//   The two then
+//                     claim chunks of one shared word, the receiver from the front, the sender from
+//                     the back; the sender says `share` when it is done, the receiver `finish`.
+//   sender copies     the same, but all chunks are the sender's (packet_alone).
+//   pieces            it says `clear` alone, and the sender streams `data` packets.
+//
+// Whatever fails half-way falls back to pieces, and the same bytes are copied again. The shared
+// word lies in memory that the peer may write: it decides only whether a side copies one chunk
+// more, never where, so a peer that lies about it harms its own message alone.
+#pragma once
+
+#include <atomic>
+
+#include "fabric/protocol/matching/matcher_part.hpp"
+
+namespace haul::fabric {
+
+// The receiver's side.
+class Pulling : public MatcherPart<Pulling> {
+ public:
+  // The message's bytes are with the sender: choose how they come.
+  void begin(Incoming& receive, const MemoryPlace& place, std::uint8_t flags,
+             std::uint16_t detail) noexcept;
+  void on_data(Peer& peer, const ReceivedPacket& packet) noexcept;
+  void on_share(Peer& peer, const Header& header) noexcept;
+  // One step; true if something happened. May end the operation.
+  bool move(Incoming& receive) noexcept;
+  void finish_transfer(Incoming& receive, int error) noexcept;
+
+  List<Incoming, InMotion> moving;  // this side moves chunks from a peer
+
+ private:
+  bool copies_directly(Incoming& receive, DirectAccess::Worth worth, std::size_t bytes) noexcept;
+  bool lets_sender_copy(Incoming& receive, std::uint16_t detail) noexcept;
+  void share(Incoming& receive, std::atomic<std::uint64_t>* claims, const MemoryPlace& own,
+             bool huge, unsigned log2) noexcept;
+  std::atomic<std::uint64_t>* claims_of(Peer& peer, std::uint16_t detail) noexcept;
+  void ask_for_pieces(Incoming& receive) noexcept;
+};
+
+// The sender's.
+class Lending : public MatcherPart<Lending> {
+ public:
+  void on_clear(Peer& peer, const Header& header) noexcept;
+  void on_finish(Peer& peer, const Header& header) noexcept;
+  // One step; true if something happened.
+  bool move(Outgoing& operation) noexcept;
+
+  List<Outgoing, InMotion> sharing;  // this side moves chunks to a peer
+
+ private:
+  void send_share(Outgoing& operation, int error) noexcept;
+};
+
+// Sizes of chunks that one side may ask of the other.
+inline constexpr unsigned smallest_chunk_log2 = 12, largest_chunk_log2 = 40;
+
+inline std::uint64_t chunks_of(std::size_t bytes, std::size_t chunk) noexcept {
+  return (bytes + chunk - 1) / chunk;
+}
+
+// Claims one chunk more: `from_back` for the sending side. What the peer may have written into the
+// word decides only whether there is one, never which.
+inline bool claim_chunk(ChunkTransfer& transfer, bool from_back) noexcept {
+  constexpr std::uint64_t back_one = std::uint64_t{1} << 32;
+  if (transfer.claims == nullptr) return transfer.next < transfer.end;
+  const std::uint64_t seen =
+      transfer.claims->fetch_add(from_back ? back_one : 1, std::memory_order_acq_rel);
+  const std::uint64_t front = static_cast<std::uint32_t>(seen), back = seen >> 32;
+  return front + back < transfer.chunks && transfer.next < transfer.chunks;
+}
+
+}  // namespace haul::fabric

@@ -1,0 +1,31 @@
+// One turn of the matcher: news of peers, then what arrives, what moves, and what leaves.
+#pragma once
+
+#include <vector>
+
+#include "fabric/protocol/matching/matcher_part.hpp"
+
+namespace haul::fabric {
+
+class Turns : public MatcherPart<Turns> {
+ public:
+  struct Source {
+    Inbox* inbox = nullptr;
+    Peer* peer = nullptr;  // nullptr: of many (packets name theirs)
+  };
+
+  bool progress() noexcept;
+  void handle(Peer& peer, const ReceivedPacket& packet) noexcept;
+
+  std::vector<Source> sources;
+  Peer* own_peer = nullptr;  // this endpoint as its own peer, once it is; its source is the first
+
+ private:
+  // A peer that broke the rules, or nullptr.
+  Peer* serve_own(bool* active) noexcept;
+  Peer* drain(Source& source) noexcept;
+
+  std::uint32_t turns_ = 0;
+};
+
+}  // namespace haul::fabric

@@ -1,0 +1,201 @@
+#include "fabric/protocol/matching/unexpected_messages.hpp"
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+
+#include <algorithm>
+
+#include "fabric/protocol/matching/matcher_parts.hpp"
+
+namespace haul::fabric {
+
+namespace {
+
+CompletionNotice completion_of(const Unexpected& message, const ReceiveRequest& request) noexcept {
+  CompletionNotice completion;
+  completion.event = Event::receive;
+  completion.wanted = (request.flags & FI_COMPLETION) != 0;
+  completion.context = request.context;
+  completion.flags = receive_flags(message.tagged, message.flags);
+  completion.length = message.length;
+  completion.data = message.data;
+  completion.tag = message.tag;
+  completion.source = message.source;
+  return completion;
+}
+
+}  // namespace
+
+void UnexpectedMessages::keep(Peer& peer, const ReceivedPacket& packet, bool whole) noexcept {
+  const Header& header = packet.header;
+  if (the<Peers>().exhausts(peer)) return;
+  if (free_ == nullptr) {
+    constexpr std::size_t slab = 64;
+    slabs_.push_back(std::make_unique<Unexpected[]>(slab));
+    for (std::size_t i = 0; i < slab; ++i) {
+      slabs_.back()[i].next_free = free_;
+      free_ = &slabs_.back()[i];
+    }
+  }
+  Unexpected& message = *free_;
+  free_ = message.next_free;
+  message.source = &peer;
+  message.tagged = (header.flags & packet_tagged) != 0;
+  message.whole = whole;
+  message.flags = header.flags;
+  message.detail = header.detail;
+  message.tag = message.tagged ? header.tag : 0;
+  message.data = (header.flags & packet_data) != 0 ? header.data : 0;
+  const bool in_parts = whole && (header.flags & packet_parts) != 0;
+  message.length = whole && !in_parts ? header.payload : header.far.length;
+  message.arrived = header.payload;
+  message.sender_token = whole && (header.flags & packet_reply) == 0 ? 0 : header.far.token;
+  message.place = whole ? MemoryPlace() : header.far.place;
+  if (whole) {
+    std::byte* to = message.small;
+    if (message.length > sizeof message.small) {
+      message.large = std::make_unique_for_overwrite<std::byte[]>(message.length);
+      to = message.large.get();
+    }
+    copy_bytes(to, packet.payload, message.arrived);
+    if (in_parts) peer.parts_message = &message;
+  }
+  message.kept = whole ? message.length : 0;
+  kept_bytes_ += message.kept;
+  peer.kept_bytes += message.kept;
+  unexpected_[message.tagged].push_back(message);
+  peer.unexpected[message.tagged].push_back(message);
+  Statistics::add(statistics().unexpected_messages, 1);
+  statistics().unexpected_bytes.store(kept_bytes_, std::memory_order_relaxed);
+  if (kept_bytes_ > limits().unexpected_bytes / 2) throttle();
+  if (kept_bytes_ > 2 * limits().unexpected_bytes)
+    the<Peers>().garbage(peer, "sends on although it was told to wait");
+}
+
+// Asks who has filled the memory for unexpected messages to send requests only; and, once half of
+// that is free again, lets all go on.
+void UnexpectedMessages::throttle() noexcept {
+  const bool full = kept_bytes_ > limits().unexpected_bytes / 2;
+  for (auto& [address, peer] : the<Peers>().peers) {
+    if (full ? peer->told_throttle || peer->kept_bytes == 0 : !peer->told_throttle) continue;
+    if (peer->state == Peer::State::lost) continue;
+    peer->told_throttle = full;
+    Header header;
+    header.kind = PacketKind::throttle;
+    header.detail = full ? 1 : 0;
+    the<Backlog>().send_control(*peer, header);
+  }
+}
+
+void UnexpectedMessages::take(Incoming& posted, Unexpected& message) noexcept {
+  Peer& peer = *message.source;
+  Incoming* receive = the<Receiving>().assign(posted, peer, message.tag, message.data,
+                                              message.flags, message.length);
+  if (receive == nullptr) return;  // a multi-receive, and no operation left for its part
+  receive->sender_token = message.sender_token;
+  if (message.whole && message.arrived < message.length) {
+    receive->pieces.scatter(0, message.payload(), std::min(message.arrived, receive->pieces.bytes));
+    receive->received = message.arrived;
+    peer.parts_receive = receive->token;
+    message.sender_token = 0;  // is told when all is here
+    drop(message);
+    if (peer.state == Peer::State::lost) {
+      the<Receiving>().finish_receive(*receive, peer.error != 0 ? peer.error : FI_ESHUTDOWN);
+    }
+    return;
+  }
+  const bool whole = message.whole;
+  const MemoryPlace place = message.place;
+  const std::uint8_t flags = message.flags;
+  const std::uint16_t detail = message.detail;
+  if (whole) {
+    receive->pieces.scatter(0, message.payload(),
+                            std::min<std::size_t>(message.length, receive->pieces.bytes));
+    if (message.sender_token != 0) the<Backlog>().send_finish(peer, message.sender_token, 0);
+  }
+  message.sender_token = 0;  // told already, or by the transfer
+  drop(message);
+  if (whole) {
+    the<Receiving>().finish_receive(*receive, 0);
+  } else {
+    the<Pulling>().begin(*receive, place, flags, detail);
+  }
+}
+
+// Forgets a message; a sender that waits is told that it was received.
+void UnexpectedMessages::drop(Unexpected& message) noexcept {
+  Peer& peer = *message.source;
+  if (message.sender_token != 0) the<Backlog>().send_finish(peer, message.sender_token, 0);
+  if (peer.parts_message == &message) peer.parts_message = nullptr;
+  static_cast<Link<OfAll>&>(message).unlink();
+  static_cast<Link<OfPeer>&>(message).unlink();
+  kept_bytes_ -= message.kept;
+  peer.kept_bytes -= message.kept;
+  message.large.reset();
+  message.next_free = free_;
+  free_ = &message;
+  Statistics::add(statistics().unexpected_messages, ~std::uint64_t{0});
+  statistics().unexpected_bytes.store(kept_bytes_, std::memory_order_relaxed);
+  if (kept_bytes_ < limits().unexpected_bytes / 4) throttle();
+}
+
+// What is known comes first: progress would put what arrives now, and may end other receives,
+// before the answer, and the program's next receive is to meet the message that it was told of.
+ssize_t UnexpectedMessages::peek(Peer* source, const ReceiveRequest& request) noexcept {
+  const auto look = [&]() noexcept {
+    return match_unexpected(source, request.tagged, request.tag, request.ignore);
+  };
+  Unexpected* message = look();
+  if (message == nullptr) {
+    the<Turns>().progress();
+    message = look();
+  }
+  if (message == nullptr) {
+    CompletionNotice missed;
+    missed.event = Event::receive;
+    missed.context = request.context;
+    missed.flags = receive_flags(request.tagged, 0);
+    missed.tag = request.tag;
+    missed.error = FI_ENOMSG;
+    sink().complete(missed);
+    return 0;
+  }
+  const CompletionNotice found = completion_of(*message, request);
+  if ((request.flags & FI_DISCARD) != 0) {
+    drop(*message);
+  } else if ((request.flags & FI_CLAIM) != 0) {
+    static_cast<Link<OfAll>*>(message)->unlink();
+    static_cast<Link<OfPeer>*>(message)->unlink();
+    static_cast<fi_context*>(request.context)->internal[0] = message;
+  }
+  sink().complete(found);
+  return 0;
+}
+
+// The message that a peek with FI_CLAIM put aside in the context.
+ssize_t UnexpectedMessages::claim(const ReceiveRequest& request) noexcept {
+  if (request.context == nullptr) return -FI_EINVAL;
+  auto* context = static_cast<fi_context*>(request.context);
+  auto* message = static_cast<Unexpected*>(context->internal[0]);
+  if (message == nullptr) return -FI_EINVAL;
+  if (!sink().room(Event::receive) || the<Receiving>().incoming.full()) return -FI_EAGAIN;
+  context->internal[0] = nullptr;
+  if ((request.flags & FI_DISCARD) != 0) {
+    const CompletionNotice discarded = completion_of(*message, request);
+    drop(*message);
+    sink().complete(discarded);
+    return 0;
+  }
+  // Put back where only this receive finds it: first in its peer's list.
+  Peer& peer = *message->source;
+  unexpected_[message->tagged].push_front(*message);
+  peer.unexpected[message->tagged].push_front(*message);
+  ReceiveRequest exact = request;
+  exact.flags &= ~static_cast<std::uint64_t>(FI_CLAIM);
+  exact.tagged = message->tagged;
+  exact.tag = message->tag;
+  exact.ignore = 0;
+  return the<Receiving>().receive(&peer, exact);
+}
+
+}  // namespace haul::fabric

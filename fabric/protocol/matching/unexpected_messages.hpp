@@ -1,0 +1,48 @@
+// Messages that came before their receives. They are kept within bounds: at half of what may be
+// kept the peers whose messages fill it are told to send requests only, which leave the bytes with
+// them, until a quarter is left.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fabric/protocol/matching/matcher_part.hpp"
+#include "fabric/protocol/matching/receiving.hpp"
+
+namespace haul::fabric {
+
+class UnexpectedMessages : public MatcherPart<UnexpectedMessages> {
+ public:
+  // The oldest one that a receive matches. source nullptr: from anybody.
+  Unexpected* match_unexpected(Peer* source, bool tagged, std::uint64_t tag,
+                               std::uint64_t ignore) noexcept;
+  // `whole`: the packet has the bytes, or the first of them; else it is a request.
+  void keep(Peer& peer, const ReceivedPacket& packet, bool whole) noexcept;
+  // The posted receive takes the message.
+  void take(Incoming& posted, Unexpected& message) noexcept;
+  ssize_t peek(Peer* source, const ReceiveRequest& request) noexcept;
+  ssize_t claim(const ReceiveRequest& request) noexcept;
+
+ private:
+  void drop(Unexpected& message) noexcept;
+  void throttle() noexcept;
+
+  std::vector<std::unique_ptr<Unexpected[]>> slabs_;
+  Unexpected* free_ = nullptr;
+  std::size_t kept_bytes_ = 0;
+  List<Unexpected, OfAll> unexpected_[2];  // [tagged]
+};
+
+inline Unexpected* UnexpectedMessages::match_unexpected(Peer* source, bool tagged,
+                                                        std::uint64_t tag,
+                                                        std::uint64_t ignore) noexcept {
+  const auto first = [&](auto& list) noexcept {
+    Unexpected* at = list.front();
+    while (at != nullptr && !tags_match(tag, ignore, at->tag)) at = list.after(*at);
+    return at;
+  };
+  if (!tagged) ignore = ~std::uint64_t{0};
+  return source != nullptr ? first(source->unexpected[tagged]) : first(unexpected_[tagged]);
+}
+
+}  // namespace haul::fabric
