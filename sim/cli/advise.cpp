@@ -12,7 +12,7 @@
 namespace bcisim::cli {
 namespace {
 
-struct Options {
+struct AdviseArguments {
   std::string trace;
   AdviceOptions advice;
   JsonOption json;
@@ -86,13 +86,12 @@ nlohmann::json json_of(const SiteAdvice& advice) {
           {"advice", is_ignored ? nlohmann::json() : pair(advice.advised)}};
 }
 
-void advise(const Options& options) {
+void advise(const AdviseArguments& options) {
   refuse_pipes({options.trace});
-  Progress progress("simulating");
-  AdviceOptions wanted = options.advice;
-  wanted.progress = progress.callback();
-  const std::vector<SiteAdvice> all = bcisim::advise(options.trace, wanted);
-  progress.clear();
+  const std::vector<SiteAdvice> all =
+      with_progress(options.advice.simulation, [&](const SimulationOptions& simulation) {
+        return bcisim::advise(options.trace, {options.advice.sites, simulation});
+      }).first;
   nlohmann::json document = nlohmann::json::array();
   for (const SiteAdvice& one : all) document.push_back(json_of(one));
   if (!options.json.takes_place_of_text()) {
@@ -107,14 +106,13 @@ void advise(const Options& options) {
 void add_advise(CLI::App& root) {
   CLI::App* const command = root.add_subcommand(
       "advise", "Rank the cache affinities of each place that copies, for haul's requests");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AdviseArguments>();
   command->add_option("trace", options->trace, "The trace")->required();
   command->add_option("--sites", options->advice.sites, "How many places, those that copy most")
       ->check(CLI::Range(1U, 1000U))
       ->capture_default_str();
   options->json.add_to(*command);
-  add_threads_option(*command, options->advice.threads);
-  add_instructions_option(*command, options->advice.instructions);
+  add_simulation_options(*command, options->advice.simulation);
   command->footer(help_of_affinities());
   command->callback([options] { advise(*options); });
 }

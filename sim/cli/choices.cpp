@@ -46,10 +46,7 @@ Scheme scheme_of(const std::string& name) {
 Affinities affinities_from(const std::string& name) {
   if (const auto found = affinities_of(name)) return *found;
   std::string names;
-  for (const Affinity source : every_affinity) {
-    for (const Affinity destination : every_affinity)
-      names += (names.empty() ? "" : ", ") + name_of({source, destination});
-  }
+  for (const Affinities one : every_affinities) names += (names.empty() ? "" : ", ") + name_of(one);
   throw UsageError(
       fmt::format("'{}' are no affinities, source_destination; choose one of {}", name, names));
 }

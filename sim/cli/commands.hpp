@@ -2,14 +2,16 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <functional>
+#include <chrono>
 #include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/parameters.hpp"
 #include "study/profile.hpp"
+#include "study/simulation.hpp"
 
 namespace bcisim::cli {
 
@@ -32,34 +34,45 @@ void add_machine_options(CLI::App& command, Parameters& parameters);
 // Throws UsageError if they cannot be.
 void check_machine(const Parameters& parameters);
 // --threads, --instructions.
-void add_threads_option(CLI::App& command, unsigned& threads);
-void add_instructions_option(CLI::App& command, std::uint64_t& instructions);
-// A count with a decimal suffix, K, M or G: "100M".
-std::uint64_t parse_count(const std::string& text);
+void add_simulation_options(CLI::App& command, SimulationOptions& options);
+// A count with a decimal suffix, K, M or G ("100M"), into `value`.
+CLI::Option* add_count_option(CLI::App& command, const char* name, std::uint64_t& value,
+                              const char* what);
+// --level, of zstd.
+void add_level_option(CLI::App& command, int& level);
+// Bytes with a binary suffix, K or M. Throws UsageError.
+std::uint64_t parse_bytes(const std::string& text);
 
-// A bar on a terminal, silence elsewhere; gone after clear() or when it is destroyed.
+// A bar on a terminal, silence elsewhere; gone when it is destroyed.
 class Progress {
  public:
-  explicit Progress(std::string what);
-  ~Progress() { clear(); }
+  Progress();
+  ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void show(double done);  // 0 to 1
-  void clear();
-  std::function<void(double)> callback() {
-    return [this](double done) { show(done); };
-  }
 
  private:
-  std::string what_;
   bool is_terminal_;
   int shown_percent_ = -1;
 };
 
+// Calls run(options) under a bar that shows its progress. Returns what it returned, and the seconds
+// that it took.
+template <class Run>
+auto with_progress(SimulationOptions options, Run&& run) {
+  Progress bar;
+  options.progress = [&bar](double done) { bar.show(done); };
+  const auto started = std::chrono::steady_clock::now();
+  auto result = run(options);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
+  return std::pair{std::move(result), took.count()};
+}
+
 // Writes the whole file or none: to a temporary name, renamed; what is no regular file is written
 // to as it is. Throws std::runtime_error.
 void write_file(const std::string& path, const std::string& text);
-// A document as a file holds it. ASCII alone, so that a terminal may show it, too.
+// A document as a file holds it: ASCII alone, so that it may be shown on a terminal.
 std::string text_of(const nlohmann::json& document);
 
 // --json FILE, of a command that prints text; "-" puts the document in the text's place.

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -13,55 +15,79 @@
 
 namespace bcisim::cli {
 
+namespace {
+
+// The number that a text begins with, the largest there is where it is larger, and the factor of
+// its suffix: the first letter stands for `base`, each further one for `base` times the one before.
+// A factor of 0: the text is no number with such a suffix.
+struct Quantity {
+  std::uint64_t number = 0, factor = 0;
+};
+
+Quantity quantity_of(const std::string& text, std::string_view letters, std::uint64_t base) {
+  Quantity found;
+  const char *const begin = text.data(), *const end = begin + text.size();
+  const auto [behind, error] = std::from_chars(begin, end, found.number);
+  if (error == std::errc::result_out_of_range) found.number = ~std::uint64_t{0};
+  if (behind == begin) return found;
+  if (behind == end) found.factor = 1;
+  std::uint64_t factor = 1;
+  for (const char letter : letters) {
+    factor *= base;
+    if (behind + 1 == end && std::toupper(static_cast<unsigned char>(*behind)) == letter)
+      found.factor = factor;
+  }
+  return found;
+}
+
 std::uint64_t parse_count(const std::string& text) {
-  std::uint64_t value = 0, scale = 1;
-  std::size_t at = 0;
-  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
-    value = value * 10 + static_cast<std::uint64_t>(text[at] - '0');
-    if (value > 1'000'000'000'000'000) throw UsageError(fmt::format("'{}' is too much", text));
-  }
-  if (at != 0 && at + 1 == text.size()) {
-    switch (text[at]) {
-      case 'K':
-      case 'k': scale = 1'000; break;
-      case 'M':
-      case 'm': scale = 1'000'000; break;
-      case 'G':
-      case 'g': scale = 1'000'000'000; break;
-      default: scale = 0;
-    }
-    ++at;
-  }
-  if (at == 0 || at != text.size() || scale == 0 || value == 0) {
+  const Quantity count = quantity_of(text, "KMG", 1000);
+  if (count.number > 1'000'000'000'000'000) throw UsageError(fmt::format("'{}' is too much", text));
+  if (count.number == 0 || count.factor == 0) {
     throw UsageError(
         fmt::format("'{}' is no count; write a number from 1 on, such as 2000000 or 2M", text));
   }
-  return value * scale;
+  return count.number * count.factor;
 }
 
-void add_threads_option(CLI::App& command, unsigned& threads) {
-  threads = std::max(1U, std::thread::hardware_concurrency());
+}  // namespace
+
+std::uint64_t parse_bytes(const std::string& text) {
+  const Quantity bytes = quantity_of(text, "KM", 1024);
+  if (bytes.factor == 0 || bytes.number > std::uint64_t{1} << 40)
+    throw UsageError(fmt::format("'{}' is no size; write bytes, such as 32K or 1M", text));
+  return bytes.number * bytes.factor;
+}
+
+CLI::Option* add_count_option(CLI::App& command, const char* name, std::uint64_t& value,
+                              const char* what) {
+  return command
+      .add_option_function<std::string>(
+          name, [&value](const std::string& text) { value = parse_count(text); }, what)
+      ->type_name("N");
+}
+
+void add_level_option(CLI::App& command, int& level) {
+  command.add_option("--level", level, "Of compression, 1 to 22")
+      ->check(CLI::Range(1, 22))
+      ->capture_default_str();
+}
+
+void add_simulation_options(CLI::App& command, SimulationOptions& options) {
+  options.threads = std::max(1U, std::thread::hardware_concurrency());
   command
-      .add_option("--threads", threads, "Threads that simulate (default: one for each processor)")
+      .add_option("--threads", options.threads,
+                  "Threads that simulate (default: one for each processor)")
       ->check(CLI::Range(1U, 1024U))
       ->type_name("N");
+  add_count_option(command, "--instructions", options.instructions,
+                   "How much of each trace, such as 5M (default: all)");
 }
 
-void add_instructions_option(CLI::App& command, std::uint64_t& instructions) {
-  command
-      .add_option_function<std::string>(
-          "--instructions",
-          [&instructions](const std::string& text) { instructions = parse_count(text); },
-          "How much of each trace, such as 5M (default: all)")
-      ->type_name("N");
-}
+Progress::Progress() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
-Progress::Progress(std::string what)
-    : what_(std::move(what)), is_terminal_(isatty(STDERR_FILENO) == 1) {}
-
-void Progress::clear() {
+Progress::~Progress() {
   if (shown_percent_ >= 0) fmt::print(stderr, "\r\033[K");
-  shown_percent_ = -1;
 }
 
 void Progress::show(double done) {
@@ -71,7 +97,8 @@ void Progress::show(double done) {
   if (percent == shown_percent_) return;
   shown_percent_ = percent;
   const int filled = percent * width / 100;
-  fmt::print(stderr, "\r{} [{:=<{}}{:<{}}] {:3} %", what_, "", filled, "", width - filled, percent);
+  fmt::print(stderr, "\rsimulating [{:=<{}}{:<{}}] {:3} %", "", filled, "", width - filled,
+             percent);
 }
 
 void write_file(const std::string& path, const std::string& text) {

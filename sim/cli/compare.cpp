@@ -12,7 +12,7 @@
 namespace bcisim::cli {
 namespace {
 
-struct Options {
+struct CompareArguments {
   std::vector<std::string> traces;
   Parameters parameters;
   SimulationOptions simulation;
@@ -22,12 +22,10 @@ struct Options {
 };
 
 std::string per_copy(const Result& result) {
-  if (result.copies == 0) return "-";
-  return fmt::format("{:.0f}",
-                     static_cast<double>(result.copy_cycles) / static_cast<double>(result.copies));
+  return result.copies == 0 ? "-" : fmt::format("{:.0f}", ratio(result.copy_cycles, result.copies));
 }
 
-void compare(const Options& options) {
+void compare(const CompareArguments& options) {
   check_machine(options.parameters);
   refuse_pipes(options.traces);
   std::vector<Run> runs;
@@ -41,11 +39,10 @@ void compare(const Options& options) {
       runs.push_back({trace, configuration, Model::stepped});
     }
   }
-  Progress progress("simulating");
-  SimulationOptions simulation = options.simulation;
-  simulation.progress = progress.callback();
-  const std::vector<Result> results = simulate(runs, simulation);
-  progress.clear();
+  const std::vector<Result> results =
+      with_progress(options.simulation, [&](const SimulationOptions& simulation) {
+        return simulate(runs, simulation);
+      }).first;
 
   double worst = 0;
   std::string where;
@@ -83,7 +80,7 @@ void compare(const Options& options) {
 void add_compare(CLI::App& root) {
   CLI::App* const command =
       root.add_subcommand("compare", "Hold the fast model against the cycle-stepped one");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CompareArguments>();
   command->add_option("trace", options->traces, "Traces")->required();
   command->add_option("--affinities", options->affinities, "Of the schemes that have an engine")
       ->capture_default_str();
@@ -93,8 +90,7 @@ void add_compare(CLI::App& root) {
                    "By how many per cent speedups may differ")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  add_threads_option(*command, options->simulation.threads);
-  add_instructions_option(*command, options->simulation.instructions);
+  add_simulation_options(*command, options->simulation);
   add_machine_options(*command, options->parameters);
   command->callback([options] { compare(*options); });
 }

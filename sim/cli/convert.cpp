@@ -9,14 +9,14 @@
 namespace bcisim::cli {
 namespace {
 
-struct Options {
+struct ConvertArguments {
   std::string input;
   JsonOption json;
   std::vector<std::string> metadata;
   ConvertOptions convert;
 };
 
-void convert(Options& options) {
+void convert(ConvertArguments& options) {
   for (const std::string& pair : options.metadata) {
     const std::size_t equals = pair.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -34,15 +34,13 @@ void convert(Options& options) {
 void add_convert(CLI::App& root) {
   CLI::App* const command =
       root.add_subcommand("convert", "Make a trace of the tracer's raw stream (sim/trace/)");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ConvertArguments>();
   command->add_option("stream", options->input, "The stream; -: standard input")->required();
   command->add_option("-o,--output", options->convert.output, "The trace")->required();
   command->add_option("--symbols", options->convert.symbols,
                       "The traced kernel's /proc/kallsyms: without it no copies are found");
   command->add_option("--meta", options->metadata, "key=value, told by `bcisim info`")->take_all();
-  command->add_option("--level", options->convert.level, "Of compression, 1 to 22")
-      ->check(CLI::Range(1, 22))
-      ->capture_default_str();
+  add_level_option(*command, options->convert.level);
   options->json.add_to(*command);
   command->callback([options] { convert(*options); });
 }

@@ -15,17 +15,10 @@ void add_cut(CLI::App& root) {
   const auto options = std::make_shared<CutOptions>();
   command->add_option("trace", options->input, "The trace")->required();
   command->add_option("-o,--output", options->output, "The part")->required();
-  const auto count = [command](const char* name, std::uint64_t& value, const char* what) {
-    return command
-        ->add_option_function<std::string>(
-            name, [&value](const std::string& text) { value = parse_count(text); }, what)
-        ->type_name("N");
-  };
-  count("--skip", options->skip, "Instructions to leave out at its beginning (default: none)");
-  count("--keep", options->keep, "Instructions to keep")->required();
-  command->add_option("--level", options->level, "Of compression, 1 to 22")
-      ->check(CLI::Range(1, 22))
-      ->capture_default_str();
+  add_count_option(*command, "--skip", options->skip,
+                   "Instructions to leave out at its beginning (default: none)");
+  add_count_option(*command, "--keep", options->keep, "Instructions to keep")->required();
+  add_level_option(*command, options->level);
   command->callback([options] {
     const CutSummary summary = cut(*options);
     fmt::print("{}: {} instructions behind {}{}, {} blocks of caches, {} bytes\n",

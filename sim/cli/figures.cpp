@@ -3,7 +3,6 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,7 +16,7 @@ extern char** environ;
 namespace bcisim::cli {
 namespace {
 
-struct Options {
+struct FiguresArguments {
   std::string traces, out = "figures";
   bool no_plots = false;
   FigureOptions figures;
@@ -165,7 +164,7 @@ void plot(const std::string& out) {
   fmt::print(stderr, "bcisim: no plots, for want of matplotlib; install python3-matplotlib\n");
 }
 
-void figures(const Options& options) {
+void figures(const FiguresArguments& options) {
   const std::string folder = options.traces.empty() ? default_traces() : options.traces;
   const std::vector<Workload> workloads = workloads_of(folder);
   std::error_code error;
@@ -174,14 +173,12 @@ void figures(const Options& options) {
     throw std::runtime_error(fmt::format("cannot make the folder {}: {}; choose another with --out",
                                          options.out, error.message()));
   }
-  Progress progress("simulating");
   FigureOptions wanted = options.figures;
-  wanted.progress = progress.callback();
-  const auto started = std::chrono::steady_clock::now();
-  const std::vector<Figure> all = make_figures(workloads, wanted);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  progress.clear();
+  const auto [all, seconds] =
+      with_progress(wanted.simulation, [&](const SimulationOptions& simulation) {
+        wanted.simulation = simulation;
+        return make_figures(workloads, wanted);
+      });
   write_file(options.out + "/figures.json", text_of(json_of(workloads, all)));
   for (const Figure& figure : all) {
     write_file(options.out + "/figure-" + figure.id + ".csv", csv_of(figure));
@@ -189,7 +186,8 @@ void figures(const Options& options) {
   }
   if (!options.no_plots) plot(options.out);
   fmt::print("\n{} traces of {}, {:.0f} s on {} threads; data and plots are in {}\n",
-             workloads.size(), printable(folder), seconds, wanted.threads, printable(options.out));
+             workloads.size(), printable(folder), seconds, wanted.simulation.threads,
+             printable(options.out));
 }
 
 }  // namespace
@@ -197,24 +195,18 @@ void figures(const Options& options) {
 void add_figures(CLI::App& root) {
   CLI::App* const command = root.add_subcommand(
       "figures", "Make paper 003's figures 2, 4, 9, 10 and 11, and sensitivities");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<FiguresArguments>();
   command->add_option(
       "--traces", options->traces,
       "Folder of traces (default: those of `make -C sim traces` if made, else the short ones)");
   command->add_option("--out", options->out, "Folder for data and plots, made if need be")
       ->capture_default_str();
   command->add_flag("--no-plots", options->no_plots, "Data alone");
-  command
-      ->add_option_function<std::string>(
-          "--sensitivity-instructions",
-          [options](const std::string& text) {
-            options->figures.sensitivity_instructions = parse_count(text);
-          },
-          "How much of each trace for the sensitivities, after as much that only warms the caches "
-          "(default: 2500K)")
-      ->type_name("N");
-  add_threads_option(*command, options->figures.threads);
-  add_instructions_option(*command, options->figures.instructions);
+  add_count_option(
+      *command, "--sensitivity-instructions", options->figures.sensitivity_instructions,
+      "How much of each trace for the sensitivities, after as much that only warms the "
+      "caches (default: 2500K)");
+  add_simulation_options(*command, options->figures.simulation);
   command->callback([options] { figures(*options); });
 }
 

@@ -16,10 +16,6 @@ double percent(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-double mean(std::uint64_t sum, std::uint64_t count) {
-  return count == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(count);
-}
-
 void print(const nlohmann::json& metadata, const Profile& p) {
   for (const char* key : {"workload", "role", "kernel", "cut"}) {
     const auto found = metadata.find(key);
@@ -37,16 +33,16 @@ void print(const nlohmann::json& metadata, const Profile& p) {
   fmt::print(
       "copies: {} of {:.0f} bytes on average; {:.0f} % of them above 5000 instructions apart, "
       "{:.0f} % below 2000\n",
-      p.copies, mean(p.copy_bytes, p.copies), percent(p.gaps_above_5000, p.gaps),
+      p.copies, ratio(p.copy_bytes, p.copies), percent(p.gaps_above_5000, p.gaps),
       percent(p.gaps_below_2000, p.gaps));
   fmt::print(
       "first dependent instruction: {:.0f} after the copy, on average of {:.0f} % of the copies\n",
-      mean(p.to_dependent, p.with_dependent), percent(p.with_dependent, p.copies));
+      ratio(p.to_dependent, p.with_dependent), percent(p.with_dependent, p.copies));
   Table kinds({"kind", "copies", "bytes", "bytes each"});
   for (const auto& [kind, count] : p.by_kind) {
     kinds.add({std::string(name_of(kind)), fmt::format("{}", count.first),
                fmt::format("{}", count.second),
-               fmt::format("{:.0f}", mean(count.second, count.first))});
+               fmt::format("{:.0f}", ratio(count.second, count.first))});
   }
   fmt::print("\n");
   kinds.print();
@@ -61,7 +57,7 @@ void print(const nlohmann::json& metadata, const Profile& p) {
   for (std::size_t i = 0; i < std::min(most_sites, p.sites.size()); ++i) {
     const ProfiledSite& site = p.sites[i];
     sites.add({place_of(site), std::string(name_of(site.kind)), fmt::format("{}", site.copies),
-               fmt::format("{:.0f}", mean(site.bytes, site.copies))});
+               fmt::format("{:.0f}", ratio(site.bytes, site.copies))});
   }
   fmt::print("\n");
   sites.print();

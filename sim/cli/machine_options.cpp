@@ -1,33 +1,9 @@
 #include <fmt/format.h>
 
-#include <bit>
-
 #include "cli/commands.hpp"
 
 namespace bcisim::cli {
 namespace {
-
-// Bytes with a binary suffix, K or M.
-std::uint64_t parse_bytes(const std::string& text) {
-  std::size_t used = 0;
-  std::uint64_t value = 0;
-  try {
-    if (!text.empty() && text[0] >= '0' && text[0] <= '9') value = std::stoull(text, &used);
-  } catch (const std::out_of_range&) {
-    used = 0;
-  }
-  unsigned shift = 0;
-  if (used != 0 && used + 1 == text.size()) {
-    shift = text[used] == 'K' || text[used] == 'k'   ? 10
-            : text[used] == 'M' || text[used] == 'm' ? 20
-                                                     : 0;
-    used += shift != 0 ? 1 : 0;
-  }
-  if (used == 0 || used != text.size() || value > (std::uint64_t{1} << 40)) {
-    throw UsageError(fmt::format("'{}' is no size; write bytes, such as 32K or 1M", text));
-  }
-  return value << shift;
-}
 
 void add_size(CLI::App& command, const char* name, std::uint64_t& bytes, const char* what) {
   command

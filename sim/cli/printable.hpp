@@ -9,8 +9,8 @@
 
 namespace bcisim::cli {
 
-// Unicode's that hide what they stand in: controls (a terminal obeys those of C1, too), marks of
-// direction, separators of lines and paragraphs.
+// Characters of Unicode that hide or change the text around them: controls (terminals obey even
+// those of C1), marks of direction, separators of lines and paragraphs.
 constexpr bool is_harmful(std::uint32_t character) {
   return character < 0x20 || (character >= 0x7f && character < 0xa0) || character == 0x61c ||
          character == 0x200e || character == 0x200f ||
@@ -18,8 +18,8 @@ constexpr bool is_harmful(std::uint32_t character) {
          (character >= 0x2066 && character <= 0x2069);
 }
 
-// The text with its harmful characters, and the bytes that are no UTF-8, as \xNN. Whoever prints
-// what a file holds or is called passes it through here; Table does so itself.
+// The text with its harmful characters, and the bytes that are no UTF-8, as \xNN. Every text that
+// comes from a file or names one is passed through here before it is printed; Table does so itself.
 inline std::string printable(std::string_view text) {
   std::string shown;
   for (std::size_t at = 0; at < text.size();) {

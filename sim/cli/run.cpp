@@ -1,7 +1,6 @@
 // bcisim run: traces under schemes, as a table.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,7 +12,7 @@
 namespace bcisim::cli {
 namespace {
 
-struct Options {
+struct RunArguments {
   std::vector<std::string> traces, schemes, affinities{"C_C"};
   std::string model = "fast";
   JsonOption json;
@@ -50,11 +49,7 @@ nlohmann::json json_of(const Row& row, const Result& r, double speedup) {
           {"bus_blocks", r.bus_blocks}};
 }
 
-double per(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-void run(const Options& options) {
+void run(const RunArguments& options) {
   check_machine(options.configuration.parameters);
   refuse_pipes(options.traces);
   std::vector<Run> runs;
@@ -80,14 +75,9 @@ void run(const Options& options) {
       }
     }
   }
-  Progress progress("simulating");
-  SimulationOptions simulation = options.simulation;
-  simulation.progress = progress.callback();
-  const auto started = std::chrono::steady_clock::now();
-  const std::vector<Result> results = simulate(runs, simulation);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  progress.clear();
+  const auto [results, seconds] = with_progress(
+      options.simulation,
+      [&](const SimulationOptions& simulation) { return simulate(runs, simulation); });
 
   Table table({"scheme", "affinities", "instructions", "cycles", "CPI", "speedup %", "ROB clog %",
                "dependence %", "engine %", "fence %", "cycles/copy", "L2 misses", "+ copies'"});
@@ -97,24 +87,24 @@ void run(const Options& options) {
     const Result& r = results[i];
     if (rows[i].is_base) base = r.cycles;
     if (rows[i].is_base && options.traces.size() > 1) table.add({rows[i].trace});
-    const double speedup = 100 * (per(base, r.cycles) - (r.cycles != 0 ? 1 : 0));
+    const double speedup = 100 * (ratio(base, r.cycles) - (r.cycles != 0 ? 1 : 0));
     table.add({rows[i].scheme, rows[i].affinities, fmt::format("{}", r.instructions),
-               fmt::format("{}", r.cycles), fmt::format("{:.3f}", per(r.cycles, r.instructions)),
+               fmt::format("{}", r.cycles), fmt::format("{:.3f}", ratio(r.cycles, r.instructions)),
                fmt::format("{:.2f}", speedup),
-               fmt::format("{:.2f}", 100 * per(r.rob_clog_cycles, r.cycles)),
-               fmt::format("{:.2f}", 100 * per(r.dependence_cycles, r.cycles)),
-               fmt::format("{:.2f}", 100 * per(r.engine_cycles, r.cycles)),
-               fmt::format("{:.2f}", 100 * per(r.fence_cycles, r.cycles)),
-               fmt::format("{:.0f}", per(r.copy_cycles, r.copies)), fmt::format("{}", r.l2_misses),
-               fmt::format("{}", r.copy_l2_misses)});
+               fmt::format("{:.2f}", 100 * ratio(r.rob_clog_cycles, r.cycles)),
+               fmt::format("{:.2f}", 100 * ratio(r.dependence_cycles, r.cycles)),
+               fmt::format("{:.2f}", 100 * ratio(r.engine_cycles, r.cycles)),
+               fmt::format("{:.2f}", 100 * ratio(r.fence_cycles, r.cycles)),
+               fmt::format("{:.0f}", ratio(r.copy_cycles, r.copies)),
+               fmt::format("{}", r.l2_misses), fmt::format("{}", r.copy_l2_misses)});
     document.push_back(json_of(rows[i], r, speedup));
     instructions += r.instructions;
   }
   if (!options.json.takes_place_of_text()) {
     table.print();
     fmt::print("\n{:.1f} million instructions/s on {} thread{}\n",
-               static_cast<double>(instructions) / seconds / 1e6, simulation.threads,
-               simulation.threads == 1 ? "" : "s");
+               static_cast<double>(instructions) / seconds / 1e6, options.simulation.threads,
+               options.simulation.threads == 1 ? "" : "s");
   }
   options.json.write(document);
 }
@@ -123,7 +113,7 @@ void run(const Options& options) {
 
 void add_run(CLI::App& root) {
   CLI::App* const command = root.add_subcommand("run", "Run traces under schemes and compare them");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunArguments>();
   command->add_option("trace", options->traces, "Traces")->required();
   command
       ->add_option("--scheme", options->schemes,
@@ -150,8 +140,7 @@ void add_run(CLI::App& root) {
   command->add_flag("--cold", options->configuration.replay.cold_copies,
                     "No block of a copy is in the caches when it begins");
   options->json.add_to(*command);
-  add_threads_option(*command, options->simulation.threads);
-  add_instructions_option(*command, options->simulation.instructions);
+  add_simulation_options(*command, options->simulation);
   add_machine_options(*command, options->configuration.parameters);
   command->footer(help_of_schemes() + "\n\n" + help_of_affinities());
   command->callback([options] { run(*options); });

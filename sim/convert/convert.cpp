@@ -50,11 +50,7 @@ ConvertSummary convert(InputBytes& input, const ConvertOptions& options) {
 }  // namespace
 
 ConvertSummary convert(const std::string& input, const ConvertOptions& options) {
-  if (input == "-") {
-    InputBytes bytes("/dev/stdin");
-    return convert(bytes, options);
-  }
-  InputBytes bytes(input);
+  InputBytes bytes(input == "-" ? "/dev/stdin" : input);
   return convert(bytes, options);
 }
 

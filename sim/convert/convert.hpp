@@ -13,8 +13,9 @@ namespace bcisim {
 
 struct ConvertOptions {
   std::string output;  // path of the trace
-  std::string
-      symbols;  // path of a copy of the traced kernel's /proc/kallsyms; empty: no copy calls
+  // Path of a copy of the traced kernel's /proc/kallsyms. Empty: no calls of copy routines are
+  // found.
+  std::string symbols;
   nlohmann::json metadata = nlohmann::json::object();  // "symbols" is added
   int level = TraceWriter::default_level;
 };
@@ -26,12 +27,13 @@ struct ConvertOptions {
 // - Instructions that were executed become static instructions, once for each place, physical page
 //   and machine code. A repeated string instruction is one dynamic instruction for as many of its
 //   iterations as have 8 references together; others with more than 8 are several.
-// - An instruction that the one before cannot lead to is an interrupt's or a fault's first. When
-// the
-//   one before did not make the references that it must make, it faulted and is left out; it comes
-//   again. An instruction that is at once executed again without cause was started anew: left out.
-//   After an indirect jump or a return anything may follow: there symbols tell interrupts. What the
-//   processor itself refers to as it enters a handler tells them everywhere; it is left out.
+// - An instruction that the one before cannot lead to is the first of an interrupt's or a fault's
+//   handler. When the one before did not make the references that it must make, it has faulted: it
+//   is left out, since the processor executes it again. An instruction that is executed twice in a
+//   row without a cause was restarted: its first execution is left out. After an indirect jump or a
+//   return anything may follow; there the kernel's symbols tell where handlers begin. The
+//   references that the processor itself makes as it enters a handler give it away everywhere;
+//   these are left out, too.
 // - A branch before an interrupt counts as not taken.
 // - References to devices' registers are left out; an instruction that makes one becomes a static
 //   instruction of its own, of class serializing.

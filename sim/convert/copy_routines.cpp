@@ -1,64 +1,43 @@
 #include "convert/copy_routines.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 
 namespace bcisim {
 
 namespace {
 
-struct Named {
-  std::string_view name;
+struct Functions {
   Routine routine;
+  std::initializer_list<std::string_view> names;
 };
 
 // Linux 5.10 to 6.12, x86-64. A routine may be several functions: memcpy jumps to memcpy_orig,
 // copy_user_generic_unrolled to copy_user_short_string.
-constexpr Named named[] = {
-    {"memcpy", Routine::copy},
-    {"__memcpy", Routine::copy},
-    {"memcpy_orig", Routine::copy},
-    {"memcpy_erms", Routine::copy},
-    {"memmove", Routine::copy},
-    {"__memmove", Routine::copy},
-    {"memmove_erms", Routine::copy},
-    {"__memcpy_flushcache", Routine::copy},
-    {"copy_page", Routine::copy},
-    {"copy_page_regs", Routine::copy},
-    {"copy_mc_fragile", Routine::by_sides},
-    {"copy_mc_enhanced_fast_string", Routine::by_sides},
-    {"copy_user_generic_unrolled", Routine::by_sides},
-    {"copy_user_generic_string", Routine::by_sides},
-    {"copy_user_enhanced_fast_string", Routine::by_sides},
-    {"copy_user_short_string", Routine::by_sides},
-    {"__copy_user_nocache", Routine::by_sides},
-    {"copy_user_nocache", Routine::by_sides},
-    {"rep_movs_alternative", Routine::by_sides},
-    {"csum_partial_copy_generic", Routine::with_checksum},
-    {"csum_partial_copy_nocheck", Routine::with_checksum},
-    {"memset", Routine::fill},
-    {"__memset", Routine::fill},
-    {"memset_orig", Routine::fill},
-    {"memset_erms", Routine::fill},
-    {"clear_page_rep", Routine::fill},
-    {"clear_page_orig", Routine::fill},
-    {"clear_page_erms", Routine::fill},
-    {"clear_user_original", Routine::fill},
-    {"clear_user_rep_good", Routine::fill},
-    {"clear_user_erms", Routine::fill},
-    {"rep_stos_alternative", Routine::fill},
-    {"__x86_return_thunk", Routine::passage},
-    {"its_return_thunk", Routine::passage},
-    {"retbleed_return_thunk", Routine::passage},
-    {"srso_return_thunk", Routine::passage},
-    {"srso_alias_return_thunk", Routine::passage},
-    {"irq_entries_start", Routine::interrupt_entry},
-    {"spurious_entries_start", Routine::interrupt_entry},
+const Functions functions[] = {
+    {Routine::copy,
+     {"memcpy", "__memcpy", "memcpy_orig", "memcpy_erms", "memmove", "__memmove", "memmove_erms",
+      "__memcpy_flushcache", "copy_page", "copy_page_regs"}},
+    {Routine::by_sides,
+     {"copy_mc_fragile", "copy_mc_enhanced_fast_string", "copy_user_generic_unrolled",
+      "copy_user_generic_string", "copy_user_enhanced_fast_string", "copy_user_short_string",
+      "__copy_user_nocache", "copy_user_nocache", "rep_movs_alternative"}},
+    {Routine::with_checksum, {"csum_partial_copy_generic", "csum_partial_copy_nocheck"}},
+    {Routine::fill,
+     {"memset", "__memset", "memset_orig", "memset_erms", "clear_page_rep", "clear_page_orig",
+      "clear_page_erms", "clear_user_original", "clear_user_rep_good", "clear_user_erms",
+      "rep_stos_alternative"}},
+    {Routine::passage,
+     {"__x86_return_thunk", "its_return_thunk", "retbleed_return_thunk", "srso_return_thunk",
+      "srso_alias_return_thunk"}},
+    {Routine::interrupt_entry, {"irq_entries_start", "spurious_entries_start"}},
 };
 
 Routine routine_of(std::string_view name) {
-  for (const Named& known : named)
-    if (known.name == name) return known.routine;
+  for (const Functions& known : functions)
+    if (std::find(known.names.begin(), known.names.end(), name) != known.names.end())
+      return known.routine;
   for (const std::string_view prefix : {"asm_exc_", "asm_sysvec_", "asm_common_interrupt"})
     if (name.starts_with(prefix)) return Routine::interrupt_entry;
   return Routine::none;

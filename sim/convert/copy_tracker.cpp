@@ -1,7 +1,5 @@
 #include "convert/copy_tracker.hpp"
 
-#include <algorithm>
-
 #include "format/layout.hpp"
 
 namespace bcisim {

@@ -1,4 +1,10 @@
 // Finds the calls of copy routines in the path of a program and marks them.
+//
+// A call begins where control enters a routine (Routine, by the kernel's symbols) and ends where it
+// leaves for anything else. What the call copied is then told from its references alone: its loads
+// must cover one region, its stores another of the same length (a fill has stores alone). A call
+// that an interrupt or a fault cuts short counts as far as its stores reach; what is left of it
+// comes as another call, whose return address is remembered with the place at which it resumes.
 #pragma once
 
 #include <array>

@@ -2,7 +2,9 @@
 
 #include <Zydis/Zydis.h>
 
+#include <algorithm>
 #include <array>
+#include <initializer_list>
 
 namespace bcisim {
 
@@ -32,64 +34,43 @@ std::uint64_t mask_of(ZydisRegister name) {
   }
 }
 
+template <class Value>
+bool is_one_of(Value value, std::initializer_list<Value> values) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
 bool is_partial(ZydisRegister name) {
-  const ZydisRegisterClass kind = ZydisRegisterGetClass(name);
-  return kind == ZYDIS_REGCLASS_GPR8 || kind == ZYDIS_REGCLASS_GPR16;
+  return is_one_of(ZydisRegisterGetClass(name), {ZYDIS_REGCLASS_GPR8, ZYDIS_REGCLASS_GPR16});
 }
 
 bool is_vector_or_x87(ZydisRegister name) {
-  switch (ZydisRegisterGetClass(name)) {
-    case ZYDIS_REGCLASS_X87:
-    case ZYDIS_REGCLASS_MMX:
-    case ZYDIS_REGCLASS_XMM:
-    case ZYDIS_REGCLASS_YMM:
-    case ZYDIS_REGCLASS_ZMM:
-    case ZYDIS_REGCLASS_MASK: return true;
-    default: return false;
-  }
+  return is_one_of(ZydisRegisterGetClass(name),
+                   {ZYDIS_REGCLASS_X87, ZYDIS_REGCLASS_MMX, ZYDIS_REGCLASS_XMM, ZYDIS_REGCLASS_YMM,
+                    ZYDIS_REGCLASS_ZMM, ZYDIS_REGCLASS_MASK});
 }
 
 bool is_serializing(const ZydisDecodedInstruction& instruction,
                     const ZydisDecodedOperand* operands) {
-  switch (instruction.meta.category) {
-    case ZYDIS_CATEGORY_SYSCALL:
-    case ZYDIS_CATEGORY_SYSRET:
-    case ZYDIS_CATEGORY_INTERRUPT:
-    case ZYDIS_CATEGORY_IO:
-    case ZYDIS_CATEGORY_IOSTRINGOP:
-    case ZYDIS_CATEGORY_SERIALIZE:
-    case ZYDIS_CATEGORY_VTX: return true;
-    default: break;
-  }
-  switch (instruction.mnemonic) {
-    case ZYDIS_MNEMONIC_CPUID:
-    case ZYDIS_MNEMONIC_HLT:
-    case ZYDIS_MNEMONIC_INVD:
-    case ZYDIS_MNEMONIC_INVLPG:
-    case ZYDIS_MNEMONIC_INVPCID:
-    case ZYDIS_MNEMONIC_IRET:
-    case ZYDIS_MNEMONIC_IRETD:
-    case ZYDIS_MNEMONIC_IRETQ:
-    case ZYDIS_MNEMONIC_LGDT:
-    case ZYDIS_MNEMONIC_LIDT:
-    case ZYDIS_MNEMONIC_LLDT:
-    case ZYDIS_MNEMONIC_LMSW:
-    case ZYDIS_MNEMONIC_LTR:
-    case ZYDIS_MNEMONIC_MWAIT:
-    case ZYDIS_MNEMONIC_RSM:
-    case ZYDIS_MNEMONIC_WBINVD:
-    case ZYDIS_MNEMONIC_WRMSR:
-    case ZYDIS_MNEMONIC_XSETBV: return true;
-    case ZYDIS_MNEMONIC_MOV: {
-      if (operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER) return false;
-      const ZydisRegisterClass kind = ZydisRegisterGetClass(operands[0].reg.value);
-      return kind == ZYDIS_REGCLASS_CONTROL || kind == ZYDIS_REGCLASS_DEBUG;
-    }
-    default: return instruction.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
-  }
+  if (is_one_of(instruction.meta.category,
+                {ZYDIS_CATEGORY_SYSCALL, ZYDIS_CATEGORY_SYSRET, ZYDIS_CATEGORY_INTERRUPT,
+                 ZYDIS_CATEGORY_IO, ZYDIS_CATEGORY_IOSTRINGOP, ZYDIS_CATEGORY_SERIALIZE,
+                 ZYDIS_CATEGORY_VTX}) ||
+      is_one_of(
+          instruction.mnemonic,
+          {ZYDIS_MNEMONIC_CPUID, ZYDIS_MNEMONIC_HLT, ZYDIS_MNEMONIC_INVD, ZYDIS_MNEMONIC_INVLPG,
+           ZYDIS_MNEMONIC_INVPCID, ZYDIS_MNEMONIC_IRET, ZYDIS_MNEMONIC_IRETD, ZYDIS_MNEMONIC_IRETQ,
+           ZYDIS_MNEMONIC_LGDT, ZYDIS_MNEMONIC_LIDT, ZYDIS_MNEMONIC_LLDT, ZYDIS_MNEMONIC_LMSW,
+           ZYDIS_MNEMONIC_LTR, ZYDIS_MNEMONIC_MWAIT, ZYDIS_MNEMONIC_RSM, ZYDIS_MNEMONIC_WBINVD,
+           ZYDIS_MNEMONIC_WRMSR, ZYDIS_MNEMONIC_XSETBV}))
+    return true;
+  if (instruction.mnemonic != ZYDIS_MNEMONIC_MOV)
+    return instruction.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
+  return operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+         is_one_of(ZydisRegisterGetClass(operands[0].reg.value),
+                   {ZYDIS_REGCLASS_CONTROL, ZYDIS_REGCLASS_DEBUG});
 }
 
-// xchg is, without saying so, where it has memory.
+// An xchg with memory locks though it has no prefix that says so.
 bool is_locked(const ZydisDecodedInstruction& instruction, const ZydisDecodedOperand* operands) {
   if ((instruction.attributes & ZYDIS_ATTRIB_HAS_LOCK) != 0) return true;
   return instruction.mnemonic == ZYDIS_MNEMONIC_XCHG &&
@@ -100,26 +81,19 @@ bool is_locked(const ZydisDecodedInstruction& instruction, const ZydisDecodedOpe
 InstructionClass class_of(const ZydisDecodedInstruction& instruction,
                           const ZydisDecodedOperand* operands) {
   if (is_serializing(instruction, operands)) return InstructionClass::serializing;
-  switch (instruction.meta.category) {
-    case ZYDIS_CATEGORY_COND_BR: return InstructionClass::branch;
-    case ZYDIS_CATEGORY_CALL:
-    case ZYDIS_CATEGORY_RET:
-    case ZYDIS_CATEGORY_UNCOND_BR: return InstructionClass::jump;
-    default: break;
-  }
-  if (is_locked(instruction, operands)) return InstructionClass::fence;
-  switch (instruction.mnemonic) {
-    case ZYDIS_MNEMONIC_LFENCE:
-    case ZYDIS_MNEMONIC_MFENCE:
-    case ZYDIS_MNEMONIC_SFENCE: return InstructionClass::fence;
-    case ZYDIS_MNEMONIC_DIV:
-    case ZYDIS_MNEMONIC_IDIV: return InstructionClass::divide;
-    case ZYDIS_MNEMONIC_IMUL:
-    case ZYDIS_MNEMONIC_MUL:
-    case ZYDIS_MNEMONIC_MULX: return InstructionClass::multiply;
-    default: break;
-  }
-  if (instruction.meta.category == ZYDIS_CATEGORY_X87_ALU) return InstructionClass::floating;
+  const ZydisInstructionCategory category = instruction.meta.category;
+  const ZydisMnemonic mnemonic = instruction.mnemonic;
+  if (category == ZYDIS_CATEGORY_COND_BR) return InstructionClass::branch;
+  if (is_one_of(category, {ZYDIS_CATEGORY_CALL, ZYDIS_CATEGORY_RET, ZYDIS_CATEGORY_UNCOND_BR}))
+    return InstructionClass::jump;
+  if (is_locked(instruction, operands) ||
+      is_one_of(mnemonic, {ZYDIS_MNEMONIC_LFENCE, ZYDIS_MNEMONIC_MFENCE, ZYDIS_MNEMONIC_SFENCE}))
+    return InstructionClass::fence;
+  if (is_one_of(mnemonic, {ZYDIS_MNEMONIC_DIV, ZYDIS_MNEMONIC_IDIV}))
+    return InstructionClass::divide;
+  if (is_one_of(mnemonic, {ZYDIS_MNEMONIC_IMUL, ZYDIS_MNEMONIC_MUL, ZYDIS_MNEMONIC_MULX}))
+    return InstructionClass::multiply;
+  if (category == ZYDIS_CATEGORY_X87_ALU) return InstructionClass::floating;
   for (unsigned i = 0; i < instruction.operand_count; ++i)
     if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER && is_vector_or_x87(operands[i].reg.value))
       return InstructionClass::floating;
@@ -128,18 +102,13 @@ InstructionClass class_of(const ZydisDecodedInstruction& instruction,
 
 bool clears_register(const ZydisDecodedInstruction& instruction,
                      const ZydisDecodedOperand* operands) {
-  unsigned sources = 0;
-  switch (instruction.mnemonic) {
-    case ZYDIS_MNEMONIC_PXOR:
-    case ZYDIS_MNEMONIC_SUB:
-    case ZYDIS_MNEMONIC_XOR:
-    case ZYDIS_MNEMONIC_XORPD:
-    case ZYDIS_MNEMONIC_XORPS: break;
-    case ZYDIS_MNEMONIC_VPXOR:
-    case ZYDIS_MNEMONIC_VXORPD:
-    case ZYDIS_MNEMONIC_VXORPS: sources = 1; break;
-    default: return false;
-  }
+  const bool has_target = is_one_of(
+      instruction.mnemonic, {ZYDIS_MNEMONIC_VPXOR, ZYDIS_MNEMONIC_VXORPD, ZYDIS_MNEMONIC_VXORPS});
+  if (!has_target &&
+      !is_one_of(instruction.mnemonic, {ZYDIS_MNEMONIC_PXOR, ZYDIS_MNEMONIC_SUB, ZYDIS_MNEMONIC_XOR,
+                                        ZYDIS_MNEMONIC_XORPD, ZYDIS_MNEMONIC_XORPS}))
+    return false;
+  const unsigned sources = has_target ? 1 : 0;  // the first of its two sources
   const ZydisDecodedOperand &one = operands[sources], &other = operands[sources + 1];
   return one.type == ZYDIS_OPERAND_TYPE_REGISTER && other.type == ZYDIS_OPERAND_TYPE_REGISTER &&
          one.reg.value == other.reg.value && !is_partial(one.reg.value);
@@ -160,22 +129,18 @@ void add_register(StaticInstruction& to, const ZydisDecodedOperand& operand, boo
 // What stack and string instructions add to their address registers and take off their counter.
 std::uint64_t steps_of(const ZydisDecodedInstruction& instruction,
                        const ZydisDecodedOperand* operands) {
-  switch (instruction.meta.category) {
-    case ZYDIS_CATEGORY_CALL:
-    case ZYDIS_CATEGORY_POP:
-    case ZYDIS_CATEGORY_PUSH:
-    case ZYDIS_CATEGORY_RET:
-    case ZYDIS_CATEGORY_STRINGOP: break;
-    default: return 0;
-  }
+  if (!is_one_of(instruction.meta.category,
+                 {ZYDIS_CATEGORY_CALL, ZYDIS_CATEGORY_POP, ZYDIS_CATEGORY_PUSH, ZYDIS_CATEGORY_RET,
+                  ZYDIS_CATEGORY_STRINGOP}))
+    return 0;
   std::uint64_t stepped = 0, loaded = 0;
   for (unsigned i = 0; i < instruction.operand_count; ++i) {
     if (operands[i].type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
     const ZydisRegister name =
         ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, operands[i].reg.value);
-    const bool is_address = name == ZYDIS_REGISTER_RSP || name == ZYDIS_REGISTER_RSI ||
-                            name == ZYDIS_REGISTER_RDI || name == ZYDIS_REGISTER_RCX;
-    if (!is_address) continue;
+    if (!is_one_of(
+            name, {ZYDIS_REGISTER_RSP, ZYDIS_REGISTER_RSI, ZYDIS_REGISTER_RDI, ZYDIS_REGISTER_RCX}))
+      continue;
     const bool is_implied = operands[i].visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
     const bool writes = (operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
     if (writes) (is_implied ? stepped : loaded) |= mask_of(name);  // "pop rsp" loads it
@@ -190,66 +155,42 @@ void add_memory(MachineCode& to, const ZydisDecodedInstruction& instruction,
   if (operand.mem.base == ZYDIS_REGISTER_RSP || operand.mem.base == ZYDIS_REGISTER_RIP ||
       operand.mem.segment == ZYDIS_REGISTER_GS || operand.mem.segment == ZYDIS_REGISTER_FS)
     to.refers_aside = true;
-  switch (instruction.meta.category) {
-    case ZYDIS_CATEGORY_CLDEMOTE:
-    case ZYDIS_CATEGORY_CLFLUSHOPT:
-    case ZYDIS_CATEGORY_CLWB:
-    case ZYDIS_CATEGORY_IO:
-    case ZYDIS_CATEGORY_IOSTRINGOP:
-    case ZYDIS_CATEGORY_MISC:
-    case ZYDIS_CATEGORY_NOP:
-    case ZYDIS_CATEGORY_PREFETCH:
-    case ZYDIS_CATEGORY_PREFETCHWT1:
-    case ZYDIS_CATEGORY_SYSTEM:
-    case ZYDIS_CATEGORY_WIDENOP:
-    case ZYDIS_CATEGORY_XSAVE:
-    case ZYDIS_CATEGORY_XSAVEOPT: return;
-    default: break;
-  }
-  if (to.instruction.kind == InstructionClass::serializing) return;
-  // What a string instruction does is conditional: an iteration of it is not.
+  if (to.instruction.kind == InstructionClass::serializing ||
+      is_one_of(
+          instruction.meta.category,
+          {ZYDIS_CATEGORY_CLDEMOTE, ZYDIS_CATEGORY_CLFLUSHOPT, ZYDIS_CATEGORY_CLWB,
+           ZYDIS_CATEGORY_IO, ZYDIS_CATEGORY_IOSTRINGOP, ZYDIS_CATEGORY_MISC, ZYDIS_CATEGORY_NOP,
+           ZYDIS_CATEGORY_PREFETCH, ZYDIS_CATEGORY_PREFETCHWT1, ZYDIS_CATEGORY_SYSTEM,
+           ZYDIS_CATEGORY_WIDENOP, ZYDIS_CATEGORY_XSAVE, ZYDIS_CATEGORY_XSAVEOPT}))
+    return;
+  // Zydis calls what a repeated string instruction does conditional; an iteration of it is not.
   const bool repeats = to.flow == Flow::repeated;
-  if ((operand.actions & (repeats ? ZYDIS_OPERAND_ACTION_MASK_READ : ZYDIS_OPERAND_ACTION_READ)) !=
-      0)
-    to.must_load = true;
-  if ((operand.actions &
-       (repeats ? ZYDIS_OPERAND_ACTION_MASK_WRITE : ZYDIS_OPERAND_ACTION_WRITE)) != 0)
-    to.must_store = true;
+  const unsigned reads = repeats ? ZYDIS_OPERAND_ACTION_MASK_READ : ZYDIS_OPERAND_ACTION_READ;
+  const unsigned writes = repeats ? ZYDIS_OPERAND_ACTION_MASK_WRITE : ZYDIS_OPERAND_ACTION_WRITE;
+  if ((operand.actions & reads) != 0) to.must_load = true;
+  if ((operand.actions & writes) != 0) to.must_store = true;
 }
 
 void add_flow(MachineCode& to, const ZydisDecodedInstruction& instruction,
               const ZydisDecodedOperand* operands) {
   constexpr ZydisInstructionAttributes repeats =
       ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE;
-  const bool is_transfer = instruction.meta.category == ZYDIS_CATEGORY_CALL ||
-                           instruction.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
-                           instruction.meta.category == ZYDIS_CATEGORY_COND_BR;
-  to.is_call = instruction.meta.category == ZYDIS_CATEGORY_CALL;
-  if (is_transfer && operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
-      operands[0].imm.is_relative != 0) {
+  const ZydisInstructionCategory category = instruction.meta.category;
+  to.is_call = category == ZYDIS_CATEGORY_CALL;
+  if (is_one_of(category,
+                {ZYDIS_CATEGORY_CALL, ZYDIS_CATEGORY_UNCOND_BR, ZYDIS_CATEGORY_COND_BR}) &&
+      operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operands[0].imm.is_relative != 0) {
     to.flow = to.instruction.kind == InstructionClass::branch ? Flow::branch : Flow::direct;
     ZydisCalcAbsoluteAddress(&instruction, &operands[0], to.instruction.address, &to.target);
-    return;
+  } else if (is_one_of(category, {ZYDIS_CATEGORY_CALL, ZYDIS_CATEGORY_RET, ZYDIS_CATEGORY_SYSCALL,
+                                  ZYDIS_CATEGORY_SYSRET, ZYDIS_CATEGORY_UNCOND_BR}) ||
+             is_one_of(instruction.mnemonic,
+                       {ZYDIS_MNEMONIC_INT, ZYDIS_MNEMONIC_IRET, ZYDIS_MNEMONIC_IRETD,
+                        ZYDIS_MNEMONIC_IRETQ, ZYDIS_MNEMONIC_RSM})) {
+    to.flow = Flow::anywhere;
+  } else if (category != ZYDIS_CATEGORY_INTERRUPT && (instruction.attributes & repeats) != 0) {
+    to.flow = Flow::repeated;
   }
-  switch (instruction.meta.category) {
-    case ZYDIS_CATEGORY_CALL:
-    case ZYDIS_CATEGORY_RET:
-    case ZYDIS_CATEGORY_SYSCALL:
-    case ZYDIS_CATEGORY_SYSRET:
-    case ZYDIS_CATEGORY_UNCOND_BR: to.flow = Flow::anywhere; return;
-    case ZYDIS_CATEGORY_INTERRUPT:
-      to.flow = instruction.mnemonic == ZYDIS_MNEMONIC_INT ? Flow::anywhere : Flow::straight;
-      return;
-    default: break;
-  }
-  switch (instruction.mnemonic) {
-    case ZYDIS_MNEMONIC_IRET:
-    case ZYDIS_MNEMONIC_IRETD:
-    case ZYDIS_MNEMONIC_IRETQ:
-    case ZYDIS_MNEMONIC_RSM: to.flow = Flow::anywhere; return;
-    default: break;
-  }
-  if ((instruction.attributes & repeats) != 0) to.flow = Flow::repeated;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace bcisim {
 // How an instruction may be followed.
 enum class Flow : std::uint8_t {
   straight,  // by the one behind it
-  repeated,  // a string instruction with a rep prefix: by itself, too
+  repeated,  // a string instruction with a rep prefix: by itself or by the one behind it
   branch,    // conditional: by the one behind it or by its target
   direct,    // a jump or a call: by its target
   anywhere   // an indirect jump or call, a return, a change between user and kernel

@@ -15,11 +15,6 @@ namespace {
 constexpr std::string_view magic = BCISIM_STREAM_MAGIC;
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-template <typename Number>
-Number number_at(const std::uint8_t* at) {
-  return get_fixed<Number>(at);
-}
-
 }  // namespace
 
 StreamReader::StreamReader(InputBytes& input) : input_(input), buffer_(buffer_bytes) {
@@ -29,7 +24,7 @@ StreamReader::StreamReader(InputBytes& input) : input_(input), buffer_(buffer_by
   if (std::memcmp(buffer_.data(), magic.data(), compared) != 0)
     fail_at(0, "this is no stream of the tracer; convert reads what the tracer writes");
   const std::uint8_t* at = take(magic.size() + 4);
-  const auto version = number_at<std::uint32_t>(at + magic.size());
+  const auto version = get_fixed<std::uint32_t>(at + magic.size());
   if (version != BCISIM_STREAM_VERSION)
     fail_at(magic.size(),
             fmt::format("the stream is of version {}, this bcisim reads version {}; use the tracer "
@@ -77,9 +72,9 @@ bool StreamReader::next(StreamRecord& record) {
   switch (tag) {
     case BCISIM_STATIC: {
       const std::uint8_t* at = take(21);
-      record.id = number_at<std::uint32_t>(at);
-      record.address = number_at<std::uint64_t>(at + 4);
-      record.physical = number_at<std::uint64_t>(at + 12);
+      record.id = get_fixed<std::uint32_t>(at);
+      record.address = get_fixed<std::uint64_t>(at + 4);
+      record.physical = get_fixed<std::uint64_t>(at + 12);
       const std::uint8_t length = at[20];
       if (record.id != statics_) fail("an instruction comes with an id out of turn");
       if (length < 1 || length > layout::most_instruction_bytes)
@@ -89,15 +84,15 @@ bool StreamReader::next(StreamRecord& record) {
       return true;
     }
     case BCISIM_EXEC:
-      record.id = number_at<std::uint32_t>(take(4));
+      record.id = get_fixed<std::uint32_t>(take(4));
       if (record.id >= statics_) fail("an instruction is executed that has not come before");
       ++executed_;
       return true;
     case BCISIM_MEMORY: {
       const std::uint8_t* at = take(19);
-      record.address = number_at<std::uint64_t>(at);
-      record.physical = number_at<std::uint64_t>(at + 8);
-      record.bytes = number_at<std::uint16_t>(at + 16);
+      record.address = get_fixed<std::uint64_t>(at);
+      record.physical = get_fixed<std::uint64_t>(at + 8);
+      record.bytes = get_fixed<std::uint16_t>(at + 16);
       record.is_store = at[18] != 0;
       if (executed_ == 0) fail("memory is referred to before the first instruction");
       if (record.bytes < 1 || record.bytes > layout::most_reference_bytes)
@@ -107,8 +102,8 @@ bool StreamReader::next(StreamRecord& record) {
     }
     case BCISIM_DEVICE: {
       const std::uint8_t* at = take(13);
-      record.physical = number_at<std::uint64_t>(at);
-      record.bytes = number_at<std::uint32_t>(at + 8);
+      record.physical = get_fixed<std::uint64_t>(at);
+      record.bytes = get_fixed<std::uint32_t>(at + 8);
       record.is_store = at[12] != 0;
       if (record.bytes == 0) fail("a device refers to no bytes");
       if (at[12] > 1) fail("a device neither reads nor writes");
@@ -117,7 +112,7 @@ bool StreamReader::next(StreamRecord& record) {
       return true;
     }
     case BCISIM_END: {
-      const auto executed = number_at<std::uint64_t>(take(8));
+      const auto executed = get_fixed<std::uint64_t>(take(8));
       if (executed != executed_)
         fail(fmt::format("it has {} executions and says {}", executed_, executed));
       refill(1);

@@ -7,14 +7,6 @@
 
 namespace bcisim {
 
-namespace {
-
-double share(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-}  // namespace
-
 const char* name_of(CopyKind kind) {
   constexpr std::array<const char*, copy_kinds> names = {"copy", "from_user",     "to_user",
                                                          "user", "with_checksum", "fill"};
@@ -29,7 +21,7 @@ std::string to_text(const ConvertSummary& summary) {
   const Totals& totals = summary.totals;
   line("instructions",
        fmt::format("{} ({:.1f} % of the kernel), {} places", totals.instructions,
-                   100 * share(summary.kernel_instructions, totals.instructions), totals.statics));
+                   100 * ratio(summary.kernel_instructions, totals.instructions), totals.statics));
   line("references", fmt::format("{} ({} pages guessed), {} to devices' registers",
                                  totals.references, summary.guessed_pages, summary.io_references));
   line("interrupts", fmt::format("{}, {} executions faulted", summary.interrupts, summary.faulted));
@@ -40,7 +32,7 @@ std::string to_text(const ConvertSummary& summary) {
     if (copies.calls != 0)
       line(name_of(static_cast<CopyKind>(kind)),
            fmt::format("{} calls, {:.0f} bytes on average", copies.calls,
-                       share(copies.bytes, copies.calls)));
+                       ratio(copies.bytes, copies.calls)));
   }
   line("unmarked",
        fmt::format("{} calls ({} with gaps, {} with unequal sides, {} too long), {} of "
@@ -50,7 +42,7 @@ std::string to_text(const ConvertSummary& summary) {
   line("devices", fmt::format("{} bytes read, {} bytes written", summary.device_read_bytes,
                               summary.device_written_bytes));
   line("file", fmt::format("{} bytes, {:.3f} MB a million instructions", summary.file_bytes,
-                           share(summary.file_bytes, totals.instructions)));
+                           ratio(summary.file_bytes, totals.instructions)));
   return text;
 }
 

@@ -1,4 +1,13 @@
 // Turns records into chunks: the heart of the conversion.
+//
+// The stream says which instruction begins and what memory is referred to, but not whether the
+// instruction completed, nor where interrupts came. Both are known when the next instruction
+// begins: so one instruction is always held back, and settle() compares what it may lead to with
+// what followed. If the next one can follow, the instruction is emitted; if not, an interrupt or a
+// fault came, and it is emitted or dropped, depending on whether it has made the references that it
+// must make. The iterations of a repeated string instruction are collected and emitted together.
+// Calls of copy routines are followed by CopyTracker in the chunk that is being made, which is
+// therefore not flushed while a call is open.
 #pragma once
 
 #include <cstddef>

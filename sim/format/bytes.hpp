@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 namespace bcisim {

@@ -13,8 +13,8 @@ namespace bcisim {
 struct Chunk {
   std::vector<DynamicInstruction> instructions;
   std::vector<Reference> references;
-  std::vector<Event>
-      events;  // by `before`, those of equal `before` in the order in which they happened
+  // By `before`; those of equal `before` in the order in which they happened.
+  std::vector<Event> events;
   std::vector<CopyCall> copies;
   std::vector<DeviceAccess> devices;
 

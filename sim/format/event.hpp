@@ -44,8 +44,7 @@ struct Event {
     interrupt  // the next instruction is the first of an interrupt's or a fault's handler
   };
   Kind kind = Kind::device;
-  std::uint32_t before =
-      0;  // index of the dynamic instruction that it precedes; may be one past the last
+  std::uint32_t before = 0;  // the instruction that it precedes; may be one past the chunk's last
   std::uint32_t index = 0;
 };
 

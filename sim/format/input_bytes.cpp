@@ -40,9 +40,4 @@ std::size_t InputBytes::read(std::span<std::uint8_t> to) {
   return got;
 }
 
-void InputBytes::rewind() {
-  if (file_ && std::fseek(file_.get(), 0, SEEK_SET) != 0) fail(name_, errno);
-  offset_ = 0;
-}
-
 }  // namespace bcisim

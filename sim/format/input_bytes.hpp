@@ -18,7 +18,6 @@ class InputBytes {
 
   // Returns how many there were: fewer than asked for at the end alone. Throws TraceError.
   std::size_t read(std::span<std::uint8_t> to);
-  void rewind();
 
   const std::string& name() const { return name_; }
   std::uint64_t offset() const { return offset_; }

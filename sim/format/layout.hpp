@@ -52,8 +52,8 @@ inline constexpr unsigned most_instruction_bytes = 15;
 inline constexpr std::uint64_t most_copy_bytes = std::uint64_t{1} << 26;
 inline constexpr std::uint64_t most_device_bytes = std::uint64_t{1} << 32;
 
-// Shapes, forms and sites are numbered in the order of their definitions; the numbers begin anew
-// after so many, and the older definition is forgotten.
+// Shapes, forms and sites are numbered in the order of their definitions; after so many the numbers
+// begin at 0 again and replace the older definitions.
 inline constexpr std::size_t table_entries = std::size_t{1} << 16;
 
 }  // namespace bcisim::layout

@@ -41,24 +41,20 @@ void OutputFile::fail(int error) const {
                   path_, std::generic_category().message(error)));
 }
 
-void OutputFile::write_at(std::span<const std::uint8_t> bytes, std::uint64_t offset) {
+// All of the bytes by pwrite() or pread(); at_nothing: the error where a call moves none.
+template <class Call, class Byte>
+void OutputFile::transfer(Call call, std::span<Byte> bytes, std::uint64_t offset, int at_nothing) {
   while (!bytes.empty()) {
-    const ssize_t got = pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t got = call(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail(got < 0 ? errno : ENOSPC);
+    if (got <= 0) fail(got < 0 ? errno : at_nothing);
     bytes = bytes.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);
   }
 }
 
-void OutputFile::read_at(std::span<std::uint8_t> bytes, std::uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t got = pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail(got < 0 ? errno : EIO);
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
+void OutputFile::write_at(std::span<const std::uint8_t> bytes, std::uint64_t offset) {
+  transfer(pwrite, bytes, offset, ENOSPC);
 }
 
 void OutputFile::append(std::span<const std::uint8_t> bytes) {
@@ -71,7 +67,7 @@ void OutputFile::prepend(std::span<const std::uint8_t> bytes) {
   for (std::uint64_t left = size_; left != 0;) {
     const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(left, part.size()));
     left -= count;
-    read_at(std::span(part).first(count), left);
+    transfer(pread, std::span(part).first(count), left, EIO);
     write_at(std::span(part).first(count), left + bytes.size());
   }
   write_at(bytes, 0);

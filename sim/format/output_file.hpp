@@ -1,7 +1,6 @@
 // A file that comes into being whole or not at all.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -29,8 +28,9 @@ class OutputFile {
 
  private:
   [[noreturn]] void fail(int error) const;
+  template <class Call, class Byte>
+  void transfer(Call call, std::span<Byte> bytes, std::uint64_t offset, int at_nothing);
   void write_at(std::span<const std::uint8_t> bytes, std::uint64_t offset);
-  void read_at(std::span<std::uint8_t> bytes, std::uint64_t offset);
 
   std::string path_, temporary_;
   int descriptor_ = -1;

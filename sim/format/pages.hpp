@@ -17,10 +17,6 @@ namespace bcisim {
 class Pages {
  public:
   Pages() : entries_(entries, {unused, 0}) {}
-  void clear() {
-    entries_.assign(entries, {unused, 0});
-    distances_.fill(0);
-  }
 
   std::uint64_t expected(std::uint64_t virtual_page) const {
     const Entry& entry = entries_[index_of(virtual_page)];
@@ -29,7 +25,7 @@ class Pages {
     return (virtual_page + distances_[half_of(virtual_page)]) & layout::most_page;
   }
 
-  // After every look: what it was. Returns whether anything changed.
+  // To be called after every expected(), with the page that it was.
   void learn(std::uint64_t virtual_page, std::uint64_t physical_page) {
     Entry& entry = entries_[index_of(virtual_page)];
     if (entry.virtual_page == virtual_page && entry.physical_page == physical_page) [[likely]]

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "format/checkpoint_code.hpp"
-#include "format/frame_decoder.hpp"
+#include "format/coding/checkpoint_code.hpp"
+#include "format/coding/frame_decoder.hpp"
 #include "format/input_bytes.hpp"
 
 namespace bcisim {
 
 struct TraceReader::State {
-  explicit State(InputBytes&& bytes) : input(std::move(bytes)) { start(); }
+  explicit State(InputBytes&& bytes);
 
   [[noreturn]] void fail(std::uint64_t offset, std::string_view sentence) const {
     throw TraceError(fmt::format("{}, offset {}: {}", input.name(), offset, sentence));
@@ -27,7 +27,6 @@ struct TraceReader::State {
     if (input.read(to) != to.size()) fail_cut();
   }
 
-  void start();
   void read_header();
   void read_frame();
   void check_end();
@@ -37,9 +36,8 @@ struct TraceReader::State {
   InputBytes input;
   nlohmann::json metadata;
   Totals totals;
-  std::string failure;  // what next() has thrown, to throw it again
   std::optional<Checkpoint> checkpoint;
-  std::unique_ptr<FrameDecoder> decoder;
+  FrameDecoder decoder;
 
   // The latest frame.
   layout::FrameKind kind = layout::FrameKind::end;
@@ -47,12 +45,9 @@ struct TraceReader::State {
   Bytes payload;
 };
 
-void TraceReader::State::start() {
-  failure.clear();
-  decoder = std::make_unique<FrameDecoder>();
+TraceReader::State::State(InputBytes&& bytes) : input(std::move(bytes)) {
   read_header();
   read_frame();
-  checkpoint.reset();
   if (kind == layout::FrameKind::checkpoint) {
     try {
       checkpoint = decode_checkpoint(ByteReader(payload));
@@ -82,9 +77,8 @@ void TraceReader::State::read_header() {
   }
   if (got != head.size()) fail_cut();
   const std::uint8_t* at = &head[layout::magic.size() + 4];
-  for (std::uint64_t* total : {&totals.statics, &totals.instructions, &totals.references,
-                               &totals.events, &totals.copies, &totals.devices}) {
-    *total = get_fixed<std::uint64_t>(at);
+  for (const auto total : Totals::fields) {
+    totals.*total = get_fixed<std::uint64_t>(at);
     at += 8;
   }
   const auto length = get_fixed<std::uint32_t>(at);
@@ -142,7 +136,7 @@ void TraceReader::State::begin_instructions() {
   if (kind != layout::FrameKind::instructions)
     fail_damaged(frame_offset, "a checkpoint stands where it may not");
   try {
-    decoder->open(ByteReader(payload));
+    decoder.open(ByteReader(payload));
   } catch (const FrameError& error) {
     fail_damaged(frame_offset, error.what());
   }
@@ -150,9 +144,9 @@ void TraceReader::State::begin_instructions() {
 
 void TraceReader::State::check_end() {
   if (!payload.empty()) fail_damaged(frame_offset, "its last frame is not empty");
-  if (decoder->totals() != totals)
+  if (decoder.totals() != totals)
     fail_damaged(frame_offset, "it holds more or less than its header says");
-  if (decoder->copy_open()) fail_damaged(frame_offset, "it ends within a copy");
+  if (decoder.copy_open()) fail_damaged(frame_offset, "it ends within a copy");
   Bytes more(1);
   if (input.read(more) != 0) fail_damaged(frame_offset, "something follows its end");
 }
@@ -163,7 +157,7 @@ bool TraceReader::State::next(Chunk& chunk) {
   chunk.devices.clear();
   while (kind != layout::FrameKind::end) {
     try {
-      if (decoder->next(chunk)) {
+      if (decoder.next(chunk)) {
         if (chunk.instructions.empty() && chunk.events.empty()) continue;
         return true;
       }
@@ -182,8 +176,6 @@ TraceReader::TraceReader(const std::string& path)
 TraceReader::TraceReader(std::span<const std::uint8_t> memory, const std::string& name)
     : state_(std::make_unique<State>(InputBytes(memory, name))) {}
 TraceReader::~TraceReader() = default;
-TraceReader::TraceReader(TraceReader&&) noexcept = default;
-TraceReader& TraceReader::operator=(TraceReader&&) noexcept = default;
 
 const nlohmann::json& TraceReader::metadata() const {
   return state_->metadata;
@@ -195,16 +187,11 @@ const std::optional<Checkpoint>& TraceReader::checkpoint() const {
   return state_->checkpoint;
 }
 const std::vector<StaticInstruction>& TraceReader::statics() const {
-  return state_->decoder->statics();
+  return state_->decoder.statics();
 }
 
 bool TraceReader::next(Chunk& chunk) {
   return state_->next(chunk);
-}
-
-void TraceReader::rewind() {
-  state_->input.rewind();
-  state_->start();
 }
 
 }  // namespace bcisim

@@ -25,14 +25,12 @@ class TraceReader {
   // Of a trace in memory, which must outlive the reader; `name` stands in errors.
   TraceReader(std::span<const std::uint8_t> memory, const std::string& name);
   ~TraceReader();
-  TraceReader(TraceReader&&) noexcept;
-  TraceReader& operator=(TraceReader&&) noexcept;
 
   // What the trace's maker wrote about it: a JSON object. Known keys: "symbols", an object that
   // gives copy sites ("0xffffffff81234567") their names ("tcp_recvmsg+0x123").
   const nlohmann::json& metadata() const;
-  const Totals& totals()
-      const;  // known from the beginning, and proven once next() has returned false
+  // Known from the beginning, and proven once next() has returned false.
+  const Totals& totals() const;
   const std::optional<Checkpoint>& checkpoint() const;
 
   // The static instructions known so far; next() appends. An index stays what it is, a pointer or
@@ -43,9 +41,6 @@ class TraceReader {
   // instructions, now and then fewer, rarely none (events alone). False at the end, `chunk` is
   // empty then.
   bool next(Chunk& chunk);
-
-  // Back to the beginning: everything is as after the constructor.
-  void rewind();
 
  private:
   struct State;

@@ -1,4 +1,4 @@
-// What every trace keeps to, whoever wrote it: checked by the writer and by the reader.
+// The rules that every trace keeps: the writer and the reader both check them.
 #pragma once
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "format/checkpoint_code.hpp"
-#include "format/frame_encoder.hpp"
+#include "format/coding/checkpoint_code.hpp"
+#include "format/coding/frame_encoder.hpp"
 #include "format/output_file.hpp"
 
 namespace bcisim {
@@ -97,8 +97,6 @@ void TraceWriter::State::add(const Chunk& chunk) {
 TraceWriter::TraceWriter(const std::string& path, const nlohmann::json& metadata, int level)
     : state_(std::make_unique<State>(path, metadata, level)) {}
 TraceWriter::~TraceWriter() = default;
-TraceWriter::TraceWriter(TraceWriter&&) noexcept = default;
-TraceWriter& TraceWriter::operator=(TraceWriter&&) noexcept = default;
 
 std::uint32_t TraceWriter::add_static(const StaticInstruction& instruction) {
   return state_->checked([&] {
@@ -141,9 +139,7 @@ void TraceWriter::finish() {
     const Totals& totals = state_->encoder.totals();
     Bytes head(layout::magic.begin(), layout::magic.end());
     put_fixed(head, layout::version);
-    for (const std::uint64_t total : {totals.statics, totals.instructions, totals.references,
-                                      totals.events, totals.copies, totals.devices})
-      put_fixed(head, total);
+    for (const auto total : Totals::fields) put_fixed(head, totals.*total);
     put_fixed(head, static_cast<std::uint32_t>(state_->metadata.size()));
     head.insert(head.end(), state_->metadata.begin(), state_->metadata.end());
     put_fixed(head, crc32(head));

@@ -24,8 +24,6 @@ class TraceWriter {
   // levels are slow (19: about 1 MB/s) and worth it for what is kept.
   TraceWriter(const std::string& path, const nlohmann::json& metadata, int level = default_level);
   ~TraceWriter();
-  TraceWriter(TraceWriter&&) noexcept;
-  TraceWriter& operator=(TraceWriter&&) noexcept;
 
   // Returns its index: 0, 1, 2, ...
   std::uint32_t add_static(const StaticInstruction& instruction);

@@ -21,6 +21,13 @@ struct Affinities {
   Affinity source = Affinity::cacheable, destination = Affinity::cacheable;
   bool operator==(const Affinities&) const = default;
 };
+// All pairs, by their sources.
+inline constexpr std::array<Affinities, 9> every_affinities = [] {
+  std::array<Affinities, 9> all;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = {every_affinity[i / 3], every_affinity[i % 3]};
+  return all;
+}();
 
 // As in the paper's figure 10: C, NEU; and NC.
 constexpr std::string_view name_of(Affinity affinity) {
@@ -36,10 +43,8 @@ inline std::string name_of(Affinities affinities) {
 
 // The affinities of that name; none if it is none.
 inline std::optional<Affinities> affinities_of(std::string_view name) {
-  for (const Affinity source : every_affinity) {
-    for (const Affinity destination : every_affinity) {
-      if (name_of({source, destination}) == name) return Affinities{source, destination};
-    }
+  for (const Affinities one : every_affinities) {
+    if (name_of(one) == name) return one;
   }
   return std::nullopt;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "model/parameters.hpp"
@@ -46,8 +45,8 @@ class Cache {
       if (line.block != none) each(line.block);
     }
   }
-  // Puts in what is not there, as the most recently used; returns the line that had to go (block
-  // none: nobody).
+  // Puts in what is not there, as the most recently used; returns the line that had to go, one of
+  // block none where a way was free.
   Line insert(std::uint64_t block, bool dirty, Cycle ready_at);
   // Takes it out; returns what it was (block none: not there).
   Line remove(std::uint64_t block);

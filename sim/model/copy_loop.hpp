@@ -10,28 +10,22 @@
 
 namespace bcisim {
 
-// A reference of the loop to [address, address + bytes) of a region; one that crosses a page is
-// two.
-class LoopReferences {
- public:
-  void add(std::span<const std::uint64_t> pages, std::uint64_t region, std::uint64_t address,
-           unsigned bytes, bool is_store) {
-    while (bytes != 0) {
-      const auto part =
-          static_cast<unsigned>(std::min<std::uint64_t>(bytes, page_bytes - address % page_bytes));
-      reference_[count_++] = {address, physical_of(pages, region, address),
-                              static_cast<std::uint16_t>(part), is_store};
-      address += part;
-      bytes -= part;
-    }
+// Executes an instruction that refers to the bytes [offset, offset + bytes) of a region, with two
+// references where these cross a page.
+template <class Execute>
+void execute_reference(const StaticInstruction& what, std::span<const std::uint64_t> pages,
+                       std::uint64_t region, std::uint64_t offset, std::uint64_t bytes,
+                       bool is_store, Execute&& execute) {
+  std::array<Reference, 2> references;
+  std::uint8_t count = 0;
+  for (std::uint64_t at = region + offset, end = at + bytes; at != end;) {
+    const std::uint64_t part = std::min(end - at, page_bytes - at % page_bytes);
+    references[count++] = {at, physical_of(pages, region, at), static_cast<std::uint16_t>(part),
+                           is_store};
+    at += part;
   }
-  const Reference* data() const { return reference_.data(); }
-  std::uint8_t count() const { return count_; }
-
- private:
-  std::array<Reference, 4> reference_;
-  std::uint8_t count_ = 0;
-};
+  execute(what, DynamicInstruction{0, 0, count, false}, references.data());
+}
 
 // Calls execute(static instruction, dynamic instruction, references) for each instruction of a loop
 // that moves 16 bytes a turn: load, add, store, add, subtract, branch.
@@ -52,15 +46,12 @@ void vector_loop(const CopyCall& call, Execute&& execute) {
                           count = at(16, rcx, rcx | flags, InstructionClass::simple),
                           again = at(20, flags, 0, InstructionClass::branch);
   for (std::uint64_t done = 0; done < call.bytes; done += 16) {
-    const auto bytes = static_cast<unsigned>(std::min<std::uint64_t>(16, call.bytes - done));
-    LoopReferences loads, stores;
+    const std::uint64_t bytes = std::min<std::uint64_t>(16, call.bytes - done);
     if (call.kind != CopyKind::fill) {
-      loads.add(call.source_pages, call.source, call.source + done, bytes, false);
-      execute(load, DynamicInstruction{0, 0, loads.count(), false}, loads.data());
+      execute_reference(load, call.source_pages, call.source, done, bytes, false, execute);
       execute(next_source, DynamicInstruction{}, nullptr);
     }
-    stores.add(call.destination_pages, call.destination, call.destination + done, bytes, true);
-    execute(store, DynamicInstruction{0, 0, stores.count(), false}, stores.data());
+    execute_reference(store, call.destination_pages, call.destination, done, bytes, true, execute);
     execute(next_destination, DynamicInstruction{}, nullptr);
     execute(count, DynamicInstruction{}, nullptr);
     execute(again, DynamicInstruction{0, 0, 0, done + 16 < call.bytes}, nullptr);
@@ -78,14 +69,10 @@ void implicit_loop(const CopyCall& call, Execute&& execute) {
                                rsi},
       store{call.site, page, rdi | scratch, rdi, 2, InstructionClass::simple, rdi};
   for (std::uint64_t done = 0; done < call.bytes; done += 8) {
-    const auto bytes = static_cast<unsigned>(std::min<std::uint64_t>(8, call.bytes - done));
-    LoopReferences loads, stores;
-    if (call.kind != CopyKind::fill) {
-      loads.add(call.source_pages, call.source, call.source + done, bytes, false);
-      execute(load, DynamicInstruction{0, 0, loads.count(), false}, loads.data());
-    }
-    stores.add(call.destination_pages, call.destination, call.destination + done, bytes, true);
-    execute(store, DynamicInstruction{0, 0, stores.count(), false}, stores.data());
+    const std::uint64_t bytes = std::min<std::uint64_t>(8, call.bytes - done);
+    if (call.kind != CopyKind::fill)
+      execute_reference(load, call.source_pages, call.source, done, bytes, false, execute);
+    execute_reference(store, call.destination_pages, call.destination, done, bytes, true, execute);
   }
 }
 

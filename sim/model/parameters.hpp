@@ -25,8 +25,7 @@ struct CacheParameters {
 struct Parameters {
   // The core: 4-wide, out of order, 4 GHz.
   unsigned width = 4, rob_entries = 128, lsq_entries = 32;
-  unsigned frontend_cycles =
-      8;  // open: from fetch to dispatch, so what a misprediction costs at least
+  unsigned frontend_cycles = 8;  // open: from fetch to dispatch; a misprediction costs no less
   unsigned predictor_entries =
       4096;  // open: two-bit counters; the paper says bimodal, not how many
 
@@ -43,8 +42,7 @@ struct Parameters {
   unsigned cst_entries = 3;       // page pairs under way at once
   unsigned engine_parallel = 16;  // open: blocks under way at once; as many as there are MSHRs
   unsigned modulus_cycles = 1;    // address arithmetic of a block
-  unsigned shift_cycles =
-      1;  // open: Select&Shift, where source and destination are not aligned alike
+  unsigned shift_cycles = 1;      // open: Select&Shift, where the sides are not aligned alike
   // Open, though III-B (what the write-combining buffer saves) and figure 3 speak for it: a
   // cacheable destination block that no cache has is read from memory, even if all of it is
   // written.

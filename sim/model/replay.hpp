@@ -1,7 +1,11 @@
 // Plays a trace to a model of a core under a scheme: the traced loops of copies, or what the scheme
 // has in their place.
 //
-// A core has
+// The instructions and events of a chunk reach the core in the trace's order. Where a copy begins
+// that the scheme replaces, the core is given bulk instructions or another loop at once, and the
+// traced instructions up to the copy's end are dropped (replaced_). Cold copies are made by taking
+// their blocks out of the caches before, as a device's write would. Nothing here knows of time, so
+// all models are replayed by the same code. A core has
 //   execute(const StaticInstruction&, const DynamicInstruction&, const Reference* its_references)
 //   copy(const BulkCopy&)
 //   device(const DeviceAccess&)
@@ -37,8 +41,7 @@ struct ReplayOptions {
   AffinityChoice affinities;
   std::uint64_t least_copy_bytes = 1;          // copies below stay loops under every scheme
   unsigned most_copy_bytes = most_bulk_bytes;  // of one bulk instruction: 1 to most_bulk_bytes
-  bool fills =
-      false;  // memset and clear_page are replaced, too (the paper's evaluation: copies alone)
+  bool fills = false;  // replace memset and clear_page as well (the paper replaces copies alone)
   bool cold_copies = false;  // no block of a copy is in the caches when it begins
   bool operator==(const ReplayOptions&) const = default;
 };

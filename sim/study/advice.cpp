@@ -67,7 +67,7 @@ std::vector<SiteAdvice> advise(const std::string& trace, const AdviceOptions& op
     }
   }
   if (advice.empty()) return advice;
-  experiments.run({options.threads, options.instructions, options.progress});
+  experiments.run(options.simulation);
   for (SiteAdvice& one : advice) {
     std::uint64_t worst = 0;
     for (const Affinities affinities : choices_of(one.site)) {

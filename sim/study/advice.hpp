@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "model/affinity.hpp"
 #include "study/profile.hpp"
+#include "study/simulation.hpp"
 
 namespace bcisim {
 
@@ -43,10 +43,8 @@ inline bool is_too_short(const ProfiledSite& site) {
 }
 
 struct AdviceOptions {
-  unsigned threads = 1;
   unsigned sites = 5;  // those that copy most
-  std::uint64_t instructions = ~std::uint64_t{0};
-  std::function<void(double)> progress;  // 0 to 1; may be empty
+  SimulationOptions simulation;
 };
 
 // Each site's affinities are varied while all others are neutral, under FastBCI. A fill's source is

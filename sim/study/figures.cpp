@@ -1,6 +1,5 @@
 #include "study/figures.hpp"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 
@@ -22,14 +21,6 @@ constexpr std::array<Affinities, 4> shown_affinities{{
 constexpr Affinities uncached{Affinity::non_cacheable, Affinity::non_cacheable};
 constexpr std::uint64_t large_l2_bytes = 8 << 20;
 
-std::vector<Affinities> all_affinities() {
-  std::vector<Affinities> all;
-  for (const Affinity source : every_affinity) {
-    for (const Affinity destination : every_affinity) all.push_back({source, destination});
-  }
-  return all;
-}
-
 std::string large(const std::string& name) {
   return name + ", 8 MB L2";
 }
@@ -41,7 +32,7 @@ void add_paper_runs(Experiments& experiments) {
   }
   // The same machine.
   experiments.add("perfect-granularity", configuration_of(Scheme::copy_engine));
-  for (const Affinities affinities : all_affinities()) {
+  for (const Affinities affinities : every_affinities) {
     experiments.add(bci(affinities), configuration_of(Scheme::fast_bci, affinities));
   }
   for (const Scheme scheme : {Scheme::copy_engine, Scheme::dma}) {
@@ -88,18 +79,16 @@ Figure figure_4(const Experiments& experiments) {
   const auto by_block = [&](std::size_t workload) {
     return std::min(early(workload), share(workload, bci({})));
   };
-  const auto add = [&](const char* name, double paper, auto value) {
-    figure.series.push_back({name, with_average(experiments, value), average_alone(figure, paper)});
-  };
-  add("execution and regular stalls", 100 - 12.2, by_block);
-  add("ROB clog", 7.8, [&](std::size_t w) { return 100.0 - early(w); });
-  add("dependence", 4.4, [&](std::size_t w) { return early(w) - by_block(w); });
+  add_series(figure, experiments, "execution and regular stalls", 100 - 12.2, by_block);
+  add_series(figure, experiments, "ROB clog", 7.8, [&](std::size_t w) { return 100.0 - early(w); });
+  add_series(figure, experiments, "dependence", 4.4,
+             [&](std::size_t w) { return early(w) - by_block(w); });
   return figure;
 }
 
 Affinities best_affinities(const Experiments& experiments, std::size_t workload) {
   Affinities best;
-  for (const Affinities affinities : all_affinities()) {
+  for (const Affinities affinities : every_affinities) {
     if (experiments.result(workload, bci(affinities)).cycles <
         experiments.result(workload, bci(best)).cycles) {
       best = affinities;
@@ -116,14 +105,9 @@ Figure figure_9(const Experiments& experiments) {
   add("CopyEng", "copy-engine", 7.9);
   add("0-DMA", "0-dma", 17.1);
   add("FastBCI", bci({}), 23.2);
-  figure.series.push_back({"FastBCI+CAF",
-                           with_average(experiments,
-                                        [&](std::size_t workload) {
-                                          return experiments.speedup(
-                                              workload, bci(best_affinities(experiments, workload)),
-                                              "traditional");
-                                        }),
-                           average_alone(figure, 32.1)});
+  add_series(figure, experiments, "FastBCI+CAF", 32.1, [&](std::size_t w) {
+    return experiments.speedup(w, bci(best_affinities(experiments, w)), "traditional");
+  });
   add("CopyEng, uncached", "copy-engine, uncached", 5.7);
   add("0-DMA, uncached", "0-dma, uncached", 12.8);
   add("vector loop", "vector-loop", std::nullopt);
@@ -196,21 +180,22 @@ std::vector<Figure> make_figures(const std::vector<Workload>& workloads,
   add_paper_runs(experiments);
   // The paper's runs are most of the work: what share of it, by instructions.
   constexpr double paper_share = 0.8;
-  const auto part = [&options](double from, double to) -> std::function<void(double)> {
-    if (!options.progress) return nullptr;
-    return [&options, from, to](double done) { options.progress(from + (to - from) * done); };
+  const SimulationOptions& asked = options.simulation;
+  const auto part = [&asked](double from, double to) -> std::function<void(double)> {
+    if (!asked.progress) return nullptr;
+    return [&asked, from, to](double done) { asked.progress(from + (to - from) * done); };
   };
-  experiments.run({options.threads, options.instructions, part(0, paper_share)});
+  experiments.run({asked.threads, asked.instructions, part(0, paper_share)});
   std::vector<Figure> figures{figure_2(experiments),    figure_4(experiments),
                               figure_9(experiments),    figure_10a(experiments),
                               figure_10b(experiments),  figure_11(experiments),
                               copies_table(experiments)};
   // Half of it warms the caches.
-  std::uint64_t most = options.instructions;
+  std::uint64_t most = asked.instructions;
   for (const Workload& workload : workloads) most = std::min(most, workload.instructions);
   const std::uint64_t counted =
       std::max<std::uint64_t>(1, std::min(most / 2, options.sensitivity_instructions));
-  const SimulationOptions fewer{options.threads, 2 * counted, part(paper_share, 1), counted};
+  const SimulationOptions fewer{asked.threads, 2 * counted, part(paper_share, 1), counted};
   for (Figure& figure : sensitivities(workloads, fewer)) {
     figures.push_back(std::move(figure));
   }

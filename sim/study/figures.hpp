@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "study/simulation.hpp"
 #include "study/workloads.hpp"
 
 namespace bcisim {
@@ -30,11 +30,9 @@ struct Figure {
 };
 
 struct FigureOptions {
-  unsigned threads = 1;
-  std::uint64_t instructions = ~std::uint64_t{0};  // of each trace
-  // Likewise, for what is not the paper's; as many before them warm the caches.
+  SimulationOptions simulation;
+  // Of each trace, for what is not the paper's; as many before them warm the caches.
   std::uint64_t sensitivity_instructions = 2'500'000;
-  std::function<void(double)> progress;  // 0 to 1; may be empty
 };
 
 std::vector<Figure> make_figures(const std::vector<Workload>& workloads,

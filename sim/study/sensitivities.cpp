@@ -16,7 +16,7 @@ struct Setting {
   Configuration configuration;
 };
 
-// Who is compared with the loop.
+// A scheme that is compared with the traced loop.
 struct Contender {
   const char* label;
   Scheme scheme;
@@ -39,8 +39,9 @@ struct Question {
   std::string id, title;
   std::vector<Setting> settings;
   std::span<const Contender> contenders = schemes_compared;
-  std::string_view
-      each_of;  // the workloads whose names end so, each for itself; else all's average
+  // The workloads whose names end so are shown one by one; where it is empty, the average of all
+  // is.
+  std::string_view each_of;
 };
 
 template <class Value, class Change>

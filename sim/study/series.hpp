@@ -57,6 +57,13 @@ inline Values average_alone(const Figure& figure, std::optional<double> average)
   return values;
 }
 
+// A series of the workloads' values, of which the paper may tell the average.
+template <class Value>
+void add_series(Figure& figure, const Experiments& experiments, const std::string& name,
+                std::optional<double> paper, Value&& value) {
+  figure.series.push_back({name, with_average(experiments, value), average_alone(figure, paper)});
+}
+
 // How much faster the run is than the base, in per cent.
 inline void add_speedups(Figure& figure, const Experiments& experiments, const std::string& label,
                          const std::string& run, const std::string& base, Values paper) {

@@ -12,6 +12,11 @@
 namespace bcisim {
 namespace {
 
+// Threads take tasks from a common list until none is left. A task is a few runs of one trace next
+// to each other: the trace is decoded once, and each chunk is played to the machines of all these
+// runs. The first task that throws stops the others at their next chunk; its exception is thrown
+// again by work() when all threads have ended. Results do not depend on the number of threads.
+
 // Machines that are fed together fit into a processor's cache; the trace is decoded once for them.
 constexpr std::size_t most_together = 4;
 
@@ -44,7 +49,7 @@ class Workers {
         std::min<std::size_t>(std::max(1U, options_.threads), tasks_.size());
     try {
       for (std::size_t i = 1; i < threads; ++i) others.emplace_back([this] { take_tasks(); });
-    } catch (const std::system_error&) {  // no more to be had: those that there are do it
+    } catch (const std::system_error&) {  // no more threads can be started: those that run do all
     }
     take_tasks();
     for (std::thread& other : others) other.join();
@@ -83,6 +88,11 @@ class Workers {
     std::vector<Result> uncounted(machines.size());
     bool counts = options_.uncounted == 0;
     std::uint64_t played = 0, reported = 0;
+    const auto report_more = [&] {
+      report(static_cast<double>(played - reported) / static_cast<double>(wanted) *
+             static_cast<double>(machines.size()));
+      reported = played;
+    };
     for (Chunk chunk; (reads_all || played < wanted) && !failed_.load() && reader.next(chunk);) {
       for (const auto& machine : machines) machine->play(chunk, reader.statics());
       played += chunk.instructions.size();
@@ -92,19 +102,12 @@ class Workers {
         wanted += played - options_.uncounted;
       }
       constexpr std::uint64_t often = 1'000'000;
-      if (played - reported >= often) {
-        report(static_cast<double>(played - reported) / static_cast<double>(wanted) *
-               static_cast<double>(machines.size()));
-        reported = played;
-      }
+      if (played - reported >= often) report_more();
     }
     for (std::size_t i = task.begin; i < task.end; ++i) {
       results_[i] = since(uncounted[i - task.begin], machines[i - task.begin]->finish());
     }
-    if (wanted != 0) {
-      report(static_cast<double>(played - reported) / static_cast<double>(wanted) *
-             static_cast<double>(machines.size()));
-    }
+    if (wanted != 0) report_more();
   }
 
   void report(double runs_more) {

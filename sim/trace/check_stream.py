@@ -184,7 +184,7 @@ def main():
         executed, statics, nowhere = read_stream(sys.stdin.buffer, found, chosen.profile)
     except (Broken, struct.error, IndexError) as error:
         cause = error if isinstance(error, Broken) else "it ends within a record"
-        print(f"check_stream.py: The stream is broken: {cause}; record it anew.", file=sys.stderr)
+        print(f"check_stream.py: The stream is broken: {cause}; record it again.", file=sys.stderr)
         return 1
 
     def share(part):

@@ -53,8 +53,8 @@ class Alignment {
   unsigned seam_;  // bytes of a source block from here on go to the upper destination block
   std::uint64_t first_, last_;  // source blocks
   std::vector<Selection> selections_;
-  std::array<std::array<unsigned, 2>, 3>
-      index_{};  // of selections: first, middle, last block; part
+  // Into selections_, for each part of the first block, of those between, and of the last.
+  std::array<std::array<unsigned, 2>, 3> index_{};
 };
 
 }  // namespace bcisim

@@ -6,12 +6,8 @@
 
 namespace bcisim {
 
-class CopyStatus {
+class CopyStatus : public CopySides {
  public:
-  void program(const BulkCopy& copy) {
-    source_ = source_of(copy);
-    destination_ = destination_of(copy);
-  }
   // The next page pair is complete.
   void bump(const Subcopy& pair) {
     if (!pair.is_fill) source_.drop(pair.bytes);
@@ -19,12 +15,6 @@ class CopyStatus {
   }
   // Length zero: the copy is done.
   bool done() const { return destination_.empty(); }
-
-  const Region& source() const { return source_; }
-  const Region& destination() const { return destination_; }
-
- private:
-  Region source_, destination_;
 };
 
 }  // namespace bcisim

@@ -43,11 +43,26 @@ struct Region {
   }
 };
 
+// Of a fill: empty.
 inline Region source_of(const BulkCopy& copy) {
   return copy.is_fill ? Region{} : Region{copy.source, copy.bytes, copy.source_pages};
 }
 inline Region destination_of(const BulkCopy& copy) {
   return {copy.destination, copy.bytes, copy.destination_pages};
 }
+
+// A register that holds what is left of both sides of a copy: all of them at first.
+class CopySides {
+ public:
+  void program(const BulkCopy& copy) {
+    source_ = source_of(copy);
+    destination_ = destination_of(copy);
+  }
+  const Region& source() const { return source_; }
+  const Region& destination() const { return destination_; }
+
+ protected:
+  Region source_, destination_;
+};
 
 }  // namespace bcisim

@@ -6,13 +6,8 @@
 
 namespace bcisim {
 
-class ValidationRegisters {
+class ValidationRegisters : public CopySides {
  public:
-  void program(const BulkCopy& copy) {
-    source_ = source_of(copy);
-    destination_ = destination_of(copy);
-  }
-
   bool empty() const { return source_.empty() && destination_.empty(); }
 
   struct Page {
@@ -29,12 +24,6 @@ class ValidationRegisters {
     Region& side = source_.empty() ? destination_ : source_;
     side.drop(side.on_first_page());
   }
-
-  const Region& source() const { return source_; }
-  const Region& destination() const { return destination_; }
-
- private:
-  Region source_, destination_;
 };
 
 }  // namespace bcisim

@@ -36,11 +36,18 @@ Cycle FastBus::with_mshr(Cycle at) const {
   }
 }
 
+// The first transfer that begins after `at`, which is put off until the one before it has ended.
+std::vector<FastBus::Transfer>::iterator FastBus::first_after(Cycle& at) {
+  const auto next =
+      std::upper_bound(transfers_.begin(), transfers_.end(), at,
+                       [](Cycle cycle, const Transfer& one) { return cycle < one.begin; });
+  if (next != transfers_.begin()) at = std::max(at, (next - 1)->begin + transfer_cycles_);
+  return next;
+}
+
 // Takes the bus for the first gap that is long enough; returns the end of it.
 Cycle FastBus::carry_write(Cycle at) {
-  auto next = std::upper_bound(transfers_.begin(), transfers_.end(), at,
-                               [](Cycle cycle, const Transfer& one) { return cycle < one.begin; });
-  if (next != transfers_.begin()) at = std::max(at, (next - 1)->begin + transfer_cycles_);
+  auto next = first_after(at);
   for (; next != transfers_.end() && next->begin < at + transfer_cycles_; ++next) {
     at = next->begin + transfer_cycles_;
   }
@@ -50,9 +57,7 @@ Cycle FastBus::carry_write(Cycle at) {
 
 // Likewise, as if writes from then on were not there; these look for other gaps.
 Cycle FastBus::carry_read(Cycle at) {
-  auto next = std::upper_bound(transfers_.begin(), transfers_.end(), at,
-                               [](Cycle cycle, const Transfer& one) { return cycle < one.begin; });
-  if (next != transfers_.begin()) at = std::max(at, (next - 1)->begin + transfer_cycles_);
+  auto next = first_after(at);
   auto place = next;
   for (; next != transfers_.end() && next->begin < at + transfer_cycles_; ++next) {
     if (next->is_write) continue;

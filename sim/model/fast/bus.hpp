@@ -1,9 +1,14 @@
-// The memory bus and the MSHRs, when accesses come in program order though they overlap in time:
-// what is taken is known by its cycles, and what comes later in the program but earlier in time
-// takes what is free before it.
+// The memory bus and the MSHRs of the fast model.
+//
+// Accesses come in program order, which is not the order of time. So the bus is a list of
+// transfers, sorted by their cycles, and not a single time from which on it is free: a write takes
+// the first gap that is long enough for a block. A read goes before writes: it takes its place as
+// if the writes from then on were not there, and those that are in its way look for later gaps. The
+// MSHRs are a list of misses with their first and last cycles, and a miss begins in the first cycle
+// in which fewer than all are in use. Both lists lose what has ended before the horizon, the cycle
+// before which no access will come any more.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "model/parameters.hpp"
@@ -35,6 +40,7 @@ class FastBus {
     Cycle begin;
     bool is_write;
   };
+  std::vector<Transfer>::iterator first_after(Cycle& at);
   Cycle with_mshr(Cycle at) const;
   Cycle carry_read(Cycle at);
   Cycle carry_write(Cycle at);

@@ -1,6 +1,12 @@
 // The fast model of the core: one pass over the instructions, each of which is given its cycles of
-// fetch, dispatch, completion and retirement. What limits it is known by the cycle at which it is
-// free again.
+// fetch, dispatch, completion and retirement when it comes.
+//
+// No cycle is stepped. Every resource is known by the cycle at which it is free again: registers
+// (ready_), the places between fetch and dispatch, the entries of the reorder buffer and of the
+// load/store queue (rings of such cycles), the width of fetch, dispatch and retirement (Slots). An
+// instruction takes the latest of the cycles of all that it needs, and leaves its own. Stores are
+// remembered by the 8-byte words that they write, so that younger loads take their data from them;
+// copies by their engines, which say when a block is done.
 #pragma once
 
 #include <array>

@@ -1,5 +1,12 @@
-// The engine of bulk copies for the fast model: a copy is worked out when it starts, and what
-// depends on it asks when it may go on.
+// The engine of bulk copies for the fast model.
+//
+// A copy is worked out as a whole in the cycle in which it starts: run() validates its pages, then
+// starts its destination blocks in the order of addresses, and asks the memory for each source
+// block and each destination block. Blocks under way are kept in two lists, those that are being
+// read and those that are being written, so that the memory is asked in the order of time although
+// blocks overlap. What remains of a copy afterwards is when each of its blocks is done
+// (source_done_, destination_done_): a later instruction or copy that touches the same bytes asks
+// load_may() or store_may() for the cycle from which it may go on.
 #pragma once
 
 #include <array>

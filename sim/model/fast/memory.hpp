@@ -1,5 +1,11 @@
-// Both levels of caches and the memory behind them: when an access that begins at some cycle has
-// its block. Accesses come in program order.
+// Both levels of caches and the memory behind them, for the fast model: when an access that begins
+// at some cycle has its block.
+//
+// Accesses come in program order. A block is put into the caches when it is asked for, with the
+// cycle at which its fill arrives (Line::ready_at): a later access finds it there and waits until
+// then, so fills under way need no list of their own. For the scheme with a perfect cache there is
+// a second set of tags, the shadow, which sees everything but copies; an access hits where either
+// has the block, or where a copy has touched it.
 #pragma once
 
 #include <cstdint>
@@ -70,8 +76,8 @@ class FastMemory {
     }
     return access_further(l1, l1_latency, block, at, is_store);
   }
-  // When a block that is under way is there. Whoever asked for it comes before in the program, but
-  // perhaps later in time: then it comes for this access.
+  // When a block that is under way is there. The access that asked for it is earlier in the
+  // program, but may be later in time: then the block comes as if this access had asked for it.
   Cycle filled(Cache::Line& line, Cycle looked_up) const {
     const Cycle own = looked_up + l2_latency_ + memory_cycles_;
     if (line.ready_at > own) line.ready_at = own & (~Cycle{0} >> 1);

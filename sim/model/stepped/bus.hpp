@@ -1,5 +1,5 @@
 // The bus to memory: one block at a time, either way. Reads go before writes that have not begun;
-// among reads, and among writes, who is ready first has it first.
+// among reads, and among writes, the block that is ready first goes first.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,5 @@
 #include "model/stepped/copy_run.hpp"
 
-#include <algorithm>
-
 namespace bcisim {
 
 CopyRun::CopyRun(std::uint64_t number, const BulkCopy& copy, CopySurroundings& surroundings)
@@ -16,8 +14,7 @@ void CopyRun::start(Cycle now) {
   started_at_ = validation_ends_ = now;
 }
 
-bool CopyRun::step(Cycle now,
-                   const std::function<bool(std::uint64_t, unsigned, bool)>& is_pending) {
+bool CopyRun::step(Cycle now, const IsPending& is_pending) {
   bool active = false;
   if (state_ == State::validating) active = validate(now);
   if (state_ != State::finishing) return active;
@@ -72,8 +69,7 @@ void CopyRun::unlock_pages() {
   locked_.clear();
 }
 
-bool CopyRun::start_move(Cycle now,
-                         const std::function<bool(std::uint64_t, unsigned, bool)>& is_pending) {
+bool CopyRun::start_move(Cycle now, const IsPending& is_pending) {
   bool active = false;
   while (engine_.can_start_pair()) {
     const unsigned entry = engine_.start_pair();

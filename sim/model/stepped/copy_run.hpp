@@ -15,6 +15,9 @@ namespace bcisim {
 // Does validating the page of that virtual address raise an exception now?
 using PageFault = std::function<bool(std::uint64_t address, bool is_written)>;
 
+// Does an access to physical addresses depend on a copy before the one that asks?
+using IsPending = std::function<bool(std::uint64_t physical, unsigned bytes, bool is_store)>;
+
 // What a copy works with.
 struct CopySurroundings {
   const Parameters& parameters;
@@ -39,9 +42,8 @@ class CopyRun {
 
   // The engine is programmed; validation begins in this cycle. Not is_started().
   void start(Cycle now);
-  // A cycle of the engine. is_pending(physical, bytes, is_store): does that access depend on a copy
-  // before this one? Did something happen?
-  bool step(Cycle now, const std::function<bool(std::uint64_t, unsigned, bool)>& is_pending);
+  // A cycle of the engine. Did something happen?
+  bool step(Cycle now, const IsPending& is_pending);
   // When something may happen next.
   Cycle next_event(Cycle now) const;
 
@@ -68,7 +70,7 @@ class CopyRun {
   bool advance(Move& move, Cycle now);
   void read_sources(Move& move, Cycle now);
   void sources_read(Move& move, Cycle now);
-  bool start_move(Cycle now, const std::function<bool(std::uint64_t, unsigned, bool)>& is_pending);
+  bool start_move(Cycle now, const IsPending& is_pending);
   void finish(Cycle now);
   void tell(Happening::Kind kind, Cycle now, const BlockMove& move) const {
     tell(kind, now, move.destination * with_.parameters.block_bytes + move.offset, move.bytes);
@@ -90,7 +92,7 @@ class CopyRun {
     unsigned entry, next_block, blocks;
   };
   std::vector<Pair> pairs_;  // page pairs with blocks that have not begun
-  // The source block that was read last: the next move may need it, too.
+  // The source block that was read last: the next move may need it again.
   std::uint64_t last_source_ = ~std::uint64_t{0};
   Access last_read_;
 };

@@ -22,16 +22,6 @@ void SteppedCore::execute(const StaticInstruction& what, const DynamicInstructio
   take(one);
 }
 
-void SteppedCore::copy(const BulkCopy& copy) {
-  take(copy);
-}
-void SteppedCore::device(const DeviceAccess& access) {
-  take(access);
-}
-void SteppedCore::interrupt() {
-  take(Interrupt{});
-}
-
 // Cycles are stepped only while all that they could fetch is here, so what happens in them does not
 // depend on when the rest comes.
 void SteppedCore::take(Item item) {

@@ -18,9 +18,9 @@ class SteppedCore {
   // The trace, in its order (model/replay.hpp).
   void execute(const StaticInstruction& what, const DynamicInstruction& instruction,
                const Reference* references);
-  void copy(const BulkCopy& copy);
-  void device(const DeviceAccess& access);
-  void interrupt();
+  void copy(const BulkCopy& copy) { take(copy); }
+  void device(const DeviceAccess& access) { take(access); }
+  void interrupt() { take(Interrupt{}); }
   // No more comes.
   void finish();
   // Until the last retirement; after finish(), until all copies are done.

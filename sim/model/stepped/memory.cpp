@@ -133,7 +133,7 @@ void Memory::device(std::uint64_t block, bool writes, Cycle now) {
   caches_.remove(block);
   copied_.erase(block);
   if (shadow_) shadow_->remove(block);
-  // What is on its way is old: it serves who waits for it and goes nowhere.
+  // A block on its way is outdated: it serves the accesses that wait for it, and no cache takes it.
   if (Fill* const fill = fill_of(block); fill != nullptr) {
     fill->to_instructions = fill->to_data = fill->dirty = false;
   }

@@ -53,7 +53,7 @@ class Memory {
 
   // The beginning of a cycle: blocks arrive, misses ask. Did something happen?
   bool step(Cycle now);
-  // The end of a cycle: who is ready gets the bus if it is free. Did somebody?
+  // The end of a cycle: the first block that is ready gets the bus if it is free. Did one?
   bool give_bus(Cycle now);
   Cycle next_event(Cycle now) const;
   // Nothing is on its way to the caches.
@@ -89,7 +89,8 @@ class Memory {
   Hierarchy caches_;
   std::optional<Hierarchy>
       shadow_;  // sees everything but copies; an access that hits in either hits
-  std::unordered_set<std::uint64_t> copied_;  // with a shadow: what copies touched hits, too
+  std::unordered_set<std::uint64_t>
+      copied_;  // with a shadow: blocks that copies touched, which hit
   Bus bus_;
   WriteBuffer write_buffer_;
   std::vector<Fill> fills_;  // in the order in which they began

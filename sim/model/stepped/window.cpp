@@ -171,7 +171,7 @@ bool Window::dispatch(Cycle now) {
     if (one.what.is_copy) continue;
     for (std::uint64_t rest = one.what.instruction.what.reads; rest != 0; rest &= rest - 1) {
       const std::uint64_t writer = writer_[static_cast<unsigned>(std::countr_zero(rest))];
-      if (writer <= head_) continue;  // nobody, or who has retired
+      if (writer <= head_) continue;  // no instruction, or one that has retired
       const std::uint64_t steps = entry(writer - 1).what.instruction.what.steps;
       one.producers.push_back({writer - 1, (steps & rest & (0 - rest)) != 0});
     }

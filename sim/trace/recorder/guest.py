@@ -139,7 +139,7 @@ class Guest:
             disk.seek(SYMBOLS_OFFSET)
             content = disk.read(size)
         if size == 0 or len(content) != size or b"copy_user" not in content:
-            raise Problem("The guest handed over no symbols; make it anew: remove its directory and run again.")
+            raise Problem("The guest handed over no symbols; remove its directory, so that it is made again, and run again.")
         with open(self.symbols, "wb") as file:
             file.write(content)
 

@@ -1,4 +1,4 @@
-#include "format/checkpoint_code.hpp"
+#include "format/coding/checkpoint_code.hpp"
 
 namespace bcisim {
 

@@ -11,7 +11,7 @@
 namespace bcisim {
 
 // Things numbered in the order of their definitions; after layout::table_entries of them the
-// numbers begin anew and the older definition is forgotten.
+// numbers begin at 0 again and replace the older definitions.
 template <typename Thing>
 class NumberedThings {
  public:
@@ -28,17 +28,15 @@ class NumberedThings {
   std::size_t size() const { return things_.size(); }
   const Thing& operator[](std::size_t number) const { return things_[number]; }
   Thing& operator[](std::size_t number) { return things_[number]; }
-  void clear() {
-    things_.clear();
-    next_ = 0;
-  }
+  // The number that the next definition gets.
+  std::uint32_t next() const { return next_; }
 
  private:
   std::vector<Thing> things_;
   std::uint32_t next_ = 0;
 };
 
-// Finds the number again; hash_of(thing) is the Thing's own.
+// The same, for finding a thing's number; hash_of(thing) is the Thing's own.
 template <typename Thing>
 class NumberOfThing {
  public:
@@ -49,10 +47,8 @@ class NumberOfThing {
     return found == numbers_.end() ? unknown : found->second;
   }
   std::uint32_t define(const Thing& thing) {
-    const bool full = things_.size() == layout::table_entries;
-    if (full) numbers_.erase(things_[next_]);
+    if (things_.size() == layout::table_entries) numbers_.erase(things_[things_.next()]);
     const std::uint32_t number = things_.define(thing);
-    next_ = static_cast<std::uint32_t>((number + 1) % layout::table_entries);
     numbers_[thing] = number;
     return number;
   }
@@ -63,7 +59,6 @@ class NumberOfThing {
   };
 
   NumberedThings<Thing> things_;
-  std::uint32_t next_ = 0;
   std::unordered_map<Thing, std::uint32_t, Hash> numbers_;
 };
 

@@ -24,32 +24,14 @@ class Addresses {
   static constexpr std::uint8_t explicit_code = moved_alike + most_moves;
   static constexpr std::uint8_t codes = explicit_code + 1 + most_bases;
 
-  struct Slot {
-    std::uint64_t last;
-    std::uint64_t stride;
-  };
-
-  // The first of `count` slots of the next instruction that needs some. They begin where the
-  // reference before them was.
-  std::uint32_t add_slots(unsigned count) {
+  // The first of `count` new slots for an instruction. They begin where the latest reference of the
+  // trace was; the instruction's `old_count` slots from `old` on are copied into the first of them.
+  std::uint32_t add_slots(unsigned count, std::uint32_t old, unsigned old_count) {
     const auto first = static_cast<std::uint32_t>(slots_.size());
     slots_.resize(slots_.size() + count, {latest_, 0});
+    std::copy_n(slots_.begin() + old, old_count, slots_.begin() + first);
     return first;
   }
-  // More slots, in a new place: those that were there keep what they know.
-  std::uint32_t move_slots(std::uint32_t first, unsigned count, unsigned wanted) {
-    const std::uint32_t moved = add_slots(wanted);
-    for (unsigned i = 0; i < count; ++i) slots_[moved + i] = slots_[first + i];
-    return moved;
-  }
-  void clear() {
-    slots_.clear();
-    moves_.fill(0);
-    bases_.fill(0);
-    latest_ = 0;
-  }
-
-  Slot& slot(std::uint32_t number) { return slots_[number]; }
 
   // The code that stands for `address`, remembered as happened. `distance`: what is written with an
   // explicit one.
@@ -95,6 +77,10 @@ class Addresses {
   }
 
  private:
+  struct Slot {
+    std::uint64_t last, stride;
+  };
+
   void update(Slot& slot, std::uint64_t address, std::uint64_t move) {
     slot.stride = move;
     slot.last = address;

@@ -1,4 +1,4 @@
-#include "format/frame_decoder.hpp"
+#include "format/coding/frame_decoder.hpp"
 
 #include <algorithm>
 
@@ -12,6 +12,20 @@ std::size_t count_of(ByteReader& payload, std::size_t most) {
   const std::uint64_t count = payload.varint();
   if (count > most) throw FrameError("it holds more than a frame may");
   return static_cast<std::size_t>(count);
+}
+
+// The thing whose number comes next in `column`; a new one is read by `definition`. `unknown`: what
+// is wrong where no such number was defined.
+template <typename Thing, typename Definition>
+Thing& thing_of(ByteReader& column, NumberedThings<Thing>& things, const char* unknown,
+                Definition&& definition) {
+  std::uint64_t number = column.varint();
+  if (number == 0) {
+    number = things.define(definition());
+  } else if (--number >= things.size()) {
+    throw FrameError(unknown);
+  }
+  return things[static_cast<std::size_t>(number)];
 }
 
 }  // namespace
@@ -58,44 +72,31 @@ void FrameDecoder::open(ByteReader payload) {
 void FrameDecoder::add_statics(std::size_t count) {
   if (statics_.size() + count > most_statics)
     throw FrameError("it holds more static instructions than a trace may");
-  StaticInstruction before = statics_.empty() ? StaticInstruction{} : statics_.back();
   for (std::size_t i = 0; i < count; ++i) {
+    const StaticInstruction before = last_static();
     StaticInstruction next;
     next.address = before.address + before.bytes + readers_[static_addresses].signed_varint();
     next.physical_page = before.physical_page + (next.address >> page_shift) -
                          (before.address >> page_shift) + readers_[static_pages].signed_varint();
-    std::uint64_t number = readers_[static_forms].varint();
-    if (number == 0) {
-      ByteReader& column = readers_[form_definitions];
-      Form form;
-      form.bytes = column.byte();
-      form.kind = column.byte();
-      form.reads = column.varint();
-      form.writes = column.varint();
-      form.steps = column.varint();
-      number = forms_.define(form);
-    } else if (--number >= forms_.size()) {
-      throw FrameError("a static instruction in it is of an unknown form");
-    }
-    const Form& form = forms_[static_cast<std::size_t>(number)];
+    const Form& form = thing_of(readers_[static_forms], forms_,
+                                "a static instruction in it is of an unknown form", [this] {
+                                  ByteReader& column = readers_[form_definitions];
+                                  Form read;
+                                  read.bytes = column.byte();
+                                  read.kind = column.byte();
+                                  read.reads = column.varint();
+                                  read.writes = column.varint();
+                                  read.steps = column.varint();
+                                  return read;
+                                });
     next.reads = form.reads;
     next.writes = form.writes;
     next.steps = form.steps;
     next.bytes = form.bytes;
     next.kind = static_cast<InstructionClass>(form.kind);
     if (!rules::valid(next)) throw FrameError("a static instruction in it breaks the rules");
-    statics_.push_back(next);
-    places_.emplace_back();
-    successors_.add();
-    before = next;
+    append_static(next);
   }
-  totals_.statics += count;
-}
-
-bool FrameDecoder::is_taken(std::uint32_t from, std::uint32_t next) const {
-  const StaticInstruction& instruction = statics_[from];
-  return instruction.kind == InstructionClass::branch &&
-         instruction.address + instruction.bytes != statics_[next].address;
 }
 
 inline std::uint32_t FrameDecoder::follow(std::uint32_t from, bool& taken) {
@@ -134,35 +135,25 @@ std::uint32_t FrameDecoder::follow_unexpected(std::uint32_t from, bool& taken) {
 
 void FrameDecoder::read_shape(Place& place) {
   if (place.known) shape_exceptions_.advance();
-  std::uint64_t number = readers_[shapes].varint();
-  if (number == 0) {
-    ByteReader& column = readers_[shape_definitions];
-    Shape shape;
-    shape.references = column.byte();
-    if (shape.references > most_references) throw FrameError("a shape in it is too long");
-    for (unsigned i = 0; i < shape.references; ++i) {
-      const std::uint64_t bytes = column.varint();
-      if (bytes < 2 || bytes > 2 * most_reference_bytes + 1)
-        throw FrameError("a reference in it is of no bytes or of too many");
-      shape.bytes[i] = static_cast<std::uint16_t>(bytes);
-      if (i != 0 && shape.bytes[i - 1] % 2 > shape.bytes[i] % 2)
-        throw FrameError("a shape in it has a store before a load");
-    }
-    number = shapes_.define(shape);
-  } else if (--number >= shapes_.size()) {
-    throw FrameError("an instruction in it is of an unknown shape");
+  set_shape(place,
+            thing_of(readers_[shapes], shapes_, "an instruction in it is of an unknown shape",
+                     [this] { return read_new_shape(); }));
+}
+
+Shape FrameDecoder::read_new_shape() {
+  ByteReader& column = readers_[shape_definitions];
+  Shape shape;
+  shape.references = column.byte();
+  if (shape.references > most_references) throw FrameError("a shape in it is too long");
+  for (unsigned i = 0; i < shape.references; ++i) {
+    const std::uint64_t bytes = column.varint();
+    if (bytes < 2 || bytes > 2 * most_reference_bytes + 1)
+      throw FrameError("a reference in it is of no bytes or of too many");
+    shape.bytes[i] = static_cast<std::uint16_t>(bytes);
+    if (i != 0 && shape.bytes[i - 1] % 2 > shape.bytes[i] % 2)
+      throw FrameError("a shape in it has a store before a load");
   }
-  place.known = true;
-  place.shape = shapes_[static_cast<std::size_t>(number)];
-  const std::uint8_t wanted = place.shape.references;
-  if (wanted <= place.capacity) return;
-  if (place.capacity == 0) {
-    place.slots = addresses_.add_slots(wanted);
-    place.capacity = wanted;
-  } else {
-    place.slots = addresses_.move_slots(place.slots, place.capacity, most_references);
-    place.capacity = most_references;
-  }
+  return shape;
 }
 
 // The unusual part of read_instructions(): an explicit address.
@@ -328,13 +319,9 @@ void FrameDecoder::read_copy(CopyCall& call) {
   const std::uint8_t kind = column.byte();
   if (kind >= copy_kinds) throw FrameError("a copy in it is of no known kind");
   call.kind = static_cast<CopyKind>(kind);
-  std::uint64_t number = column.varint();
-  if (number == 0) {
-    number = sites_.define({column.varint(), 0, 0});
-  } else if (--number >= sites_.size()) {
-    throw FrameError("a copy in it is of an unknown site");
-  }
-  CopySite& site = sites_[static_cast<std::size_t>(number)];
+  CopySite& site = thing_of(column, sites_, "a copy in it is of an unknown site", [&column] {
+    return CopySite{column.varint(), 0, 0};
+  });
   call.site = site.site;
   call.bytes = column.varint();
   read_region(call.destination, site.destination, call.bytes, call.destination_pages);

@@ -1,4 +1,4 @@
-#include "format/columns.hpp"
+#include "format/coding/columns.hpp"
 
 #include <zstd.h>
 
@@ -6,22 +6,17 @@
 
 namespace bcisim {
 
-void Compressor::Free::operator()(void* context) const {
-  ZSTD_freeCCtx(static_cast<ZSTD_CCtx*>(context));
-}
-
-Compressor::Compressor(int level) : context_(ZSTD_createCCtx()) {
+Compressor::Compressor(int level) : context_(ZSTD_createCCtx(), ZSTD_freeCCtx) {
   if (!context_) throw std::bad_alloc();
-  ZSTD_CCtx_setParameter(static_cast<ZSTD_CCtx*>(context_.get()), ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level);
 }
 
 void Compressor::append(Bytes& payload, std::span<const std::uint8_t> bytes) {
   Bytes compressed;
   if (!bytes.empty()) {
     compressed.resize(ZSTD_compressBound(bytes.size()));
-    const std::size_t size =
-        ZSTD_compress2(static_cast<ZSTD_CCtx*>(context_.get()), compressed.data(),
-                       compressed.size(), bytes.data(), bytes.size());
+    const std::size_t size = ZSTD_compress2(context_.get(), compressed.data(), compressed.size(),
+                                            bytes.data(), bytes.size());
     if (ZSTD_isError(size) != 0) throw std::bad_alloc();  // no other reason is left
     compressed.resize(size);
   }
@@ -30,11 +25,7 @@ void Compressor::append(Bytes& payload, std::span<const std::uint8_t> bytes) {
   payload.insert(payload.end(), compressed.begin(), compressed.end());
 }
 
-void Decompressor::Free::operator()(void* context) const {
-  ZSTD_freeDCtx(static_cast<ZSTD_DCtx*>(context));
-}
-
-Decompressor::Decompressor() : context_(ZSTD_createDCtx()) {
+Decompressor::Decompressor() : context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
   if (!context_) throw std::bad_alloc();
 }
 
@@ -44,8 +35,8 @@ void Decompressor::take(ByteReader& payload, Bytes& bytes) {
   if (size > layout::most_column_bytes) throw FrameError("a column of it is too long");
   bytes.resize(static_cast<std::size_t>(size));
   if (size == 0 && compressed.empty()) return;
-  const std::size_t got = ZSTD_decompressDCtx(static_cast<ZSTD_DCtx*>(context_.get()), bytes.data(),
-                                              bytes.size(), compressed.data(), compressed.size());
+  const std::size_t got = ZSTD_decompressDCtx(context_.get(), bytes.data(), bytes.size(),
+                                              compressed.data(), compressed.size());
   if (ZSTD_isError(got) != 0 || got != size) throw FrameError("zstd cannot read a column of it");
 }
 

@@ -20,11 +20,6 @@ class Successors {
 
   // Of the next static instruction.
   void add() { firsts_.push_back({none, 0, 0, false}); }
-  void clear() {
-    firsts_.clear();
-    others_.clear();
-    fresh_ = 0;
-  }
 
   // The lowest index that has not been executed: expected where no successor is known.
   std::uint32_t fresh() const { return fresh_; }

@@ -1,14 +1,29 @@
-#include "format/frame_encoder.hpp"
+#include "format/coding/frame_encoder.hpp"
 
 namespace bcisim {
 
 using namespace layout;
 
+namespace {
+
+// Writes the number of a thing that was defined before. Otherwise defines it and writes that a
+// definition follows, which is the caller's to write; false then.
+template <typename Thing>
+bool put_known(Bytes& column, NumberOfThing<Thing>& things, const Thing& thing) {
+  const std::uint32_t number = things.find(thing);
+  const bool is_known = number != things.unknown;
+  put_varint(column, is_known ? number + std::uint64_t{1} : 0);
+  if (!is_known) things.define(thing);
+  return is_known;
+}
+
+}  // namespace
+
 std::uint32_t FrameEncoder::add_static(const StaticInstruction& instruction) {
   if (!rules::valid(instruction)) throw FrameError("a static instruction breaks its rules");
   if (statics_.size() == most_statics)
     throw FrameError("there are more static instructions than a trace can hold (4194304)");
-  const StaticInstruction before = statics_.empty() ? StaticInstruction{} : statics_.back();
+  const StaticInstruction before = last_static();
   const std::uint64_t expected = before.address + before.bytes;
   put_signed(columns_[static_addresses], instruction.address - expected);
   const std::uint64_t expected_page =
@@ -16,29 +31,15 @@ std::uint32_t FrameEncoder::add_static(const StaticInstruction& instruction) {
   put_signed(columns_[static_pages], instruction.physical_page - expected_page);
   const Form form{instruction.reads, instruction.writes, instruction.steps, instruction.bytes,
                   static_cast<std::uint8_t>(instruction.kind)};
-  const std::uint32_t number = forms_.find(form);
-  if (number != forms_.unknown) {
-    put_varint(columns_[static_forms], number + std::uint64_t{1});
-  } else {
-    forms_.define(form);
-    put_varint(columns_[static_forms], 0);
-    columns_[form_definitions].push_back(form.bytes);
-    columns_[form_definitions].push_back(form.kind);
-    put_varint(columns_[form_definitions], form.reads);
-    put_varint(columns_[form_definitions], form.writes);
-    put_varint(columns_[form_definitions], form.steps);
+  if (!put_known(columns_[static_forms], forms_, form)) {
+    Bytes& column = columns_[form_definitions];
+    column.push_back(form.bytes);
+    column.push_back(form.kind);
+    for (const std::uint64_t mask : {form.reads, form.writes, form.steps}) put_varint(column, mask);
   }
-  statics_.push_back(instruction);
-  places_.emplace_back();
-  successors_.add();
+  append_static(instruction);
   ++statics_of_frame_;
-  return static_cast<std::uint32_t>(totals_.statics++);
-}
-
-bool FrameEncoder::is_taken(std::uint32_t from, std::uint32_t next) const {
-  const StaticInstruction& instruction = statics_[from];
-  return instruction.kind == InstructionClass::branch &&
-         instruction.address + instruction.bytes != statics_[next].address;
+  return static_cast<std::uint32_t>(totals_.statics - 1);
 }
 
 void FrameEncoder::settle_previous(bool expected_taken) {
@@ -87,26 +88,12 @@ void FrameEncoder::add_shape(Place& place, const Shape& shape) {
     put_varint(columns_[shape_exceptions], instructions_ - shape_exception_);
     shape_exception_ = instructions_;
   }
-  const std::uint32_t number = shapes_.find(shape);
-  if (number != shapes_.unknown) {
-    put_varint(columns_[shapes], number + std::uint64_t{1});
-  } else {
-    shapes_.define(shape);
-    put_varint(columns_[shapes], 0);
+  if (!put_known(columns_[shapes], shapes_, shape)) {
     Bytes& column = columns_[shape_definitions];
     column.push_back(shape.references);
     for (unsigned i = 0; i < shape.references; ++i) put_varint(column, shape.bytes[i]);
   }
-  place.known = true;
-  place.shape = shape;
-  if (shape.references <= place.capacity) return;
-  if (place.capacity == 0) {
-    place.slots = addresses_.add_slots(shape.references);
-    place.capacity = shape.references;
-  } else {
-    place.slots = addresses_.move_slots(place.slots, place.capacity, most_references);
-    place.capacity = most_references;
-  }
+  set_shape(place, shape);
 }
 
 void FrameEncoder::add_reference(std::uint32_t slot, const Reference& reference) {
@@ -188,19 +175,12 @@ void FrameEncoder::begin_copy(const CopyCall& call) {
   add_event(EventCode::copy_begin);
   Bytes& column = columns_[layout::events];
   column.push_back(static_cast<std::uint8_t>(call.kind));
-  std::uint32_t number = site_numbers_.find(call.site);
-  if (number != site_numbers_.unknown) {
-    put_varint(column, number + std::uint64_t{1});
-  } else {
-    number = site_numbers_.define(call.site);
-    sites_.define({call.site, call.destination, call.source});
-    put_varint(column, 0);
+  if (!put_known(column, site_numbers_, call.site)) {
+    sites_.define({call.site, 0, 0});
     put_varint(column, call.site);
-    sites_[number].destination = 0;
-    sites_[number].source = 0;
   }
   put_varint(column, call.bytes);
-  CopySite& site = sites_[number];
+  CopySite& site = sites_[site_numbers_.find(call.site)];
   add_region(call.destination, site.destination, call.destination_pages, call.bytes);
   if (call.kind != CopyKind::fill)
     add_region(call.source, site.source, call.source_pages, call.bytes);

@@ -1,4 +1,4 @@
-// Makes frames of instructions.
+// Makes frames of instructions (format/README.md has the columns).
 #pragma once
 
 #include <cstddef>
@@ -6,21 +6,13 @@
 #include <span>
 #include <vector>
 
-#include "format/addresses.hpp"
-#include "format/chunk.hpp"
-#include "format/columns.hpp"
-#include "format/copy_sites.hpp"
-#include "format/numbered.hpp"
-#include "format/pages.hpp"
-#include "format/rules.hpp"
-#include "format/shapes.hpp"
-#include "format/successors.hpp"
-#include "format/totals.hpp"
+#include "format/coding/columns.hpp"
+#include "format/coding/frame_memory.hpp"
 
 namespace bcisim {
 
-// Remembers across frames what FrameDecoder does. Throws FrameError for what breaks the rules.
-class FrameEncoder {
+// Throws FrameError for what breaks the rules.
+class FrameEncoder : public FrameMemory {
  public:
   std::uint32_t add_static(const StaticInstruction& instruction);
   void add(const DynamicInstruction& instruction, std::span<const Reference> references);
@@ -31,22 +23,12 @@ class FrameEncoder {
 
   bool empty() const { return statics_of_frame_ + instructions_ + events_ == 0; }
   bool full() const;
-  bool copy_open() const { return copies_.open(); }
-  const Totals& totals() const { return totals_; }
 
   // The frame's payload; then a new one begins.
   void close(Compressor& compressor, Bytes& payload);
 
  private:
-  struct Place {
-    Shape shape;
-    bool known = false;
-    std::uint8_t capacity = 0;  // slots
-    std::uint32_t slots = 0;
-  };
-
   void add_path(std::uint32_t what);
-  bool is_taken(std::uint32_t from, std::uint32_t next) const;
   void settle_previous(bool expected_taken);
   void add_shape(Place& place, const Shape& shape);
   void add_reference(std::uint32_t slot, const Reference& reference);
@@ -54,20 +36,10 @@ class FrameEncoder {
   void add_region(std::uint64_t address, std::uint64_t& last,
                   const std::vector<std::uint64_t>& pages, std::uint64_t bytes);
 
-  std::vector<StaticInstruction> statics_;
-  std::vector<Place> places_;
-  Successors successors_;
-  Addresses addresses_;
-  Pages pages_;
   NumberOfThing<Shape> shapes_;
   NumberOfThing<Form> forms_;
   NumberOfThing<std::uint64_t> site_numbers_;
-  NumberedThings<CopySite> sites_;
-  std::uint64_t device_end_ = 0;
-  std::uint32_t previous_ = 0;
   bool previous_taken_ = false;
-  rules::CopyState copies_;
-  Totals totals_;
 
   // Of the frame being made.
   Columns columns_;

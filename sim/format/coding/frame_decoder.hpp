@@ -1,26 +1,24 @@
-// Takes frames of instructions apart.
+// Takes frames of instructions apart (format/README.md has the columns).
+//
+// open() decompresses all columns of a frame and adds its static instructions; next() then makes
+// chunks. Within one, read_instructions() follows the path up to the next event or the chunk's end
+// and only notes where each reference's address will come from (awaited_references_);
+// read_references() decodes these addresses afterwards, in one loop. Two loops that each do one
+// thing are what makes decoding fast: the processor predicts their branches well.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "format/addresses.hpp"
 #include "format/chunk.hpp"
-#include "format/columns.hpp"
-#include "format/copy_sites.hpp"
-#include "format/numbered.hpp"
-#include "format/pages.hpp"
-#include "format/rules.hpp"
-#include "format/shapes.hpp"
-#include "format/successors.hpp"
-#include "format/totals.hpp"
+#include "format/coding/columns.hpp"
+#include "format/coding/frame_memory.hpp"
 
 namespace bcisim {
 
-// Remembers across frames what FrameEncoder does. Throws FrameError for a frame that breaks the
-// format's rules; it is of no use then.
-class FrameDecoder {
+// Throws FrameError for a frame that breaks the format's rules; it is of no use then.
+class FrameDecoder : public FrameMemory {
  public:
   // Begins a frame, after the one before was read to its end.
   void open(ByteReader payload);
@@ -28,18 +26,8 @@ class FrameDecoder {
   // Into `chunk`, which has no events, copies and devices. False when the frame has no more.
   bool next(Chunk& chunk);
 
-  const std::vector<StaticInstruction>& statics() const { return statics_; }
-  const Totals& totals() const { return totals_; }
-  bool copy_open() const { return copies_.open(); }
-
  private:
   static constexpr std::size_t never = ~std::size_t{0};
-  struct Place {
-    Shape shape;
-    bool known = false;
-    std::uint8_t capacity = 0;  // slots
-    std::uint32_t slots = 0;
-  };
   // A reference of an instruction that was read, before its address is.
   struct AwaitedReference {
     std::uint32_t slot;
@@ -58,10 +46,10 @@ class FrameDecoder {
   };
 
   void add_statics(std::size_t count);
-  bool is_taken(std::uint32_t from, std::uint32_t next) const;
   std::uint32_t follow(std::uint32_t from, bool& taken);
   std::uint32_t follow_unexpected(std::uint32_t from, bool& taken);
   void read_shape(Place& place);
+  Shape read_new_shape();
   std::uint64_t read_address(std::uint32_t slot, std::uint8_t code);
   std::uint64_t read_page(std::uint64_t expected);
   void read_instructions(std::size_t stop, Chunk& chunk);
@@ -72,18 +60,8 @@ class FrameDecoder {
                    std::vector<std::uint64_t>& pages);
   void finish_frame();
 
-  std::vector<StaticInstruction> statics_;
-  std::vector<Place> places_;
-  Successors successors_;
-  Addresses addresses_;
-  Pages pages_;
   NumberedThings<Shape> shapes_;
   NumberedThings<Form> forms_;
-  NumberedThings<CopySite> sites_;
-  std::uint64_t device_end_ = 0;
-  std::uint32_t previous_ = 0;
-  rules::CopyState copies_;
-  Totals totals_;
   Decompressor decompressor_;
 
   // Of the frame being read.

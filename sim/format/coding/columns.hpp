@@ -2,11 +2,15 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <span>
 
 #include "format/bytes.hpp"
 #include "format/layout.hpp"
+
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s;
 
 namespace bcisim {
 
@@ -19,10 +23,7 @@ class Compressor {
   void append(Bytes& payload, std::span<const std::uint8_t> bytes);
 
  private:
-  struct Free {
-    void operator()(void* context) const;
-  };
-  std::unique_ptr<void, Free> context_;
+  std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
 };
 
 // Takes them off again. Throws FrameError for a block that is damaged, longer than
@@ -33,10 +34,7 @@ class Decompressor {
   void take(ByteReader& payload, Bytes& bytes);
 
  private:
-  struct Free {
-    void operator()(void* context) const;
-  };
-  std::unique_ptr<void, Free> context_;
+  std::unique_ptr<ZSTD_DCtx_s, std::size_t (*)(ZSTD_DCtx_s*)> context_;
 };
 
 }  // namespace bcisim

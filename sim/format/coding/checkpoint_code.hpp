@@ -2,7 +2,7 @@
 #pragma once
 
 #include "format/chunk.hpp"
-#include "format/columns.hpp"
+#include "format/coding/columns.hpp"
 
 namespace bcisim {
 
