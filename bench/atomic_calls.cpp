@@ -58,29 +58,29 @@ void Asker::call(Op op) {
   int status = 0;
   switch (op) {
     case Op::add:
-      status = haul_fetch_add(remote_.get(), address_, 3, &old);
+      status = haul_atomic_fetch_add(remote_.get(), address_, 3, &old);
       expect(old, current_, "fetch&add");
       current_ += 3;
       break;
     case Op::swap:
-      status = haul_fetch_write(remote_.get(), address_, current_ + 5, &old);
+      status = haul_atomic_fetch_write(remote_.get(), address_, current_ + 5, &old);
       expect(old, current_, "fetch&write");
       current_ += 5;
       break;
     case Op::cas_hit:
-      status = haul_compare_swap(remote_.get(), address_, current_ + 7, current_, &old);
+      status = haul_atomic_compare_swap(remote_.get(), address_, current_ + 7, current_, &old);
       expect(old, current_, "compare&swap");
       current_ += 7;
       break;
     case Op::cas_miss:
-      status = haul_compare_swap(remote_.get(), address_, 0, current_ + 1, &old);
+      status = haul_atomic_compare_swap(remote_.get(), address_, 0, current_ + 1, &old);
       expect(old, current_, "compare&swap");
       break;
     case Op::read:
-      status = haul_remote_read(remote_.get(), address_, &old);
+      status = haul_atomic_read(remote_.get(), address_, &old);
       expect(old, current_, "read");
       break;
-    case Op::write: status = haul_remote_write(remote_.get(), address_, ++current_); break;
+    case Op::write: status = haul_atomic_write(remote_.get(), address_, ++current_); break;
   }
   require_atomic(status, op_name(op));
 }

@@ -40,7 +40,7 @@ void steer(const Namespace& where, const std::string& interface, Placement place
 // Who executes operations at the home.
 struct Responder {
   const char* name;     // as in rows
-  const char* word;     // of haul_atomic_open()
+  const char* word;     // of haul_atomic_node_open()
   bool is_host;         // a process of the home is involved
   const char* hearing;  // the word of a client that hears by completion map in the same XDP mode
 };

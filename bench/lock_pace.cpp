@@ -37,28 +37,29 @@ PacedLock::PacedLock(const Pair& hosts, const Responder& responder, int responde
           client_cpu)),
       home_window_(make_window(home_, 4096)),
       own_window_(make_window(client_, 4096)) {
-  const haul_lock_place home{name_of(home_window_), 0}, own{name_of(own_window_), 0};
-  haul_lock_options options{};
+  const haul_atomic_lock_place home{name_of(home_window_), 0}, own{name_of(own_window_), 0};
+  haul_atomic_lock_options options{};
   options.size = sizeof options;
   options.count = 1;
   options.home = &home;
   options.members = &own;
-  haul_lock* lock = nullptr;
-  require_atomic(haul_lock_open(client_.get(), own_window_.get(), &options, &lock),
-                 "haul_lock_open()");
+  haul_atomic_lock* lock = nullptr;
+  require_atomic(haul_atomic_lock_open(client_.get(), own_window_.get(), &options, &lock),
+                 "haul_atomic_lock_open()");
   lock_.reset(lock);
   operate();  // connects
   operate();
 }
 
 void PacedLock::operate() {
-  require_atomic(haul_lock_start(lock_.get(), held_ ? HAUL_LOCK_RELEASE : HAUL_LOCK_ACQUIRE,
-                                 acquire_timeout_ns),
-                 "haul_lock_start()");
+  require_atomic(haul_atomic_lock_start(lock_.get(),
+                                        held_ ? HAUL_ATOMIC_LOCK_RELEASE : HAUL_ATOMIC_LOCK_ACQUIRE,
+                                        acquire_timeout_ns),
+                 "haul_atomic_lock_start()");
   std::uint64_t token = 0;
   for (int done = 0; done == 0;) {
-    done = haul_lock_test(lock_.get(), &token);
-    require_atomic(done, "haul_lock_test()");
+    done = haul_atomic_lock_test(lock_.get(), &token);
+    require_atomic(done, "haul_atomic_lock_test()");
   }
   held_ = !held_;
   ++operations_;

@@ -79,23 +79,23 @@ void LockRing::open_lock(const Responder& responder) {
                                      responder.is_host ? address_of(home_host) : atomic_interface),
                          cores_.home);
   home_window_ = make_window(home_node_, 4096);
-  const haul_lock_place home{name_of(home_window_), 0};
-  std::vector<haul_lock_place> places;
+  const haul_atomic_lock_place home{name_of(home_window_), 0};
+  std::vector<haul_atomic_lock_place> places;
   for (const auto& member : members_) {
     member->window = make_window(member->node, 4096);
     places.push_back({name_of(member->window), 0});
   }
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    haul_lock_options options{};
+    haul_atomic_lock_options options{};
     options.size = sizeof options;
     options.rank = static_cast<std::uint32_t>(i);
     options.count = static_cast<std::uint32_t>(members_.size());
     options.home = &home;
     options.members = places.data();
-    haul_lock* lock = nullptr;
+    haul_atomic_lock* lock = nullptr;
     require_atomic(
-        haul_lock_open(members_[i]->node.get(), members_[i]->window.get(), &options, &lock),
-        "haul_lock_open()");
+        haul_atomic_lock_open(members_[i]->node.get(), members_[i]->window.get(), &options, &lock),
+        "haul_atomic_lock_open()");
     members_[i]->lock.reset(lock);
   }
 }
@@ -107,11 +107,11 @@ void LockRing::close_lock() {
   home_node_.reset();
 }
 
-haul_lock_counts LockRing::counts() const {
-  haul_lock_counts sum{};
+haul_atomic_lock_counts LockRing::counts() const {
+  haul_atomic_lock_counts sum{};
   for (const auto& member : members_) {
-    haul_lock_counts one{};
-    require_atomic(haul_lock_stats(member->lock.get(), &one), "haul_lock_stats()");
+    haul_atomic_lock_counts one{};
+    require_atomic(haul_atomic_lock_stats(member->lock.get(), &one), "haul_atomic_lock_stats()");
     sum.acquired += one.acquired;
     sum.handed += one.handed;
     sum.taken_over += one.taken_over;
@@ -124,12 +124,12 @@ void LockRing::go_on(Member& member, Turns& turns) {
   if (member.doing == Doing::holding) {
     if (member.passes_left-- > 0) return;
     turns.holder = nullptr;  // from here on another may have it
-    start(member, Doing::releasing, HAUL_LOCK_RELEASE);
+    start(member, Doing::releasing, HAUL_ATOMIC_LOCK_RELEASE);
     return;
   }
   std::uint64_t token = 0;
-  const int done = haul_lock_test(member.lock.get(), &token);
-  require_atomic(done, "haul_lock_test()");
+  const int done = haul_atomic_lock_test(member.lock.get(), &token);
+  require_atomic(done, "haul_atomic_lock_test()");
   if (done == 0) return;
   if (member.doing == Doing::acquiring) {
     if (turns.holder != nullptr) throw Failure("two held the lock at once; this is a bug of haul");
@@ -146,9 +146,9 @@ void LockRing::go_on(Member& member, Turns& turns) {
   member.doing = Doing::nothing;
 }
 
-void LockRing::start(Member& member, Doing doing, haul_lock_action action) {
-  require_atomic(haul_lock_start(member.lock.get(), action, acquire_timeout_ns),
-                 "haul_lock_start()");
+void LockRing::start(Member& member, Doing doing, haul_atomic_lock_action action) {
+  require_atomic(haul_atomic_lock_start(member.lock.get(), action, acquire_timeout_ns),
+                 "haul_atomic_lock_start()");
   member.doing = doing;
 }
 
@@ -163,7 +163,7 @@ void LockRing::run(unsigned contenders, const Limit& limit, Turns& turns) {
       if (member.doing == Doing::nothing && turns.cycles_us.size() < limit.count &&
           turns.now_ns - begin < limit.ns) {
         member.since_ns = turns.now_ns = now_ns();
-        start(member, Doing::acquiring, HAUL_LOCK_ACQUIRE);
+        start(member, Doing::acquiring, HAUL_ATOMIC_LOCK_ACQUIRE);
       }
       if (member.doing != Doing::nothing) ++busy;
     }
@@ -177,12 +177,12 @@ LockRing::Times LockRing::contend(unsigned contenders, const Limit& limit) {
   Turns checked;
   checked.hold_passes = 3;  // the others are looked at meanwhile
   run(contenders, {checked_cycles * contenders, limit.ns / 4}, checked);
-  const haul_lock_counts before = counts();
+  const haul_atomic_lock_counts before = counts();
   Turns turns;
   turns.last_token = checked.last_token;
   const std::uint64_t begin = now_ns();
   run(contenders, limit, turns);
-  const haul_lock_counts after = counts();
+  const haul_atomic_lock_counts after = counts();
   const std::size_t cycles = turns.cycles_us.size();
   if (after.acquired - before.acquired != cycles)
     throw Failure("a lock was acquired more or less often than asked; this is a bug of haul");

@@ -41,11 +41,11 @@ class LockRing {
   enum class Doing { nothing, acquiring, holding, releasing };
   struct Member;
   struct Turns;
-  void start(Member& member, Doing doing, haul_lock_action action);
+  void start(Member& member, Doing doing, haul_atomic_lock_action action);
   void go_on(Member& member, Turns& turns);
   void run(unsigned contenders, const Limit& limit, Turns& turns);
   std::string address_of(unsigned host) const;
-  haul_lock_counts counts() const;
+  haul_atomic_lock_counts counts() const;
 
   Cores cores_;
   Namespace switch_, home_;

@@ -59,13 +59,13 @@ std::uint64_t number_of(const std::string& text, const char* what, unsigned widt
 void print_counters(std::FILE* to, const std::vector<std::uint64_t>& values) {
   Table table({{"counter", Table::Align::left}, {"count", Table::Align::right}});
   for (std::size_t i = 0; i < values.size(); ++i) {
-    table.add({haul_atomic_counter_name(i), fmt::format("{}", values[i])});
+    table.add({haul_atomic_node_counter_name(i), fmt::format("{}", values[i])});
   }
   for (const std::string& line : table.lines()) fmt::print(to, "{}\n", line);
 }
 
 void serve(const Choices& choices) {
-  haul_atomic_options options{};
+  haul_atomic_node_options options{};
   options.size = sizeof options;
   options.port = static_cast<std::uint16_t>(choices.port);
   options.sessions = choices.sessions;
@@ -86,16 +86,16 @@ void serve(const Choices& choices) {
   print_counters(stderr, node.counters());  // standard output has the name alone
 }
 
-haul_window_name name_of(const Choices& choices) {
-  haul_window_name name{};
+haul_atomic_window_name name_of(const Choices& choices) {
+  haul_atomic_window_name name{};
   if (choices.window.empty()) {
     throw UsageError(
         fmt::format("`haul atomic {}` needs the name of a window, as `haul atomic "
                     "serve` prints it",
                     choices.action));
   }
-  if (haul_window_parse(choices.window.c_str(), &name) != 0) {
-    throw UsageError(haul_atomic_last_error());
+  if (haul_atomic_window_parse(choices.window.c_str(), &name) != 0) {
+    throw UsageError(haul_last_error());
   }
   return name;
 }
@@ -104,7 +104,7 @@ void operate(const Choices& choices, const Operation& operation) {
   if (operation.needs_value && choices.value.empty()) {
     throw UsageError(fmt::format("`haul atomic {}` needs a value", choices.action));
   }
-  const haul_window_name name = name_of(choices);
+  const haul_atomic_window_name name = name_of(choices);
   haul_atomic_operation one{};
   one.code = static_cast<std::uint8_t>(operation.code);
   one.width = static_cast<std::uint8_t>(choices.width);
@@ -118,7 +118,7 @@ void operate(const Choices& choices, const Operation& operation) {
 }
 
 void attach(const Choices& choices) {
-  const haul_window_name name = name_of(choices);
+  const haul_atomic_window_name name = name_of(choices);
   const AtomicWindow window(name);
   const std::uint64_t offset = number_of(choices.offset, "--offset");
   const unsigned width = choices.width;
@@ -134,16 +134,16 @@ void attach(const Choices& choices) {
 }
 
 void show_stats(const Choices& choices) {
-  const haul_window_name name = name_of(choices);
+  const haul_atomic_window_name name = name_of(choices);
   check_writable(choices.json);
   std::uint64_t values[64];
-  const int count = haul_window_counters(&name, values, 64);
+  const int count = haul_atomic_window_counters(&name, values, 64);
   require_atomic(count);
   const std::vector<std::uint64_t> all(values, values + count);
   if (choices.json != "-") print_counters(stdout, all);
   if (choices.json.empty()) return;
   nlohmann::ordered_json document;
-  for (std::size_t i = 0; i < all.size(); ++i) document[haul_atomic_counter_name(i)] = all[i];
+  for (std::size_t i = 0; i < all.size(); ++i) document[haul_atomic_node_counter_name(i)] = all[i];
   write_document(choices.json, document);
 }
 

@@ -86,7 +86,7 @@ void show_counter(const bench::Stage& stage) {
   if (stage.partner_cpu() < 0) {
     why = "two hosts need two CPUs, and this process may use only one";
   } else if (haul_atomic_probe_xdp() < 0) {
-    why = haul_atomic_last_error();
+    why = haul_last_error();
   } else {
     why = bench::why_no_atomics();
   }

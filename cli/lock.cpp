@@ -32,40 +32,40 @@ struct Choices {
 class Member {
  public:
   explicit Member(const Choices& choices)
-      : node_(choices.node, node_options(choices)), window_(node_, HAUL_LOCK_MEMBER_BYTES) {
-    haul_lock_place home{};
-    if (haul_window_parse(choices.home.c_str(), &home.window) != 0) {
-      throw UsageError(haul_atomic_last_error());
+      : node_(choices.node, node_options(choices)), window_(node_, HAUL_ATOMIC_LOCK_MEMBER_BYTES) {
+    haul_atomic_lock_place home{};
+    if (haul_atomic_window_parse(choices.home.c_str(), &home.window) != 0) {
+      throw UsageError(haul_last_error());
     }
     home.offset = std::stoull(choices.offset);
     // All members know the home by the same name, so they agree on how many there may be.
     const std::uint64_t bytes = home.window.bytes;
     const std::uint64_t room = bytes > home.offset ? bytes - home.offset : 0;
-    if (room < HAUL_LOCK_DIRECTORY_BYTES(1)) {
+    if (room < HAUL_ATOMIC_LOCK_DIRECTORY_BYTES(1)) {
       throw UsageError(
           fmt::format("a window of {} bytes has no room for a lock at {}; serve one of "
                       "4K or more",
                       bytes, home.offset));
     }
-    haul_lock_options options{};
+    haul_atomic_lock_options options{};
     options.size = sizeof options;
-    options.rank = HAUL_LOCK_ANY_RANK;
+    options.rank = HAUL_ATOMIC_LOCK_ANY_RANK;
     options.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-        HAUL_LOCK_MAX_MEMBERS, (room - HAUL_LOCK_DIRECTORY_BYTES(0)) / 128));
+        HAUL_ATOMIC_LOCK_MAX_MEMBERS, (room - HAUL_ATOMIC_LOCK_DIRECTORY_BYTES(0)) / 128));
     options.home = &home;
     options.lease_ns = static_cast<std::uint64_t>(choices.lease_s * 1e9);
-    require_atomic(haul_lock_open(node_.handle(), window_.handle(), &options, &lock_));
+    require_atomic(haul_atomic_lock_open(node_.handle(), window_.handle(), &options, &lock_));
   }
-  ~Member() { haul_lock_close(lock_); }
+  ~Member() { haul_atomic_lock_close(lock_); }
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
-  haul_lock* handle() const { return lock_; }
+  haul_atomic_lock* handle() const { return lock_; }
 
  private:
   // Who gives up soon does not wait for a silent home for 5 s, either.
-  static haul_atomic_options node_options(const Choices& choices) {
-    haul_atomic_options options{};
+  static haul_atomic_node_options node_options(const Choices& choices) {
+    haul_atomic_node_options options{};
     options.size = sizeof options;
     const double patience_s = choices.timeout_s + std::max(choices.lease_s, 1.0);
     if (choices.timeout_s >= 0 && patience_s < 5) {
@@ -76,7 +76,7 @@ class Member {
 
   AtomicNode node_;
   AtomicWindow window_;
-  haul_lock* lock_ = nullptr;
+  haul_atomic_lock* lock_ = nullptr;
 };
 
 std::uint64_t timeout_of(const Choices& choices) {
@@ -116,11 +116,12 @@ class Signals {
 // Acquires the lock. A signal ends the wait, and the command as a shell does.
 std::uint64_t acquire(const Member& member, const Choices& choices, const Signals& signals) {
   constexpr long first_nap_ns = 20'000, longest_nap_ns = 500'000;
-  require_atomic(haul_lock_start(
-      member.handle(), choices.try_once ? HAUL_LOCK_TRY : HAUL_LOCK_ACQUIRE, timeout_of(choices)));
+  require_atomic(haul_atomic_lock_start(
+      member.handle(), choices.try_once ? HAUL_ATOMIC_LOCK_TRY : HAUL_ATOMIC_LOCK_ACQUIRE,
+      timeout_of(choices)));
   for (long nap_ns = first_nap_ns;; nap_ns = std::min(longest_nap_ns, nap_ns + nap_ns / 4)) {
     std::uint64_t token = 0;
-    const int result = haul_lock_test(member.handle(), &token);
+    const int result = haul_atomic_lock_test(member.handle(), &token);
     require_atomic(result);
     // Also when it was had: the command must not start behind the signal's back.
     const int signal = signals.wait(result != 0 ? 0 : nap_ns);
@@ -138,9 +139,9 @@ bool hold_until_end(const Member& member, pid_t pid, double lease_s, const Signa
     if (waitpid(pid, status, WNOHANG) == pid) return held;
     const int signal = signals.wait(part_ns);
     if (signal == SIGTERM || signal == SIGHUP) kill(pid, signal);
-    if (held && haul_lock_renew(member.handle()) != 0) {
+    if (held && haul_atomic_lock_renew(member.handle()) != 0) {
       held = false;
-      fmt::print(stderr, "haul: {}\n", haul_atomic_last_error());
+      fmt::print(stderr, "haul: {}\n", haul_last_error());
     }
   }
 }
@@ -154,7 +155,7 @@ void hold(const Choices& choices) {
   std::signal(SIGINT, SIG_IGN);  // Ctrl-C is the command's business
   int status = 0;
   const bool held = hold_until_end(member, pid, choices.lease_s, signals, &status);
-  const int released = haul_lock_release(member.handle());
+  const int released = haul_atomic_lock_release(member.handle());
   if (!held || released == HAUL_ESTALE) {
     throw bench::Failure(
         "the lock was lost while the command ran, so another may have held it, too; give a longer "
@@ -173,10 +174,10 @@ void measure(const Choices& choices) {
   const Clock::time_point begin = Clock::now();
   while (ns_since(begin) < choices.seconds * 1e9) {
     const Clock::time_point one = Clock::now();
-    require_atomic(haul_lock_acquire(member.handle(), timeout_of(choices), nullptr));
+    require_atomic(haul_atomic_lock_acquire(member.handle(), timeout_of(choices), nullptr));
     acquires_ns.push_back(ns_since(one));
     const Clock::time_point two = Clock::now();
-    require_atomic(haul_lock_release(member.handle()));
+    require_atomic(haul_atomic_lock_release(member.handle()));
     releases_ns.push_back(ns_since(two));
   }
   const double all_s = ns_since(begin) / 1e9;
@@ -185,8 +186,8 @@ void measure(const Choices& choices) {
     return bench::show_ns(
         all[static_cast<std::size_t>(share * static_cast<double>(all.size() - 1))]);
   };
-  haul_lock_counts counts{};
-  require_atomic(haul_lock_stats(member.handle(), &counts));
+  haul_atomic_lock_counts counts{};
+  require_atomic(haul_atomic_lock_stats(member.handle(), &counts));
   fmt::print("{} acquisitions in {:.1f} s, {:.0f} a second; {} of them granted by another member\n",
              acquires_ns.size(), all_s, static_cast<double>(acquires_ns.size()) / all_s,
              counts.handed);

@@ -57,9 +57,8 @@ SystemAbility peer_ability() {
 SystemAbility atomic_ability() {
   const bool ready = haul_atomic_probe_xdp() == 0;
   return {"xdp", ready,
-          ready
-              ? "remote atomics can be served in the receive path, by no process"
-              : fmt::format("remote atomics are served by a thread: {}", haul_atomic_last_error())};
+          ready ? "remote atomics can be served in the receive path, by no process"
+                : fmt::format("remote atomics are served by a thread: {}", haul_last_error())};
 }
 
 }  // namespace

@@ -13,6 +13,11 @@ int refuse(const char* sentence) noexcept {
 
 }  // namespace haul::atomics
 
-extern "C" const char* haul_atomic_last_error(void) {
+// The two functions of haul.h that this library has, too (atomic.map).
+extern "C" const char* haul_last_error(void) {
   return haul::last_error_sentence();
+}
+
+extern "C" const char* haul_strerror(int code) {
+  return haul::describe(static_cast<haul::Code>(code));
 }

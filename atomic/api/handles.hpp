@@ -12,29 +12,29 @@
 
 namespace haul::atomics {
 
-inline Node* from_c(haul_atomic* node) noexcept {
+inline Node* from_c(haul_atomic_node* node) noexcept {
   return reinterpret_cast<Node*>(node);
 }
-inline Window* from_c(haul_window* window) noexcept {
+inline Window* from_c(haul_atomic_window* window) noexcept {
   return reinterpret_cast<Window*>(window);
 }
-inline const Window* from_c(const haul_window* window) noexcept {
+inline const Window* from_c(const haul_atomic_window* window) noexcept {
   return reinterpret_cast<const Window*>(window);
 }
-inline Connection* from_c(haul_remote* remote) noexcept {
-  return reinterpret_cast<Connection*>(remote);
+inline RemoteConnection* from_c(haul_atomic_remote* remote) noexcept {
+  return reinterpret_cast<RemoteConnection*>(remote);
 }
-inline haul_atomic* to_c(Node* node) noexcept {
-  return reinterpret_cast<haul_atomic*>(node);
+inline haul_atomic_node* to_c(Node* node) noexcept {
+  return reinterpret_cast<haul_atomic_node*>(node);
 }
-inline haul_window* to_c(Window* window) noexcept {
-  return reinterpret_cast<haul_window*>(window);
+inline haul_atomic_window* to_c(Window* window) noexcept {
+  return reinterpret_cast<haul_atomic_window*>(window);
 }
-inline haul_remote* to_c(Connection* connection) noexcept {
-  return reinterpret_cast<haul_remote*>(connection);
+inline haul_atomic_remote* to_c(RemoteConnection* connection) noexcept {
+  return reinterpret_cast<haul_atomic_remote*>(connection);
 }
 
-// Remembers the sentence for haul_atomic_last_error() and gives back the code.
+// Remembers the sentence for haul_last_error() and gives back the code.
 int fail(const Error& error) noexcept;
 // HAUL_EINVAL with this sentence.
 int refuse(const char* sentence) noexcept;

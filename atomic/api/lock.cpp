@@ -20,11 +20,11 @@ using lock::MemberFacts;
 using lock::Places;
 
 // A handle's thread of use is the caller's; nothing here is shared.
-struct haul_lock {
+struct haul_atomic_lock {
   Places places;
   Carrier* carrier;
   std::uint64_t spin_ns;
-  std::optional<Member> member;  // from the end of haul_lock_open() on
+  std::optional<Member> member;  // from the end of haul_atomic_lock_open() on
   std::uint64_t directory_id;    // 0: no directory
   std::uint32_t rank;
   bool started;
@@ -36,32 +36,33 @@ constexpr std::uint64_t default_lease_ns = 1'000'000'000;
 constexpr std::uint64_t least_lease_ns = 10'000'000, most_lease_ns = 3'600'000'000'000;
 constexpr std::uint64_t never = ~std::uint64_t{0};
 
-const char* complete(const haul_window* own, haul_lock_options* options) noexcept {
+const char* complete(const haul_atomic_window* own, haul_atomic_lock_options* options) noexcept {
   if (options->lease_ns == 0) options->lease_ns = default_lease_ns;
   const bool directory = options->members == nullptr;
   if (options->home == nullptr) return "home is NULL";
-  if (options->count == 0 || options->count > HAUL_LOCK_MAX_MEMBERS) {
+  if (options->count == 0 || options->count > HAUL_ATOMIC_LOCK_MAX_MEMBERS) {
     return "count is not 1 to 4096";
   }
-  if (options->rank >= options->count && !(directory && options->rank == HAUL_LOCK_ANY_RANK)) {
+  if (options->rank >= options->count &&
+      !(directory && options->rank == HAUL_ATOMIC_LOCK_ANY_RANK)) {
     return "rank is not below count";
   }
   if (options->lease_ns < least_lease_ns || options->lease_ns > most_lease_ns) {
     return "lease_ns is not 10 ms to 1 hour";
   }
-  const std::uint64_t home_bytes =
-      directory ? HAUL_LOCK_DIRECTORY_BYTES(options->count) : std::uint64_t{HAUL_LOCK_HOME_BYTES};
+  const std::uint64_t home_bytes = directory ? HAUL_ATOMIC_LOCK_DIRECTORY_BYTES(options->count)
+                                             : std::uint64_t{HAUL_ATOMIC_LOCK_HOME_BYTES};
   if (!lock::is_usable(*options->home, home_bytes)) {
     return "home is not aligned to 8, or not within its window";
   }
   if (directory) {
-    const haul_lock_place own_place{from_c(own)->name(), options->own_offset};
-    return lock::is_usable(own_place, HAUL_LOCK_MEMBER_BYTES)
+    const haul_atomic_lock_place own_place{from_c(own)->name(), options->own_offset};
+    return lock::is_usable(own_place, HAUL_ATOMIC_LOCK_MEMBER_BYTES)
                ? ""
                : "own_offset is not aligned to 8, or not within the window";
   }
   for (std::uint32_t i = 0; i < options->count; ++i) {
-    if (!lock::is_usable(options->members[i], HAUL_LOCK_MEMBER_BYTES)) {
+    if (!lock::is_usable(options->members[i], HAUL_ATOMIC_LOCK_MEMBER_BYTES)) {
       return "a member's place is not aligned to 8, or not within its window";
     }
   }
@@ -73,7 +74,7 @@ const char* complete(const haul_window* own, haul_lock_options* options) noexcep
 }
 
 // How an action ended: if the home failed, then by that.
-int explain(const haul_lock* lock, Code code) noexcept {
+int explain(const haul_atomic_lock* lock, Code code) noexcept {
   if (code != Code::ok && lock->places.home_failure().code != Code::ok) {
     return fail(lock->places.home_failure());
   }
@@ -94,33 +95,33 @@ int explain(const haul_lock* lock, Code code) noexcept {
   }
 }
 
-int check(const haul_lock* lock) noexcept {
+int check(const haul_atomic_lock* lock) noexcept {
   if (lock == nullptr) return refuse("lock is NULL");
   if (lock->carrier->is_here()) return 0;
   return fail(make_error(Code::stale, 0,
                          "this lock was opened by the process that forked this one; open it here"));
 }
 
-Member::Goal goal_of(haul_lock_action action) noexcept {
+Member::Goal goal_of(haul_atomic_lock_action action) noexcept {
   switch (action) {
-    case HAUL_LOCK_ACQUIRE: return Member::Goal::acquire;
-    case HAUL_LOCK_TRY: return Member::Goal::try_once;
-    case HAUL_LOCK_RELEASE: return Member::Goal::release;
-    case HAUL_LOCK_RENEW: return Member::Goal::renew;
+    case HAUL_ATOMIC_LOCK_ACQUIRE: return Member::Goal::acquire;
+    case HAUL_ATOMIC_LOCK_TRY: return Member::Goal::try_once;
+    case HAUL_ATOMIC_LOCK_RELEASE: return Member::Goal::release;
+    case HAUL_ATOMIC_LOCK_RENEW: return Member::Goal::renew;
   }
   return Member::Goal::none;
 }
 
 // Spins, then naps ever longer: what it waits for comes into memory, which wakes nobody.
-int run(haul_lock* lock, haul_lock_action action, std::uint64_t timeout_ns,
+int run(haul_atomic_lock* lock, haul_atomic_lock_action action, std::uint64_t timeout_ns,
         std::uint64_t* token) noexcept {
   constexpr std::uint64_t first_nap_ns = 10'000, longest_nap_ns = 500'000;
-  const int started = haul_lock_start(lock, action, timeout_ns);
+  const int started = haul_atomic_lock_start(lock, action, timeout_ns);
   if (started != 0) return started;
   const std::uint64_t since = now_ns();
   std::uint64_t nap_ns = first_nap_ns;
   for (;;) {
-    const int result = haul_lock_test(lock, token);
+    const int result = haul_atomic_lock_test(lock, token);
     if (result != 0) return std::min(result, 0);
     if (now_ns() - since < lock->spin_ns) {
       __builtin_ia32_pause();
@@ -132,9 +133,9 @@ int run(haul_lock* lock, haul_lock_action action, std::uint64_t timeout_ns,
 }
 
 // Enters this member into the home's directory.
-int join(haul_lock* lock, const Window* own, const haul_lock_options& options,
+int join(haul_atomic_lock* lock, const Window* own, const haul_atomic_lock_options& options,
          std::uint64_t id) noexcept {
-  const haul_lock_place place{own->name(), options.own_offset};
+  const haul_atomic_lock_place place{own->name(), options.own_offset};
   const Code code = lock::directory::join(lock->places, options.count, id, place, &lock->rank);
   if (code == Code::again && lock->places.home_failure().code == Code::ok) {
     return fail(
@@ -151,20 +152,21 @@ int join(haul_lock* lock, const Window* own, const haul_lock_options& options,
 
 }  // namespace
 
-extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lock_options* options,
-                              haul_lock** lock) {
+extern "C" int haul_atomic_lock_open(haul_atomic_node* node, haul_atomic_window* own,
+                                     const haul_atomic_lock_options* options,
+                                     haul_atomic_lock** lock) {
   const haul::Uncancelled guard;
   if (node == nullptr || own == nullptr || options == nullptr || lock == nullptr) {
     return refuse("node, own, options or lock is NULL");
   }
   *lock = nullptr;
   if (options->size != sizeof *options) {
-    return refuse("options.size is not sizeof(haul_lock_options); set it");
+    return refuse("options.size is not sizeof(haul_atomic_lock_options); set it");
   }
   if (!from_c(node)->is_here()) {
     return fail(make_error(Code::stale, 0, "this node is not this process's; open one here"));
   }
-  haul_lock_options complete_options = *options;
+  haul_atomic_lock_options complete_options = *options;
   const char* wrong = complete(own, &complete_options);
   if (wrong[0] != '\0') return refuse(wrong);
   std::uint64_t random[2] = {};
@@ -172,7 +174,7 @@ extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lo
     return fail(
         make_error(Code::io, 0, "the kernel gives no random numbers; is /dev/urandom there?"));
   }
-  auto* made = new (std::nothrow) haul_lock{};
+  auto* made = new (std::nothrow) haul_atomic_lock{};
   if (made == nullptr ||
       !made->places.open(from_c(node)->carrier(), *from_c(own), complete_options)) {
     delete made;
@@ -201,7 +203,7 @@ extern "C" int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lo
   return 0;
 }
 
-extern "C" int haul_lock_close(haul_lock* lock) {
+extern "C" int haul_atomic_lock_close(haul_atomic_lock* lock) {
   const haul::Uncancelled guard;
   if (lock == nullptr) return 0;
   const int wrong = check(lock);
@@ -209,7 +211,7 @@ extern "C" int haul_lock_close(haul_lock* lock) {
   lock->member->hurry(now_ns());
   // What is under way ends first: a node that is left in the middle costs the others a lease.
   while (!lock->member->step(now_ns())) haul::os::sleep_ns(10'000);
-  if (lock->member->holds()) run(lock, HAUL_LOCK_RELEASE, never, nullptr);
+  if (lock->member->holds()) run(lock, HAUL_ATOMIC_LOCK_RELEASE, never, nullptr);
   // A home that is silent is not waited for once more.
   if (lock->directory_id != 0 && lock->places.home_failure().code == Code::ok) {
     lock::directory::leave(lock->places, lock->directory_id, lock->rank);
@@ -218,7 +220,8 @@ extern "C" int haul_lock_close(haul_lock* lock) {
   return 0;
 }
 
-extern "C" int haul_lock_start(haul_lock* lock, haul_lock_action action, uint64_t timeout_ns) {
+extern "C" int haul_atomic_lock_start(haul_atomic_lock* lock, haul_atomic_lock_action action,
+                                      uint64_t timeout_ns) {
   const haul::Uncancelled guard;
   const int wrong = check(lock);
   if (wrong != 0) return wrong;
@@ -231,11 +234,12 @@ extern "C" int haul_lock_start(haul_lock* lock, haul_lock_action action, uint64_
   return 0;
 }
 
-extern "C" int haul_lock_test(haul_lock* lock, uint64_t* token) {
+extern "C" int haul_atomic_lock_test(haul_atomic_lock* lock, uint64_t* token) {
   const haul::Uncancelled guard;
   const int wrong = check(lock);
   if (wrong != 0) return wrong;
-  if (!lock->started) return refuse("nothing was started on this lock; call haul_lock_start()");
+  if (!lock->started)
+    return refuse("nothing was started on this lock; call haul_atomic_lock_start()");
   Member& member = *lock->member;
   if (!member.step(now_ns())) return 0;
   if (member.result() != Code::ok) return explain(lock, member.result());
@@ -243,34 +247,36 @@ extern "C" int haul_lock_test(haul_lock* lock, uint64_t* token) {
   return 1;
 }
 
-extern "C" int haul_lock_acquire(haul_lock* lock, uint64_t timeout_ns, uint64_t* token) {
+extern "C" int haul_atomic_lock_acquire(haul_atomic_lock* lock, uint64_t timeout_ns,
+                                        uint64_t* token) {
   const haul::Uncancelled guard;
-  return run(lock, HAUL_LOCK_ACQUIRE, timeout_ns, token);
+  return run(lock, HAUL_ATOMIC_LOCK_ACQUIRE, timeout_ns, token);
 }
 
-extern "C" int haul_lock_try(haul_lock* lock, uint64_t* token) {
+extern "C" int haul_atomic_lock_try(haul_atomic_lock* lock, uint64_t* token) {
   const haul::Uncancelled guard;
-  return run(lock, HAUL_LOCK_TRY, never, token);
+  return run(lock, HAUL_ATOMIC_LOCK_TRY, never, token);
 }
 
-extern "C" int haul_lock_release(haul_lock* lock) {
+extern "C" int haul_atomic_lock_release(haul_atomic_lock* lock) {
   const haul::Uncancelled guard;
-  return run(lock, HAUL_LOCK_RELEASE, never, nullptr);
+  return run(lock, HAUL_ATOMIC_LOCK_RELEASE, never, nullptr);
 }
 
-extern "C" int haul_lock_renew(haul_lock* lock) {
+extern "C" int haul_atomic_lock_renew(haul_atomic_lock* lock) {
   const haul::Uncancelled guard;
-  return run(lock, HAUL_LOCK_RENEW, never, nullptr);
+  return run(lock, HAUL_ATOMIC_LOCK_RENEW, never, nullptr);
 }
 
-extern "C" uint64_t haul_lock_remaining(const haul_lock* lock) {
+extern "C" uint64_t haul_atomic_lock_remaining(const haul_atomic_lock* lock) {
   const haul::Uncancelled guard;
   if (check(lock) != 0 || !lock->member->holds()) return 0;
   const std::uint64_t now = now_ns(), until = lock->member->safe_until_ns();
   return until > now ? until - now : 0;
 }
 
-extern "C" int haul_lock_stats(const haul_lock* lock, haul_lock_counts* counts) {
+extern "C" int haul_atomic_lock_stats(const haul_atomic_lock* lock,
+                                      haul_atomic_lock_counts* counts) {
   const haul::Uncancelled guard;
   const int wrong = check(lock);
   if (wrong != 0) return wrong;

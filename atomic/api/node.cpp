@@ -17,8 +17,8 @@ constexpr std::uint64_t default_timeout_ns = 5'000'000'000;
 constexpr std::uint64_t most_timeout_ns = 1ull << 62;  // for ever; a time behind it can be told
 
 // Zeros become the defaults. "" or what is wrong.
-const char* complete(haul_atomic_options* options) noexcept {
-  if (options->hearing > HAUL_HEAR_SOCKET) return "hearing is none of haul_atomic_hearing";
+const char* complete(haul_atomic_node_options* options) noexcept {
+  if (options->hearing > HAUL_ATOMIC_HEAR_SOCKET) return "hearing is none of haul_atomic_hearing";
   if (options->reserved != 0) return "reserved is not 0; zero the options before filling them in";
   if (options->sessions == 0) options->sessions = default_sessions;
   if (options->sessions > most_sessions) return "sessions is above 65536; ask for fewer";
@@ -41,15 +41,15 @@ int stale() noexcept {
 
 using namespace haul::atomics;
 
-extern "C" int haul_atomic_open(const char* responder, const haul_atomic_options* options,
-                                haul_atomic** node) {
+extern "C" int haul_atomic_node_open(const char* responder, const haul_atomic_node_options* options,
+                                     haul_atomic_node** node) {
   const haul::Uncancelled guard;
   if (node == nullptr || responder == nullptr) return refuse("responder or node is NULL");
   *node = nullptr;
-  haul_atomic_options complete_options{};
+  haul_atomic_node_options complete_options{};
   if (options != nullptr) {
     if (options->size != sizeof *options) {
-      return refuse("options.size is not sizeof(haul_atomic_options); set it");
+      return refuse("options.size is not sizeof(haul_atomic_node_options); set it");
     }
     complete_options = *options;
   }
@@ -64,7 +64,7 @@ extern "C" int haul_atomic_open(const char* responder, const haul_atomic_options
   return 0;
 }
 
-extern "C" int haul_atomic_close(haul_atomic* node) {
+extern "C" int haul_atomic_node_close(haul_atomic_node* node) {
   const haul::Uncancelled guard;
   if (node == nullptr) return 0;
   if (!from_c(node)->is_here()) return stale();
@@ -72,7 +72,7 @@ extern "C" int haul_atomic_close(haul_atomic* node) {
   return 0;
 }
 
-extern "C" int haul_atomic_describe(haul_atomic* node, char* text, size_t bytes) {
+extern "C" int haul_atomic_node_describe(haul_atomic_node* node, char* text, size_t bytes) {
   const haul::Uncancelled guard;
   if (node == nullptr || text == nullptr || bytes == 0) return refuse("node or text is NULL");
   if (!from_c(node)->is_here()) return stale();
@@ -83,7 +83,7 @@ extern "C" int haul_atomic_describe(haul_atomic* node, char* text, size_t bytes)
   return 0;
 }
 
-extern "C" int haul_atomic_counters(haul_atomic* node, uint64_t* values, size_t count) {
+extern "C" int haul_atomic_node_counters(haul_atomic_node* node, uint64_t* values, size_t count) {
   const haul::Uncancelled guard;
   if (node == nullptr || (values == nullptr && count != 0)) return refuse("node or values is NULL");
   if (!from_c(node)->is_here()) return stale();
@@ -93,12 +93,12 @@ extern "C" int haul_atomic_counters(haul_atomic* node, uint64_t* values, size_t 
   return Node::counter_count;
 }
 
-extern "C" const char* haul_atomic_counter_name(size_t index) {
+extern "C" const char* haul_atomic_node_counter_name(size_t index) {
   return Node::counter_name(index);
 }
 
-extern "C" int haul_atomic_connect(haul_atomic* node, const haul_window_name* name,
-                                   haul_remote** remote) {
+extern "C" int haul_atomic_connect(haul_atomic_node* node, const haul_atomic_window_name* name,
+                                   haul_atomic_remote** remote) {
   const haul::Uncancelled guard;
   if (node == nullptr || name == nullptr || remote == nullptr) {
     return refuse("node, name or remote is NULL");
@@ -106,15 +106,15 @@ extern "C" int haul_atomic_connect(haul_atomic* node, const haul_window_name* na
   *remote = nullptr;
   if (!from_c(node)->is_here()) return stale();
   if (!is_name(*name)) {
-    return refuse("this is no name of a window; take one from haul_window_export()");
+    return refuse("this is no name of a window; take one from haul_atomic_window_export()");
   }
-  haul::Expected<Connection*> made = from_c(node)->carrier().connect(*name);
+  haul::Expected<RemoteConnection*> made = from_c(node)->carrier().connect(*name);
   if (!made) return fail(made.error());
   *remote = to_c(*made);
   return 0;
 }
 
-extern "C" int haul_atomic_disconnect(haul_remote* remote) {
+extern "C" int haul_atomic_disconnect(haul_atomic_remote* remote) {
   const haul::Uncancelled guard;
   if (remote == nullptr) return 0;
   Carrier& carrier = from_c(remote)->carrier();

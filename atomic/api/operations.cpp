@@ -17,7 +17,7 @@ int check(const void* target, const haul_atomic_operation* operations, std::size
   return 0;
 }
 
-int check(haul_remote* remote) noexcept {
+int check(haul_atomic_remote* remote) noexcept {
   if (remote == nullptr) return refuse("remote is NULL");
   if (from_c(remote)->carrier().is_here()) return 0;
   return fail(make_error(Code::stale, 0,
@@ -89,19 +89,20 @@ int spent() noexcept {
 
 }  // namespace
 
-extern "C" int haul_atomic_submit(haul_remote* remote, const haul_atomic_operation* operations,
-                                  size_t count, uint64_t tag, uint64_t* ticket) {
+extern "C" int haul_atomic_submit(haul_atomic_remote* remote,
+                                  const haul_atomic_operation* operations, size_t count,
+                                  uint64_t tag, uint64_t* ticket) {
   const haul::Uncancelled guard;
   int wrong = check(static_cast<const void*>(remote), operations, count);
   if (wrong == 0) wrong = check(remote);
   if (wrong != 0) return wrong;
   uint64_t ignored = 0;
-  Connection* connection = from_c(remote);
+  RemoteConnection* connection = from_c(remote);
   return explain(connection->carrier().submit(*connection, operations, count, tag,
                                               ticket != nullptr ? ticket : &ignored));
 }
 
-extern "C" int haul_atomic_test(haul_remote* remote, uint64_t ticket,
+extern "C" int haul_atomic_test(haul_atomic_remote* remote, uint64_t ticket,
                                 haul_atomic_operation* operations, size_t count) {
   const haul::Uncancelled guard;
   const int wrong = check(remote);
@@ -114,7 +115,7 @@ extern "C" int haul_atomic_test(haul_remote* remote, uint64_t ticket,
   return status == Code::ok ? 1 : explain(status);
 }
 
-extern "C" int haul_atomic_wait(haul_remote* remote, uint64_t ticket,
+extern "C" int haul_atomic_wait(haul_atomic_remote* remote, uint64_t ticket,
                                 haul_atomic_operation* operations, size_t count) {
   const haul::Uncancelled guard;
   const int wrong = check(remote);
@@ -125,7 +126,7 @@ extern "C" int haul_atomic_wait(haul_remote* remote, uint64_t ticket,
   return found < 0 ? spent() : explain(status);
 }
 
-extern "C" int haul_atomic_reap(haul_remote* remote, haul_atomic_completion* completions,
+extern "C" int haul_atomic_reap(haul_atomic_remote* remote, haul_atomic_completion* completions,
                                 size_t capacity) {
   const haul::Uncancelled guard;
   if (completions == nullptr && capacity != 0) return refuse("completions is NULL");
@@ -134,7 +135,7 @@ extern "C" int haul_atomic_reap(haul_remote* remote, haul_atomic_completion* com
   return static_cast<int>(from_c(remote)->carrier().reap(*from_c(remote), completions, capacity));
 }
 
-extern "C" int haul_atomic_run(haul_remote* remote, haul_atomic_operation* operations,
+extern "C" int haul_atomic_run(haul_atomic_remote* remote, haul_atomic_operation* operations,
                                size_t count) {
   const haul::Uncancelled guard;
   const int wrong = check(static_cast<const void*>(remote), operations, count);
@@ -153,8 +154,8 @@ extern "C" int haul_atomic_run(haul_remote* remote, haul_atomic_operation* opera
   return result;
 }
 
-extern "C" int haul_window_run(haul_window* window, haul_atomic_operation* operations,
-                               size_t count) {
+extern "C" int haul_atomic_window_run(haul_atomic_window* window, haul_atomic_operation* operations,
+                                      size_t count) {
   const haul::Uncancelled guard;
   const int wrong = check(static_cast<const void*>(window), operations, count);
   if (wrong != 0) return wrong;

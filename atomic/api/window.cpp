@@ -17,7 +17,8 @@ constexpr std::size_t most_bytes = std::size_t{1} << 40;
 
 }  // namespace
 
-extern "C" int haul_window_create(haul_atomic* node, size_t bytes, haul_window** window) {
+extern "C" int haul_atomic_window_create(haul_atomic_node* node, size_t bytes,
+                                         haul_atomic_window** window) {
   const haul::Uncancelled guard;
   if (node == nullptr || window == nullptr) return refuse("node or window is NULL");
   *window = nullptr;
@@ -31,14 +32,15 @@ extern "C" int haul_window_create(haul_atomic* node, size_t bytes, haul_window**
   return 0;
 }
 
-extern "C" int haul_window_attach(const haul_window_name* name, haul_window** window) {
+extern "C" int haul_atomic_window_attach(const haul_atomic_window_name* name,
+                                         haul_atomic_window** window) {
   const haul::Uncancelled guard;
   if (name == nullptr || window == nullptr) return refuse("name or window is NULL");
   *window = nullptr;
   if (!is_name(*name)) {
-    return refuse("this is no name of a window; take one from haul_window_export()");
+    return refuse("this is no name of a window; take one from haul_atomic_window_export()");
   }
-  haul_window_name known = *name;
+  haul_atomic_window_name known = *name;
   haul::Expected<int> fd = fetch_window(&known);
   if (!fd) return fail(fd.error());
   haul::Expected<Window*> made = Window::map(nullptr, *fd, known);
@@ -49,11 +51,12 @@ extern "C" int haul_window_attach(const haul_window_name* name, haul_window** wi
   return 0;
 }
 
-extern "C" int haul_window_counters(const haul_window_name* name, uint64_t* values, size_t count) {
+extern "C" int haul_atomic_window_counters(const haul_atomic_window_name* name, uint64_t* values,
+                                           size_t count) {
   const haul::Uncancelled guard;
   if (name == nullptr || (values == nullptr && count != 0)) return refuse("name or values is NULL");
   if (!is_name(*name)) {
-    return refuse("this is no name of a window; take one from haul_window_export()");
+    return refuse("this is no name of a window; take one from haul_atomic_window_export()");
   }
   haul::Expected<AttachReply> reply = fetch_counters(*name);
   if (!reply) return fail(reply.error());
@@ -61,21 +64,22 @@ extern "C" int haul_window_counters(const haul_window_name* name, uint64_t* valu
   return static_cast<int>(reply->counters);
 }
 
-extern "C" void* haul_window_memory(const haul_window* window) {
+extern "C" void* haul_atomic_window_memory(const haul_atomic_window* window) {
   return window == nullptr ? nullptr : from_c(window)->memory();
 }
 
-extern "C" size_t haul_window_bytes(const haul_window* window) {
+extern "C" size_t haul_atomic_window_bytes(const haul_atomic_window* window) {
   return window == nullptr ? 0 : from_c(window)->name().bytes;
 }
 
-extern "C" int haul_window_export(const haul_window* window, haul_window_name* name) {
+extern "C" int haul_atomic_window_export(const haul_atomic_window* window,
+                                         haul_atomic_window_name* name) {
   if (window == nullptr || name == nullptr) return refuse("window or name is NULL");
   *name = from_c(window)->name();
   return 0;
 }
 
-extern "C" int haul_window_destroy(haul_window* window) {
+extern "C" int haul_atomic_window_destroy(haul_atomic_window* window) {
   const haul::Uncancelled guard;
   if (window == nullptr) return 0;
   Node* owner = from_c(window)->owner();
@@ -85,14 +89,15 @@ extern "C" int haul_window_destroy(haul_window* window) {
   return 0;
 }
 
-extern "C" int haul_window_format(const haul_window_name* name, char* text, size_t bytes) {
+extern "C" int haul_atomic_window_format(const haul_atomic_window_name* name, char* text,
+                                         size_t bytes) {
   if (name == nullptr || text == nullptr) return refuse("name or text is NULL");
   if (!is_name(*name)) return refuse("this is no name of a window; take one as exported");
   if (!format_name(*name, text, bytes)) return refuse("no room for the name; 160 bytes do");
   return 0;
 }
 
-extern "C" int haul_window_parse(const char* text, haul_window_name* name) {
+extern "C" int haul_atomic_window_parse(const char* text, haul_atomic_window_name* name) {
   if (text == nullptr || name == nullptr) return refuse("text or name is NULL");
   if (!parse_name(text, name)) {
     return fail(make_error(Code::invalid, 0,

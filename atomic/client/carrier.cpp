@@ -11,12 +11,12 @@ namespace haul::atomics {
 
 bool Carrier::begin(const Options& options) noexcept {
   options_ = options;
-  connections_.reset(new (std::nothrow) Connection* [options.connections] {});
-  waiting_.reset(new (std::nothrow) Connection*[options.connections]);
+  connections_.reset(new (std::nothrow) RemoteConnection* [options.connections] {});
+  waiting_.reset(new (std::nothrow) RemoteConnection*[options.connections]);
   return connections_ && waiting_ && presence_.open();
 }
 
-void Carrier::begin_waiting(Connection& connection) noexcept {
+void Carrier::begin_waiting(RemoteConnection& connection) noexcept {
   if (connection.waits_) return;
   connection.waits_ = true;
   waiting_[waiting_count_++] = &connection;
@@ -28,7 +28,7 @@ void Carrier::disconnect_all() noexcept {
   }
 }
 
-Expected<Connection*> Carrier::begin_connect(const haul_window_name& name) noexcept {
+Expected<RemoteConnection*> Carrier::begin_connect(const haul_atomic_window_name& name) noexcept {
   Session::Names names;
   names.window = name.window;
   names.key = name.key;
@@ -47,7 +47,7 @@ Expected<Connection*> Carrier::begin_connect(const haul_window_name& name) noexc
                       options_.connections);
   }
   names.cookie = place;
-  Expected<Connection*> made = make(name, names);
+  Expected<RemoteConnection*> made = make(name, names);
   if (!made) return made;
   connections_[place] = *made;
   used_ = std::max(used_, place + 1);
@@ -56,7 +56,7 @@ Expected<Connection*> Carrier::begin_connect(const haul_window_name& name) noexc
   return made;
 }
 
-Session::State Carrier::look(Connection& connection) noexcept {
+Session::State Carrier::look(RemoteConnection& connection) noexcept {
   const Hold hold(*this);
   Session& session = connection.session_;
   if (session.state() == Session::State::greeting) pump(now_ns());
@@ -64,15 +64,15 @@ Session::State Carrier::look(Connection& connection) noexcept {
   return session.state();
 }
 
-Code Carrier::reason(Connection& connection) noexcept {
+Code Carrier::reason(RemoteConnection& connection) noexcept {
   const Hold hold(*this);
   return connection.session_.reason();
 }
 
-Expected<Connection*> Carrier::connect(const haul_window_name& name) noexcept {
-  Expected<Connection*> begun = begin_connect(name);
+Expected<RemoteConnection*> Carrier::connect(const haul_atomic_window_name& name) noexcept {
+  Expected<RemoteConnection*> begun = begin_connect(name);
   if (!begun) return begun;
-  Connection* connection = *begun;
+  RemoteConnection* connection = *begun;
   for (;;) {
     const Session::State state = look(*connection);
     if (state == Session::State::open) return connection;
@@ -84,14 +84,14 @@ Expected<Connection*> Carrier::connect(const haul_window_name& name) noexcept {
   return refusal(reason, name);
 }
 
-void Carrier::disconnect(Connection* connection) noexcept {
+void Carrier::disconnect(RemoteConnection* connection) noexcept {
   {
     const Hold hold(*this);
     connection->session_.leave();
     parting(*connection);
     connections_[connection->place_] = nullptr;
     // Its session awaits nothing any more: it is only taken off the list.
-    for_each_waiting([](const Connection&) {});
+    for_each_waiting([](const RemoteConnection&) {});
     repeated_before_ += connection->session_.repeated();
   }
   delete connection;
@@ -105,7 +105,7 @@ std::uint64_t Carrier::next_ns() const noexcept {
   return next;
 }
 
-Code Carrier::submit(Connection& connection, const haul_atomic_operation* operations,
+Code Carrier::submit(RemoteConnection& connection, const haul_atomic_operation* operations,
                      std::size_t count, std::uint64_t tag, std::uint64_t* ticket) noexcept {
   const Hold hold(*this);
   const std::uint64_t now = now_ns();
@@ -115,8 +115,8 @@ Code Carrier::submit(Connection& connection, const haul_atomic_operation* operat
   return code;
 }
 
-int Carrier::test(Connection& connection, std::uint64_t ticket, haul_atomic_operation* operations,
-                  std::size_t count, Code* status) noexcept {
+int Carrier::test(RemoteConnection& connection, std::uint64_t ticket,
+                  haul_atomic_operation* operations, std::size_t count, Code* status) noexcept {
   const Hold hold(*this);
   Session& session = connection.session_;
   if (session.find(ticket) == Session::Found::unanswered) pump(now_ns());
@@ -129,8 +129,8 @@ int Carrier::test(Connection& connection, std::uint64_t ticket, haul_atomic_oper
   return 1;
 }
 
-int Carrier::wait(Connection& connection, std::uint64_t ticket, haul_atomic_operation* operations,
-                  std::size_t count, Code* status) noexcept {
+int Carrier::wait(RemoteConnection& connection, std::uint64_t ticket,
+                  haul_atomic_operation* operations, std::size_t count, Code* status) noexcept {
   std::uint64_t since = 0;
   for (;;) {
     const int found = test(connection, ticket, operations, count, status);
@@ -145,7 +145,7 @@ int Carrier::wait(Connection& connection, std::uint64_t ticket, haul_atomic_oper
   }
 }
 
-std::size_t Carrier::reap(Connection& connection, haul_atomic_completion* completions,
+std::size_t Carrier::reap(RemoteConnection& connection, haul_atomic_completion* completions,
                           std::size_t capacity) noexcept {
   const Hold hold(*this);
   pump(now_ns());

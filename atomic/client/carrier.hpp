@@ -18,17 +18,17 @@ namespace haul::atomics {
 
 class Carrier;
 
-// What a haul_remote is.
-class Connection : public Outlet {
+// What a haul_atomic_remote is.
+class RemoteConnection : public Outlet {
  public:
-  virtual ~Connection() = default;
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
+  virtual ~RemoteConnection() = default;
+  RemoteConnection(const RemoteConnection&) = delete;
+  RemoteConnection& operator=(const RemoteConnection&) = delete;
   Carrier& carrier() const noexcept { return carrier_; }
 
  protected:
-  Connection(Carrier& carrier, const Session::Names& names, std::uint64_t timeout_ns,
-             Session::Way way) noexcept
+  RemoteConnection(Carrier& carrier, const Session::Names& names, std::uint64_t timeout_ns,
+                   Session::Delivery way) noexcept
       : session_(*this, names, timeout_ns, way), carrier_(carrier), place_(names.cookie) {}
   Session session_;
 
@@ -53,26 +53,26 @@ class Carrier {
   // False in a child of fork.
   bool is_here() const noexcept { return presence_.is_here(); }
 
-  Expected<Connection*> connect(const haul_window_name& name) noexcept;
+  Expected<RemoteConnection*> connect(const haul_atomic_window_name& name) noexcept;
   // The same without waiting: look() tells when it is open, or lost.
-  Expected<Connection*> begin_connect(const haul_window_name& name) noexcept;
-  Session::State look(Connection& connection) noexcept;
+  Expected<RemoteConnection*> begin_connect(const haul_atomic_window_name& name) noexcept;
+  Session::State look(RemoteConnection& connection) noexcept;
   // Of a lost one: why.
-  Code reason(Connection& connection) noexcept;
-  void disconnect(Connection* connection) noexcept;
+  Code reason(RemoteConnection& connection) noexcept;
+  void disconnect(RemoteConnection* connection) noexcept;
 
-  Code submit(Connection& connection, const haul_atomic_operation* operations, std::size_t count,
-              std::uint64_t tag, std::uint64_t* ticket) noexcept;
+  Code submit(RemoteConnection& connection, const haul_atomic_operation* operations,
+              std::size_t count, std::uint64_t tag, std::uint64_t* ticket) noexcept;
   // 1: collected, *status says how it went. 0: unanswered. -1: no such ticket.
-  int test(Connection& connection, std::uint64_t ticket, haul_atomic_operation* operations,
+  int test(RemoteConnection& connection, std::uint64_t ticket, haul_atomic_operation* operations,
            std::size_t count, Code* status) noexcept;
-  int wait(Connection& connection, std::uint64_t ticket, haul_atomic_operation* operations,
+  int wait(RemoteConnection& connection, std::uint64_t ticket, haul_atomic_operation* operations,
            std::size_t count, Code* status) noexcept;
-  std::size_t reap(Connection& connection, haul_atomic_completion* completions,
+  std::size_t reap(RemoteConnection& connection, haul_atomic_completion* completions,
                    std::size_t capacity) noexcept;
 
   // Why a window is not to be had.
-  virtual Error refusal(Code code, const haul_window_name& name) const noexcept = 0;
+  virtual Error refusal(Code code, const haul_atomic_window_name& name) const noexcept = 0;
 
   // Packets that were sent again, over all connections so far.
   std::uint64_t repeated() noexcept;
@@ -102,24 +102,26 @@ class Carrier {
 
   // ---- what carries; the lock is held ----
   // A connection that is not greeted yet; names.cookie is its place.
-  virtual Expected<Connection*> make(const haul_window_name& name,
-                                     const Session::Names& names) noexcept = 0;
+  virtual Expected<RemoteConnection*> make(const haul_atomic_window_name& name,
+                                           const Session::Names& names) noexcept = 0;
   // Its session has said good-bye; it is deleted next.
-  virtual void parting(Connection& connection) noexcept = 0;
+  virtual void parting(RemoteConnection& connection) noexcept = 0;
   // Its session is open. Called more than once.
-  virtual void is_open(Connection& connection) noexcept = 0;
+  virtual void is_open(RemoteConnection& connection) noexcept = 0;
   // Looks for answers, of all connections or of this one, and has their sessions tick.
   virtual void pump(std::uint64_t now_ns) noexcept = 0;
-  virtual void pump_one(Connection& connection, std::uint64_t now_ns) noexcept = 0;
+  virtual void pump_one(RemoteConnection& connection, std::uint64_t now_ns) noexcept = 0;
   // ---- the lock is not held ----
   // Sleeps until something may have come for it.
-  virtual void sleep(Connection& connection) noexcept = 0;
+  virtual void sleep(RemoteConnection& connection) noexcept = 0;
 
-  static Session& session_of(Connection& connection) noexcept { return connection.session_; }
-  static const Session& session_of(const Connection& connection) noexcept {
+  static Session& session_of(RemoteConnection& connection) noexcept { return connection.session_; }
+  static const Session& session_of(const RemoteConnection& connection) noexcept {
     return connection.session_;
   }
-  static unsigned place_of(const Connection& connection) noexcept { return connection.place_; }
+  static unsigned place_of(const RemoteConnection& connection) noexcept {
+    return connection.place_;
+  }
   // When a session that awaits an answer is to tick next.
   std::uint64_t next_ns() const noexcept;
 
@@ -128,7 +130,7 @@ class Carrier {
   template <class Visit>
   void for_each_waiting(const Visit& visit) noexcept {
     for (unsigned i = 0; i < waiting_count_;) {
-      Connection& one = *waiting_[i];
+      RemoteConnection& one = *waiting_[i];
       visit(one);
       if (one.session_.awaits_answer()) {
         ++i;
@@ -142,17 +144,17 @@ class Carrier {
   template <class Asked>
   bool any_waiting(const Asked& asked) const noexcept {
     return std::any_of(waiting_.get(), waiting_.get() + waiting_count_,
-                       [&](const Connection* one) { return asked(*one); });
+                       [&](const RemoteConnection* one) { return asked(*one); });
   }
 
   Options options_;
-  std::unique_ptr<Connection*[]> connections_;
+  std::unique_ptr<RemoteConnection*[]> connections_;
   unsigned used_ = 0;  // places of connections_ below this may be taken
 
  private:
-  void begin_waiting(Connection& connection) noexcept;
+  void begin_waiting(RemoteConnection& connection) noexcept;
 
-  std::unique_ptr<Connection*[]> waiting_;  // those that for_each_waiting() visits
+  std::unique_ptr<RemoteConnection*[]> waiting_;  // those that for_each_waiting() visits
   unsigned waiting_count_ = 0;
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   Presence presence_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "atomic/client/convert.hpp"
+#include "atomic/wire/convert.hpp"
 
 namespace haul::atomics {
 
@@ -26,7 +26,7 @@ Code code_of(wire_status status, bool greeting) noexcept {
 
 }  // namespace
 
-void Session::fill_header(Packet* packet, wire_kind kind, unsigned count,
+void Session::fill_header(WirePacket* packet, wire_kind kind, unsigned count,
                           std::uint64_t ticket) const noexcept {
   wire_header& header = packet->header;
   header = wire_header{};
@@ -43,18 +43,18 @@ void Session::fill_header(Packet* packet, wire_kind kind, unsigned count,
 }
 
 std::uint64_t Session::before_again_ns(unsigned tries) const noexcept {
-  if (way_ == Way::lossy) return patience_.before_again_ns(tries);
-  return state_ == State::greeting ? Patience::most_ns : timeout_ns_;
+  if (way_ == Delivery::lossy) return retransmit_.before_again_ns(tries);
+  return state_ == State::greeting ? RetransmitTimer::most_ns : timeout_ns_;
 }
 
 bool Session::is_unanswered(std::uint32_t sequence) const noexcept {
-  const Flight& flight = flights_[sequence % flights];
-  return (waiting_ & bit_of(flight.ticket)) != 0 &&
-         static_cast<std::uint32_t>(flight.ticket) == sequence;
+  const Exchange& exchange = exchanges_[sequence % exchanges];
+  return (waiting_ & bit_of(exchange.ticket)) != 0 &&
+         static_cast<std::uint32_t>(exchange.ticket) == sequence;
 }
 
 void Session::greet_again(std::uint64_t now_ns) noexcept {
-  Packet hello;
+  WirePacket hello;
   fill_header(&hello, WIRE_HELLO, 0, 0);
   seal(&hello);
   greeting_sent_ns_ = now_ns;
@@ -70,7 +70,7 @@ void Session::greet(std::uint64_t now_ns) noexcept {
 
 void Session::leave() noexcept {
   if (state_ == State::open) {
-    Packet bye;
+    WirePacket bye;
     fill_header(&bye, WIRE_BYE, 0, 0);
     seal(&bye);
     outlet_.send(bye);
@@ -83,48 +83,48 @@ Code Session::submit(const haul_atomic_operation* operations, std::size_t count,
   if (state_ != State::open) return reason_;
   const std::uint64_t used = waiting_ | answered_;
   if (__builtin_popcountll(used) >= HAUL_ATOMIC_MAX_OUTSTANDING) return Code::again;
-  // A flight of this place before is collected, so it was answered: its results are needed no more.
-  // A place in use is stepped over, as sequences may have gaps: an old one must not stop the
+  // An exchange of this place before is collected, so it was answered: its results are needed no
+  // more. A place in use is stepped over, as sequences may have gaps: an old one must not stop the
   // others.
   std::uint64_t mine = last_ticket_ + 1;
   while ((used & bit_of(mine)) != 0) ++mine;
-  Flight& flight = flights_[mine % flights];
-  fill_header(&flight.packet, WIRE_REQUEST, static_cast<unsigned>(count), mine);
-  for (std::size_t i = 0; i < count; ++i) flight.packet.operations[i] = to_wire(operations[i]);
-  seal(&flight.packet);
-  flight.ticket = mine;
-  flight.tag = tag;
-  flight.first_ns = flight.sent_ns = now_ns;
-  flight.tries = 0;
-  flight.status = Code::ok;
+  Exchange& exchange = exchanges_[mine % exchanges];
+  fill_header(&exchange.packet, WIRE_REQUEST, static_cast<unsigned>(count), mine);
+  for (std::size_t i = 0; i < count; ++i) exchange.packet.operations[i] = to_wire(operations[i]);
+  seal(&exchange.packet);
+  exchange.ticket = mine;
+  exchange.tag = tag;
+  exchange.first_ns = exchange.sent_ns = now_ns;
+  exchange.tries = 0;
+  exchange.status = Code::ok;
   last_ticket_ = mine;
   waiting_ |= bit_of(mine);
   next_ns_ = std::min(next_ns_, now_ns + std::min(before_again_ns(0), timeout_ns_));
-  outlet_.send(flight.packet);
+  outlet_.send(exchange.packet);
   *ticket = mine;
   return Code::ok;
 }
 
-void Session::answered(Flight& flight, unsigned repetition, std::uint64_t now_ns) noexcept {
-  waiting_ &= ~bit_of(flight.ticket);
-  answered_ |= bit_of(flight.ticket);
+void Session::answered(Exchange& exchange, unsigned repetition, std::uint64_t now_ns) noexcept {
+  waiting_ &= ~bit_of(exchange.ticket);
+  answered_ |= bit_of(exchange.ticket);
   // Whatever took an answer long, the time that was waited for another is no part of it: measured
   // as such it would make the next wait longer, and that the one behind it.
-  const std::uint64_t asked_ns = repetition == 0 ? flight.first_ns : flight.sent_ns;
-  if ((repetition == 0 || repetition == flight.tries) && now_ns > asked_ns) {
-    patience_.measured(now_ns - asked_ns);
+  const std::uint64_t asked_ns = repetition == 0 ? exchange.first_ns : exchange.sent_ns;
+  if ((repetition == 0 || repetition == exchange.tries) && now_ns > asked_ns) {
+    retransmit_.measured(now_ns - asked_ns);
   }
 }
 
-void Session::refused(Flight& flight, wire_status status, unsigned repetition,
+void Session::refused(Exchange& exchange, wire_status status, unsigned repetition,
                       std::uint64_t now_ns) noexcept {
-  flight.status = code_of(status, false);
-  answered(flight, repetition, now_ns);
+  exchange.status = code_of(status, false);
+  answered(exchange, repetition, now_ns);
   // A session that is unknown there stays so.
-  if (flight.status == Code::peer_gone) lose(Code::peer_gone);
+  if (exchange.status == Code::peer_gone) lose(Code::peer_gone);
 }
 
-void Session::heard_greeting(const Packet& packet, std::uint64_t now_ns) noexcept {
+void Session::heard_greeting(const WirePacket& packet, std::uint64_t now_ns) noexcept {
   if (state_ != State::greeting) return;
   const Code code = code_of(static_cast<wire_status>(packet.header.status), true);
   if (code != Code::ok) {
@@ -134,10 +134,11 @@ void Session::heard_greeting(const Packet& packet, std::uint64_t now_ns) noexcep
   slot_ = packet.header.slot;
   state_ = State::open;
   next_ns_ = never;
-  if (greetings_ == 1 && now_ns > greeting_sent_ns_) patience_.measured(now_ns - greeting_sent_ns_);
+  if (greetings_ == 1 && now_ns > greeting_sent_ns_)
+    retransmit_.measured(now_ns - greeting_sent_ns_);
 }
 
-void Session::heard(const Packet& packet, std::uint64_t now_ns) noexcept {
+void Session::heard(const WirePacket& packet, std::uint64_t now_ns) noexcept {
   const wire_header& header = packet.header;
   if (header.session != names_.id) return;
   if (header.kind == (WIRE_HELLO | WIRE_REPLY)) {
@@ -146,37 +147,37 @@ void Session::heard(const Packet& packet, std::uint64_t now_ns) noexcept {
   }
   if (header.kind != (WIRE_REQUEST | WIRE_REPLY)) return;
   if (!is_unanswered(header.sequence)) return;  // late: answered already
-  Flight& flight = flights_[header.sequence % flights];
+  Exchange& exchange = exchanges_[header.sequence % exchanges];
   const unsigned repetition = header.cookie >> 16;
   if (header.status != WIRE_OK) {
-    refused(flight, static_cast<wire_status>(header.status), repetition, now_ns);
+    refused(exchange, static_cast<wire_status>(header.status), repetition, now_ns);
     return;
   }
-  if (header.count != flight.packet.header.count) return;
-  std::memcpy(flight.packet.operations, packet.operations, header.count * sizeof(wire_operation));
-  answered(flight, repetition, now_ns);
+  if (header.count != exchange.packet.header.count) return;
+  std::memcpy(exchange.packet.operations, packet.operations, header.count * sizeof(wire_operation));
+  answered(exchange, repetition, now_ns);
 }
 
 void Session::look(completion_slot& slot, std::uint64_t now_ns) noexcept {
   for (std::uint64_t left = waiting_; left != 0; left &= left - 1) {
     const unsigned place = static_cast<unsigned>(__builtin_ctzll(left));
-    Flight& flight = flights_[place];
+    Exchange& exchange = exchanges_[place];
     const completion_entry& entry = slot.entries[place];
     // Acquire: pairs with the program's swap.
     const std::uint64_t state = __atomic_load_n(&entry.state, __ATOMIC_ACQUIRE);
-    if (state != completion_state(static_cast<std::uint32_t>(flight.ticket), COMPLETION_DONE)) {
+    if (state != completion_state(static_cast<std::uint32_t>(exchange.ticket), COMPLETION_DONE)) {
       continue;
     }
     if (entry.status != WIRE_OK) {
-      refused(flight, static_cast<wire_status>(entry.status), entry.repetition, now_ns);
+      refused(exchange, static_cast<wire_status>(entry.status), entry.repetition, now_ns);
       if (state_ == State::lost) return;
       continue;
     }
-    for (unsigned i = 0; i < flight.packet.header.count; ++i) {
-      flight.packet.operations[i].operand = entry.old[i];
-      flight.packet.operations[i].result = entry.result[i];
+    for (unsigned i = 0; i < exchange.packet.header.count; ++i) {
+      exchange.packet.operations[i].operand = entry.old[i];
+      exchange.packet.operations[i].result = entry.result[i];
     }
-    answered(flight, entry.repetition, now_ns);
+    answered(exchange, entry.repetition, now_ns);
   }
 }
 
@@ -192,30 +193,30 @@ void Session::tick(std::uint64_t now_ns) noexcept {
     return;
   }
   for (std::uint64_t left = waiting_; left != 0; left &= left - 1) {
-    Flight& flight = flights_[__builtin_ctzll(left)];
-    if (now_ns - flight.first_ns >= timeout_ns_) {
-      flight.status = Code::timed_out;
-      waiting_ &= ~bit_of(flight.ticket);
-      answered_ |= bit_of(flight.ticket);
+    Exchange& exchange = exchanges_[__builtin_ctzll(left)];
+    if (now_ns - exchange.first_ns >= timeout_ns_) {
+      exchange.status = Code::timed_out;
+      waiting_ &= ~bit_of(exchange.ticket);
+      answered_ |= bit_of(exchange.ticket);
       continue;
     }
-    if (now_ns - flight.sent_ns >= before_again_ns(flight.tries)) {
-      ++flight.tries;
+    if (now_ns - exchange.sent_ns >= before_again_ns(exchange.tries)) {
+      ++exchange.tries;
       ++repeated_;
-      flight.sent_ns = now_ns;
+      exchange.sent_ns = now_ns;
       // The answer says which of them it answers.
-      flight.packet.header.cookie = names_.cookie | flight.tries << 16;
-      seal(&flight.packet);
-      outlet_.send(flight.packet);
+      exchange.packet.header.cookie = names_.cookie | exchange.tries << 16;
+      seal(&exchange.packet);
+      outlet_.send(exchange.packet);
     }
-    next_ns_ = std::min(
-        {next_ns_, flight.sent_ns + before_again_ns(flight.tries), flight.first_ns + timeout_ns_});
+    next_ns_ = std::min({next_ns_, exchange.sent_ns + before_again_ns(exchange.tries),
+                         exchange.first_ns + timeout_ns_});
   }
 }
 
 Session::Found Session::find(std::uint64_t ticket) const noexcept {
   const std::uint64_t bit = bit_of(ticket);
-  if (flights_[ticket % flights].ticket != ticket || ((waiting_ | answered_) & bit) == 0) {
+  if (exchanges_[ticket % exchanges].ticket != ticket || ((waiting_ | answered_) & bit) == 0) {
     return Found::unknown;
   }
   return (answered_ & bit) != 0 ? Found::answered : Found::unanswered;
@@ -223,24 +224,24 @@ Session::Found Session::find(std::uint64_t ticket) const noexcept {
 
 Code Session::collect(std::uint64_t ticket, haul_atomic_operation* operations,
                       std::size_t count) noexcept {
-  Flight& flight = flights_[ticket % flights];
+  Exchange& exchange = exchanges_[ticket % exchanges];
   answered_ &= ~bit_of(ticket);
-  count = std::min<std::size_t>(operations == nullptr ? 0 : count, flight.packet.header.count);
+  count = std::min<std::size_t>(operations == nullptr ? 0 : count, exchange.packet.header.count);
   for (std::size_t i = 0; i < count; ++i) {
-    take_answer(flight.packet.operations[i], flight.status, &operations[i]);
+    take_answer(exchange.packet.operations[i], exchange.status, &operations[i]);
   }
-  return flight.status;
+  return exchange.status;
 }
 
 bool Session::collect_any(haul_atomic_completion* completion) noexcept {
   if (answered_ == 0) return false;
-  const Flight& flight = flights_[__builtin_ctzll(answered_)];
+  const Exchange& exchange = exchanges_[__builtin_ctzll(answered_)];
   haul_atomic_operation operations[HAUL_ATOMIC_MAX_BATCH];
-  completion->tag = flight.tag;
-  completion->ticket = flight.ticket;
-  completion->count = flight.packet.header.count;
+  completion->tag = exchange.tag;
+  completion->ticket = exchange.ticket;
+  completion->count = exchange.packet.header.count;
   completion->status =
-      static_cast<std::int32_t>(collect(flight.ticket, operations, HAUL_ATOMIC_MAX_BATCH));
+      static_cast<std::int32_t>(collect(exchange.ticket, operations, HAUL_ATOMIC_MAX_BATCH));
   for (unsigned i = 0; i < completion->count; ++i) {
     completion->old[i] = operations[i].old;
     completion->statuses[i] = operations[i].status;
@@ -254,7 +255,7 @@ void Session::lose(Code reason) noexcept {
   reason_ = reason;
   next_ns_ = never;
   for (std::uint64_t left = waiting_; left != 0; left &= left - 1) {
-    flights_[__builtin_ctzll(left)].status = reason;
+    exchanges_[__builtin_ctzll(left)].status = reason;
   }
   answered_ |= waiting_;
   waiting_ = 0;

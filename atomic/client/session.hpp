@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "atomic/client/packet.hpp"
-#include "atomic/client/patience.hpp"
+#include "atomic/client/retransmit_timer.hpp"
 #include "atomic/wire/completion.h"
+#include "atomic/wire/wire_packet.hpp"
 #include "base/error.hpp"
 
 namespace haul::atomics {
@@ -17,7 +17,7 @@ namespace haul::atomics {
 class Outlet {
  public:
   // Sends it, or loses it.
-  virtual void send(const Packet& packet) noexcept = 0;
+  virtual void send(const WirePacket& packet) noexcept = 0;
 
  protected:
   ~Outlet() = default;
@@ -36,10 +36,10 @@ class Session {
   enum class State : std::uint8_t { closed, greeting, open, lost };
   // Over a sure way every packet is answered, or its peer is gone: none is sent again, but for
   // greetings, of which any number may be answered.
-  enum class Way : std::uint8_t { lossy, sure };
+  enum class Delivery : std::uint8_t { lossy, sure };
 
   Session(Outlet& outlet, const Names& names, std::uint64_t timeout_ns,
-          Way way = Way::lossy) noexcept
+          Delivery way = Delivery::lossy) noexcept
       : outlet_(outlet), names_(names), timeout_ns_(timeout_ns), way_(way) {}
 
   State state() const noexcept { return state_; }
@@ -57,7 +57,7 @@ class Session {
               std::uint64_t now_ns, std::uint64_t* ticket) noexcept;
 
   // An answer that came as a packet, intact.
-  void heard(const Packet& packet, std::uint64_t now_ns) noexcept;
+  void heard(const WirePacket& packet, std::uint64_t now_ns) noexcept;
   // Looks for answers in the completion map.
   void look(completion_slot& slot, std::uint64_t now_ns) noexcept;
   // Repeats what is due, gives up what is too old. When it is next to be called: next_ns().
@@ -82,43 +82,43 @@ class Session {
   void lose(Code reason) noexcept;
 
   std::uint64_t repeated() const noexcept { return repeated_; }
-  std::uint64_t round_trip_ns() const noexcept { return patience_.round_trip_ns(); }
+  std::uint64_t round_trip_ns() const noexcept { return retransmit_.round_trip_ns(); }
 
  private:
-  struct Flight {
-    Packet packet;  // its answer, once there is one
+  struct Exchange {
+    WirePacket packet;  // its answer, once there is one
     std::uint64_t ticket = 0, tag = 0;
     std::uint64_t first_ns = 0, sent_ns = 0;
     unsigned tries = 0;
     Code status = Code::ok;
   };
-  static constexpr unsigned flights = WIRE_RESULTS;
-  static std::uint64_t bit_of(std::uint64_t ticket) noexcept { return 1ull << ticket % flights; }
+  static constexpr unsigned exchanges = WIRE_RESULTS;
+  static std::uint64_t bit_of(std::uint64_t ticket) noexcept { return 1ull << ticket % exchanges; }
 
-  void fill_header(Packet* packet, wire_kind kind, unsigned count,
+  void fill_header(WirePacket* packet, wire_kind kind, unsigned count,
                    std::uint64_t ticket) const noexcept;
   std::uint64_t before_again_ns(unsigned tries) const noexcept;
-  void answered(Flight& flight, unsigned repetition, std::uint64_t now_ns) noexcept;
-  void refused(Flight& flight, wire_status status, unsigned repetition,
+  void answered(Exchange& exchange, unsigned repetition, std::uint64_t now_ns) noexcept;
+  void refused(Exchange& exchange, wire_status status, unsigned repetition,
                std::uint64_t now_ns) noexcept;
-  void heard_greeting(const Packet& packet, std::uint64_t now_ns) noexcept;
+  void heard_greeting(const WirePacket& packet, std::uint64_t now_ns) noexcept;
   void greet_again(std::uint64_t now_ns) noexcept;
 
   Outlet& outlet_;
   const Names names_;
   const std::uint64_t timeout_ns_;
-  const Way way_;
+  const Delivery way_;
   State state_ = State::closed;
   Code reason_ = Code::closed;
   std::uint32_t slot_ = 0;
   std::uint64_t last_ticket_ = 0;
-  std::uint64_t waiting_ = 0, answered_ = 0;  // bits of flights
+  std::uint64_t waiting_ = 0, answered_ = 0;  // bits of exchanges
   std::uint64_t next_ns_ = ~std::uint64_t{0};
   std::uint64_t greeted_ns_ = 0, greeting_sent_ns_ = 0;
   unsigned greetings_ = 0;
   std::uint64_t repeated_ = 0;
-  Patience patience_;
-  Flight flights_[flights];
+  RetransmitTimer retransmit_;
+  Exchange exchanges_[exchanges];
 };
 
 }  // namespace haul::atomics

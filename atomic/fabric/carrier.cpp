@@ -24,14 +24,14 @@ constexpr std::uint64_t longest_ns = 10'000'000;
 }  // namespace
 
 FabricConnection::FabricConnection(FabricCarrier& carrier, const Session::Names& names,
-                                   std::uint64_t timeout_ns, const Endpoint::Target& target,
+                                   std::uint64_t timeout_ns, const FabricEndpoint::Target& target,
                                    std::uint64_t window_bytes) noexcept
-    : Connection(carrier, names, timeout_ns, Session::Way::sure),
+    : RemoteConnection(carrier, names, timeout_ns, Session::Delivery::sure),
       fabric_(carrier),
       target_(target),
       window_bytes_(window_bytes) {}
 
-void FabricConnection::send(const Packet& packet) noexcept {
+void FabricConnection::send(const WirePacket& packet) noexcept {
   fabric_.start(*this, packet);
 }
 
@@ -55,7 +55,7 @@ bool FabricCarrier::open(const FabricOptions& options, Error* error) noexcept {
            is_atomic_with_cpu(name_.host)
                ? "its operations are software's, atomic with this host's CPUs"
                : "its operations are the network interface's, not atomic with the CPUs': "
-                 "the owner's are haul_window_run() alone");
+                 "the owner's are haul_atomic_window_run() alone");
   return true;
 }
 
@@ -82,7 +82,7 @@ void FabricCarrier::close() noexcept {
 // ---- windows ----
 
 bool FabricCarrier::add_window(unsigned index, char* memory, std::size_t bytes,
-                               haul_window_name* name, Error* error) noexcept {
+                               haul_atomic_window_name* name, Error* error) noexcept {
   const KeepErrno keep;
   if (endpoint_.needs_a_look() && !running_ && !start_thread()) {
     *error = make_error(Code::no_memory, 0, "no thread for the fabric's progress; end some");
@@ -143,8 +143,8 @@ void FabricCarrier::attend() noexcept {
 
 // ---- connections ----
 
-Expected<Connection*> FabricCarrier::make(const haul_window_name& name,
-                                          const Session::Names& names) noexcept {
+Expected<RemoteConnection*> FabricCarrier::make(const haul_atomic_window_name& name,
+                                                const Session::Names& names) noexcept {
   const KeepErrno keep;
   FabricHost peer;
   if (name.kind != by_fabric) {
@@ -165,7 +165,7 @@ Expected<Connection*> FabricCarrier::make(const haul_window_name& name,
                       "same provider and kind of address",
                       name.host, name_.host);
   }
-  Endpoint::Target target;
+  FabricEndpoint::Target target;
   target.address = name.address;
   target.key = name.key;
   const int result = endpoint_.insert(peer, &target.peer);
@@ -181,11 +181,11 @@ Expected<Connection*> FabricCarrier::make(const haul_window_name& name,
   return connection;
 }
 
-void FabricCarrier::parting(Connection& connection) noexcept {
+void FabricCarrier::parting(RemoteConnection& connection) noexcept {
   runs_.forget(&own(connection));
 }
 
-Error FabricCarrier::refusal(Code code, const haul_window_name& name) const noexcept {
+Error FabricCarrier::refusal(Code code, const haul_atomic_window_name& name) const noexcept {
   switch (code) {
     case Code::timed_out:
       return make_error(code, 0, "no answer from %s port %u; is the window's owner running there?",
@@ -220,10 +220,10 @@ void FabricCarrier::pump(std::uint64_t now_ns) noexcept {
   const KeepErrno keep;
   look();
   ask_again(now_ns);
-  for_each_waiting([&](Connection& one) { session_of(one).tick(now_ns); });
+  for_each_waiting([&](RemoteConnection& one) { session_of(one).tick(now_ns); });
 }
 
-void FabricCarrier::sleep(Connection& connection) noexcept {
+void FabricCarrier::sleep(RemoteConnection& connection) noexcept {
   const KeepErrno keep;
   std::uint64_t wait_ns = 0;
   {

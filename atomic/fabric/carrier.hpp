@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "atomic/fabric/endpoint.hpp"
+#include "atomic/fabric/fabric_endpoint.hpp"
 #include "atomic/fabric/runs.hpp"
 #include "atomic/responder/fabric.hpp"
 #include "base/descriptor.hpp"
@@ -16,16 +16,16 @@ namespace haul::atomics {
 
 class FabricCarrier;
 
-class FabricConnection final : public Connection {
+class FabricConnection final : public RemoteConnection {
  public:
   FabricConnection(FabricCarrier& carrier, const Session::Names& names, std::uint64_t timeout_ns,
-                   const Endpoint::Target& target, std::uint64_t window_bytes) noexcept;
-  void send(const Packet& packet) noexcept override;
+                   const FabricEndpoint::Target& target, std::uint64_t window_bytes) noexcept;
+  void send(const WirePacket& packet) noexcept override;
 
  private:
   friend class FabricCarrier;
   FabricCarrier& fabric_;
-  const Endpoint::Target target_;
+  const FabricEndpoint::Target target_;
   const std::uint64_t window_bytes_;
   bool is_asked_ = false;  // whether it is still there
 };
@@ -35,32 +35,32 @@ class FabricCarrier final : public Fabric {
   FabricCarrier() noexcept = default;
   bool open(const FabricOptions& options, Error* error) noexcept;
 
-  bool add_window(unsigned index, char* memory, std::size_t bytes, haul_window_name* name,
+  bool add_window(unsigned index, char* memory, std::size_t bytes, haul_atomic_window_name* name,
                   Error* error) noexcept override;
   void remove_window(unsigned index) noexcept override;
   const char* description() const noexcept override { return description_; }
-  const haul_window_name& name() const noexcept override { return name_; }
+  const haul_atomic_window_name& name() const noexcept override { return name_; }
   void close() noexcept override;
 
  private:
   friend class FabricConnection;
   ~FabricCarrier();
 
-  Expected<Connection*> make(const haul_window_name& name,
-                             const Session::Names& names) noexcept override;
-  void parting(Connection& connection) noexcept override;
-  void is_open(Connection&) noexcept override {}
+  Expected<RemoteConnection*> make(const haul_atomic_window_name& name,
+                                   const Session::Names& names) noexcept override;
+  void parting(RemoteConnection& connection) noexcept override;
+  void is_open(RemoteConnection&) noexcept override {}
   void pump(std::uint64_t now_ns) noexcept override;
-  void pump_one(Connection&, std::uint64_t now_ns) noexcept override { pump(now_ns); }
-  void sleep(Connection& connection) noexcept override;
-  Error refusal(Code code, const haul_window_name& name) const noexcept override;
+  void pump_one(RemoteConnection&, std::uint64_t now_ns) noexcept override { pump(now_ns); }
+  void sleep(RemoteConnection& connection) noexcept override;
+  Error refusal(Code code, const haul_atomic_window_name& name) const noexcept override;
 
   // The lock is held in these.
-  static FabricConnection& own(Connection& connection) noexcept {
+  static FabricConnection& own(RemoteConnection& connection) noexcept {
     return static_cast<FabricConnection&>(connection);
   }
-  void start(FabricConnection& connection, const Packet& packet) noexcept;
-  void begin_run(FabricConnection& connection, const Packet& packet) noexcept;
+  void start(FabricConnection& connection, const WirePacket& packet) noexcept;
+  void begin_run(FabricConnection& connection, const WirePacket& packet) noexcept;
   void go_on(Run* run) noexcept;
   void post(Run* run) noexcept;
   void answered(Run* run) noexcept;
@@ -75,8 +75,8 @@ class FabricCarrier final : public Fabric {
   bool start_thread() noexcept;
   void attend() noexcept;
 
-  Endpoint endpoint_;
-  haul_window_name name_{};
+  FabricEndpoint endpoint_;
+  haul_atomic_window_name name_{};
   char description_[200] = {};
   fid_mr* windows_[most_windows] = {};
   Runs runs_;

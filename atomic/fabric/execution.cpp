@@ -51,12 +51,12 @@ bool FabricCarrier::is_awaited(const Run& run) const noexcept {
                                               : session.is_unanswered(run.packet.header.sequence);
 }
 
-void FabricCarrier::start(FabricConnection& connection, const Packet& packet) noexcept {
+void FabricCarrier::start(FabricConnection& connection, const WirePacket& packet) noexcept {
   if (packet.header.kind == WIRE_BYE) return;
   begin_run(connection, packet);
 }
 
-void FabricCarrier::begin_run(FabricConnection& connection, const Packet& packet) noexcept {
+void FabricCarrier::begin_run(FabricConnection& connection, const WirePacket& packet) noexcept {
   Run* run = runs_.take(endpoint_);
   if (run == nullptr) return;  // lost, then: it times out
   run->connection = &connection;
@@ -167,14 +167,14 @@ void FabricCarrier::failed(Run* run, int failure) noexcept {
 void FabricCarrier::ask_again(std::uint64_t now_ns) noexcept {
   if (now_ns - asked_ns_ < between_ns) return;
   asked_ns_ = now_ns;
-  for_each_waiting([&](Connection& connection) {
+  for_each_waiting([&](RemoteConnection& connection) {
     FabricConnection& one = own(connection);
     if (!session_of(one).anything_unanswered() || one.is_asked_ ||
         !runs_.is_late(&one, now_ns - doubt_ns)) {
       return;
     }
     one.is_asked_ = true;
-    Packet question;
+    WirePacket question;
     question.header = wire_header{};
     question.header.kind = kind_question;
     begin_run(one, question);

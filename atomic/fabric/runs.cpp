@@ -4,7 +4,7 @@
 
 namespace haul::atomics {
 
-Run* Runs::take(Endpoint& endpoint) noexcept {
+Run* Runs::take(FabricEndpoint& endpoint) noexcept {
   if (free_ == nullptr) {
     auto* chunk = new (std::nothrow) Chunk;
     if (chunk == nullptr) return nullptr;

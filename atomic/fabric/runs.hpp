@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "atomic/client/packet.hpp"
-#include "atomic/fabric/endpoint.hpp"
-#include "atomic/fabric/operation.hpp"
+#include "atomic/fabric/fabric_endpoint.hpp"
+#include "atomic/fabric/fabric_operation.hpp"
+#include "atomic/wire/wire_packet.hpp"
 
 namespace haul::atomics {
 
@@ -22,10 +22,10 @@ struct Run {
   bool in_use = false;
   std::uint64_t posted_ns = 0;  // 0: the provider does not have it
   unsigned at = 0;              // the operation that is under way
-  Operation operation;
-  Question question;
-  Endpoint::Words words;
-  Packet packet;  // becomes its answer
+  FabricOperation operation;
+  ProviderQuestion question;
+  FabricEndpoint::Words words;
+  WirePacket packet;  // becomes its answer
 };
 
 // Their memory, which only grows. Not thread-safe.
@@ -37,7 +37,7 @@ class Runs {
   Runs& operator=(const Runs&) = delete;
 
   // nullptr: no memory.
-  Run* take(Endpoint& endpoint) noexcept;
+  Run* take(FabricEndpoint& endpoint) noexcept;
   void give_back(Run* run) noexcept;
   // Has this connection anything under way since before this time?
   bool is_late(const FabricConnection* connection, std::uint64_t ns) const noexcept;

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "atomic/link/address.hpp"
+#include "atomic/link/socket_address.hpp"
 
 namespace haul::atomics {
 
@@ -46,11 +46,11 @@ bool from_base64(const char* text, std::uint8_t* to, std::size_t room,
 
 }  // namespace
 
-bool format_fabric_host(const FabricHost& host, haul_window_name* name) noexcept {
+bool format_fabric_host(const FabricHost& host, haul_atomic_window_name* name) noexcept {
   char address[sizeof name->host] = "=";
   name->port = 0;
   if (host.is_socket_address) {
-    Address socket;
+    SocketAddress socket;
     if (host.bytes > sizeof socket.six) return false;
     std::memcpy(static_cast<void*>(&socket.six), host.address, host.bytes);
     format_host(socket, address, sizeof address);
@@ -63,7 +63,7 @@ bool format_fabric_host(const FabricHost& host, haul_window_name* name) noexcept
   return length > 0 && static_cast<std::size_t>(length) < sizeof name->host;
 }
 
-bool parse_fabric_host(const haul_window_name& name, FabricHost* host) noexcept {
+bool parse_fabric_host(const haul_atomic_window_name& name, FabricHost* host) noexcept {
   const char* at = std::strchr(name.host, '@');
   FabricHost found;
   if (at == nullptr || at == name.host) return false;
@@ -73,7 +73,7 @@ bool parse_fabric_host(const haul_window_name& name, FabricHost* host) noexcept 
   if (*at == '=') {
     if (!from_base64(at + 1, found.address, sizeof found.address, &found.bytes)) return false;
   } else {
-    Address socket;
+    SocketAddress socket;
     if (!parse_host(at, name.port, &socket)) return false;
     found.is_socket_address = true;
     found.bytes = socket.bytes();

@@ -19,9 +19,9 @@ struct FabricHost {
 };
 
 // Into *name's host and port. False: it does not fit.
-bool format_fabric_host(const FabricHost& host, haul_window_name* name) noexcept;
+bool format_fabric_host(const FabricHost& host, haul_atomic_window_name* name) noexcept;
 // From there. False: none.
-bool parse_fabric_host(const haul_window_name& name, FabricHost* host) noexcept;
+bool parse_fabric_host(const haul_atomic_window_name& name, FabricHost* host) noexcept;
 
 // Does this provider execute operations by its host's CPU, in software, by atomic instructions?
 // Then they and that host's own are atomic with each other; those of a network interface are not.

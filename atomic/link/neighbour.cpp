@@ -17,14 +17,14 @@ namespace haul::atomics {
 namespace {
 
 // One question, one answer.
-struct Question {
+struct NeighbourQuestion {
   nlmsghdr header{};
   union {
     rtmsg route;
     ndmsg neighbour;
   };
   unsigned char attributes[64] = {};
-  Question() noexcept : route{} {}
+  NeighbourQuestion() noexcept : route{} {}
 
   void begin(std::uint16_t type, std::size_t body_bytes) noexcept {
     header.nlmsg_type = type;
@@ -42,12 +42,13 @@ struct Question {
   }
 };
 
-struct Answer {
+struct NeighbourAnswer {
   alignas(nlmsghdr) unsigned char bytes[4096];
   const nlmsghdr* header() const noexcept { return reinterpret_cast<const nlmsghdr*>(bytes); }
 };
 
-bool ask(int fd, const Question& question, std::uint16_t expected, Answer* answer) noexcept {
+bool ask(int fd, const NeighbourQuestion& question, std::uint16_t expected,
+         NeighbourAnswer* answer) noexcept {
   if (send(fd, &question, question.header.nlmsg_len, 0) < 0) return false;
   // The kernel has answered before send() returned.
   const ssize_t got = recv(fd, answer->bytes, sizeof answer->bytes, MSG_DONTWAIT);
@@ -74,9 +75,9 @@ bool attribute_of(const nlmsghdr* message, std::size_t body_bytes, std::uint16_t
   return false;
 }
 
-bool find(int fd, std::uint32_t address, Way* way) noexcept {
-  Answer answer;
-  Question route;
+bool find(int fd, std::uint32_t address, NextHop* way) noexcept {
+  NeighbourAnswer answer;
+  NeighbourQuestion route;
   route.begin(RTM_GETROUTE, sizeof route.route);
   route.route.rtm_family = AF_INET;
   route.route.rtm_dst_len = 32;
@@ -90,7 +91,7 @@ bool find(int fd, std::uint32_t address, Way* way) noexcept {
   attribute_of(answer.header(), sizeof(rtmsg), RTA_PREFSRC, &way->source, sizeof way->source);
   way->interface = interface;
 
-  Question neighbour;
+  NeighbourQuestion neighbour;
   neighbour.begin(RTM_GETNEIGH, sizeof neighbour.neighbour);
   neighbour.neighbour = ndmsg{};
   neighbour.neighbour.ndm_family = AF_INET;
@@ -112,7 +113,7 @@ int open_ways() noexcept {
   return fd < 0 ? -errno : os::above_streams(fd);
 }
 
-bool find_way_to(int ways, std::uint32_t address, Way* way) noexcept {
+bool find_way_to(int ways, std::uint32_t address, NextHop* way) noexcept {
   const KeepErrno keep;
   return find(ways, address, way);
 }

@@ -5,7 +5,7 @@
 
 namespace haul::atomics {
 
-struct Way {
+struct NextHop {
   unsigned interface = 0;
   std::uint32_t source = 0;   // our address on it; network order
   unsigned char mac[6] = {};  // of the host, or of the gateway
@@ -15,6 +15,6 @@ struct Way {
 int open_ways() noexcept;
 // False if there is no route, or the next hop's MAC address is not known (yet): something that the
 // kernel sends there makes it known.
-bool find_way_to(int ways, std::uint32_t address, Way* way) noexcept;
+bool find_way_to(int ways, std::uint32_t address, NextHop* way) noexcept;
 
 }  // namespace haul::atomics

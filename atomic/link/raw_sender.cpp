@@ -58,11 +58,12 @@ void RawSender::close() noexcept {
   ways_.close();
 }
 
-bool RawSender::find_way(const Address& from, const Address& to, FrameFront* front) noexcept {
+bool RawSender::find_way(const SocketAddress& from, const SocketAddress& to,
+                         FrameFront* front) noexcept {
   const KeepErrno keep;
   front->known = false;
   if (!is_open() || to.is_six()) return false;
-  Way way;
+  NextHop way;
   if (!find_way_to(ways_.get(), to.four.sin_addr.s_addr, &way) || way.interface != interface_)
     return false;
   ether_header eth{};

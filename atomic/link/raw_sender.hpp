@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "atomic/link/address.hpp"
 #include "atomic/link/known_descriptor.hpp"
+#include "atomic/link/socket_address.hpp"
 
 namespace haul::atomics {
 
@@ -32,7 +32,7 @@ class RawSender {
   // Finds the way from `from` (a bound port) to an IPv4 peer. False while the peer's MAC address is
   // not known, and where the way leads through another interface: send by the kernel then, which
   // asks for the address.
-  bool find_way(const Address& from, const Address& to, FrameFront* front) noexcept;
+  bool find_way(const SocketAddress& from, const SocketAddress& to, FrameFront* front) noexcept;
   // At most 1400 bytes. False: the descriptor is not ours any more; send by the kernel from now on.
   bool send(const FrameFront& front, const void* data, std::size_t bytes) noexcept;
 

@@ -29,9 +29,9 @@ std::uint64_t network_of(int fd) noexcept {
 
 }  // namespace
 
-int UdpSocket::open(const Address& at) noexcept {
+int UdpSocket::open(const SocketAddress& at) noexcept {
   if (at.any.sa_family == AF_INET || !at.is_wildcard()) return open_at(at, nullptr);
-  Address all;
+  SocketAddress all;
   parse_host("::", at.port(), &all);
   const int error = open_at(all, nullptr);
   if (error != -EAFNOSUPPORT && error != -EADDRNOTAVAIL) return error;
@@ -40,12 +40,12 @@ int UdpSocket::open(const Address& at) noexcept {
 }
 
 int UdpSocket::open_six(const char* interface, std::uint16_t port) noexcept {
-  Address all;
+  SocketAddress all;
   parse_host("::", port, &all);
   return open_at(all, interface);
 }
 
-int UdpSocket::open_at(const Address& at, const char* interface) noexcept {
+int UdpSocket::open_at(const SocketAddress& at, const char* interface) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
   local_ = at;
@@ -54,7 +54,7 @@ int UdpSocket::open_at(const Address& at, const char* interface) noexcept {
   return error;
 }
 
-int UdpSocket::open_unguarded(const char* interface, Address* at) noexcept {
+int UdpSocket::open_unguarded(const char* interface, SocketAddress* at) noexcept {
   close();
   const int made = socket(at->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const int fd = made < 0 ? -errno : os::above_streams(made);
@@ -98,7 +98,7 @@ bool UdpSocket::open_anew() noexcept {
   // The number is somebody else's; the address, the port and the namespace must be those of before.
   const KnownDescriptor before = fd_;
   const std::uint64_t network = network_;
-  Address local = local_;  // which others may read meanwhile, and which stays
+  SocketAddress local = local_;  // which others may read meanwhile, and which stays
   char interface[IFNAMSIZ];
   std::memcpy(interface, interface_, sizeof interface);
   const unsigned timeout_ms = timeout_ms_;
@@ -114,22 +114,22 @@ bool UdpSocket::open_anew() noexcept {
   return false;
 }
 
-ssize_t UdpSocket::send(const void* data, std::size_t bytes, const Address& to) noexcept {
+ssize_t UdpSocket::send(const void* data, std::size_t bytes, const SocketAddress& to) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
-  const Address& there = both_ && !to.is_six() ? as_six(to) : to;
+  const SocketAddress& there = both_ && !to.is_six() ? as_six(to) : to;
   if (!is_ours()) return -EBADF;
   const ssize_t sent =
       sendto(fd_.number(), data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, &there.any, there.bytes());
   return sent >= 0 ? sent : -errno;
 }
 
-ssize_t UdpSocket::receive(void* data, std::size_t bytes, Address* from, bool wait) noexcept {
+ssize_t UdpSocket::receive(void* data, std::size_t bytes, SocketAddress* from, bool wait) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
   if (!is_ours()) return -EBADF;
-  Address ignored;
-  Address& source = from != nullptr ? *from : ignored;
+  SocketAddress ignored;
+  SocketAddress& source = from != nullptr ? *from : ignored;
   socklen_t length = sizeof source.six;
   int flags = MSG_TRUNC | (wait ? 0 : MSG_DONTWAIT);
   // (A receive() that sleeps has the socket in its hand from the moment it began.)

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "atomic/link/address.hpp"
 #include "atomic/link/known_descriptor.hpp"
+#include "atomic/link/socket_address.hpp"
 
 namespace haul::atomics {
 
@@ -26,7 +26,7 @@ class UdpSocket {
 
   // Bound to `at`; its port 0: the kernel chooses one, local() tells. All addresses: of both
   // families, or of IPv4 where the kernel has no other. 0 or -errno.
-  int open(const Address& at) noexcept;
+  int open(const SocketAddress& at) noexcept;
   // Bound to all IPv6 addresses of one interface, those that it gets later, too. 0 or -errno.
   int open_six(const char* interface, std::uint16_t port) noexcept;
   void close() noexcept;
@@ -35,17 +35,19 @@ class UdpSocket {
   bool is_lost() const noexcept { return lost_; }
   // To be polled once: -1 if there is none that is ours.
   int fd() const noexcept { return fd_.fd().get(); }
-  const Address& local() const noexcept { return local_; }
+  const SocketAddress& local() const noexcept { return local_; }
   // Can it send there, as far as families go?
-  bool reaches(const Address& to) const noexcept { return both_ || to.is_six() == local_.is_six(); }
+  bool reaches(const SocketAddress& to) const noexcept {
+    return both_ || to.is_six() == local_.is_six();
+  }
 
   // Bytes or -errno. A full queue and an ICMP error of an earlier packet are losses as any other.
   // -EBADF: lost, as below.
-  ssize_t send(const void* data, std::size_t bytes, const Address& to) noexcept;
+  ssize_t send(const void* data, std::size_t bytes, const SocketAddress& to) noexcept;
   // Bytes, -EAGAIN if nothing is there, -EMSGSIZE if it is longer, or -errno; -EBADF: there is no
   // socket, or it is lost (until it can be opened anew, which each call tries). `from` may be
   // nullptr. `wait`: sleeps until something is there or receive_timeout_ms() is over.
-  ssize_t receive(void* data, std::size_t bytes, Address* from, bool wait = false) noexcept;
+  ssize_t receive(void* data, std::size_t bytes, SocketAddress* from, bool wait = false) noexcept;
   // For a thread that receives all the time, hence also at the instant when the program puts a
   // socket of its own at the number: that would lose a packet. From now on receive() looks at what
   // is there, then at whose it is, and only then takes it.
@@ -55,9 +57,9 @@ class UdpSocket {
   void shut() noexcept;
 
  private:
-  int open_at(const Address& at, const char* interface) noexcept;
+  int open_at(const SocketAddress& at, const char* interface) noexcept;
   // Puts the port that it got into `at`.
-  int open_unguarded(const char* interface, Address* at) noexcept;
+  int open_unguarded(const char* interface, SocketAddress* at) noexcept;
   bool is_ours() noexcept;
   bool open_anew() noexcept;
 
@@ -70,7 +72,7 @@ class UdpSocket {
   bool lost_ = false;
   std::uint64_t tried_ns_ = 0;  // to open it anew
   pthread_mutex_t replacing_ = PTHREAD_MUTEX_INITIALIZER;
-  Address local_;
+  SocketAddress local_;
 };
 
 }  // namespace haul::atomics

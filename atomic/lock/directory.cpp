@@ -23,11 +23,11 @@ haul_atomic_operation operation_at(std::uint64_t offset, haul_atomic_code code,
 // again: its id is another.
 Code take(Places& places, unsigned rank, std::uint64_t from, std::uint64_t to) noexcept {
   haul_atomic_operation swap = operation_at(entry_of(rank), HAUL_ATOMIC_CAS, to, from);
-  const Code code = places.run(Reach::home, &swap, 1);
+  const Code code = places.run(Courier::home, &swap, 1);
   return code != Code::ok || swap.old == from ? code : Code::again;
 }
 
-Code write_entry(Places& places, unsigned rank, const haul_lock_place& own) noexcept {
+Code write_entry(Places& places, unsigned rank, const haul_atomic_lock_place& own) noexcept {
   std::uint64_t name[words - 2];
   std::memcpy(name, &own.window, sizeof name);
   haul_atomic_operation writes[words - 1];
@@ -35,7 +35,7 @@ Code write_entry(Places& places, unsigned rank, const haul_lock_place& own) noex
   for (unsigned i = 0; i < words - 2; ++i) {
     writes[i + 1] = operation_at(entry_of(rank) + 16 + 8 * i, HAUL_ATOMIC_WRITE, name[i]);
   }
-  return places.run(Reach::home, writes, words - 1);
+  return places.run(Courier::home, writes, words - 1);
 }
 
 // Reads the ids of ranks [first, first + count), up to 16.
@@ -44,7 +44,7 @@ Code read_ids(Places& places, unsigned first, unsigned count, std::uint64_t* ids
   for (unsigned i = 0; i < count; ++i) {
     reads[i] = operation_at(entry_of(first + i), HAUL_ATOMIC_READ);
   }
-  const Code code = places.run(Reach::home, reads, count);
+  const Code code = places.run(Courier::home, reads, count);
   for (unsigned i = 0; i < count; ++i) ids[i] = reads[i].old;
   return code;
 }
@@ -71,16 +71,16 @@ Code take_any(Places& places, unsigned from, unsigned to, std::uint64_t id, bool
 
 }  // namespace
 
-bool parse(const std::uint64_t (&entry)[words], haul_lock_place* place) noexcept {
+bool parse(const std::uint64_t (&entry)[words], haul_atomic_lock_place* place) noexcept {
   if (entry[0] == 0) return false;
   place->offset = entry[1];
   std::memcpy(&place->window, &entry[2], sizeof place->window);
   return true;
 }
 
-Code join(Places& places, unsigned count, std::uint64_t id, const haul_lock_place& own,
+Code join(Places& places, unsigned count, std::uint64_t id, const haul_atomic_lock_place& own,
           std::uint32_t* rank) noexcept {
-  const bool any = *rank == HAUL_LOCK_ANY_RANK;
+  const bool any = *rank == HAUL_ATOMIC_LOCK_ANY_RANK;
   const unsigned from = any ? 0 : *rank, to = any ? count : *rank + 1;
   Code code = take_any(places, from, to, id, false, rank);
   if (code == Code::again) code = take_any(places, from, to, id, true, rank);

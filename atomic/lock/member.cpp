@@ -4,10 +4,10 @@
 
 namespace haul::atomics::lock {
 
-Member::Member(Reach& reach, const MemberFacts& facts, std::uint64_t* words) noexcept
-    : reach_(reach), facts_(facts), words_(words), tag_(facts.first_tag) {
-  put_own(Node::next, nobody(tag_));
-  put_own(Node::waiting, waiting(tag_, idle));
+Member::Member(Courier& courier, const MemberFacts& facts, std::uint64_t* words) noexcept
+    : courier_(courier), facts_(facts), words_(words), tag_(facts.first_tag) {
+  put_own(QueueNode::next, nobody(tag_));
+  put_own(QueueNode::waiting, waiting(tag_, idle));
 }
 
 // Own words are changed by the CPU, by others through the responder: both are full barriers.
@@ -27,7 +27,7 @@ bool Member::swap_own(std::uint64_t word, std::uint64_t from, std::uint64_t to) 
 // From now on `next` is that of the node `tag`: whoever links himself to the old one misses.
 // Returns what the old one said.
 std::uint64_t Member::close_next(std::uint64_t tag) noexcept {
-  return __atomic_exchange_n(&words_[Node::next / 8], nobody(tag), __ATOMIC_SEQ_CST);
+  return __atomic_exchange_n(&words_[QueueNode::next / 8], nobody(tag), __ATOMIC_SEQ_CST);
 }
 
 void Member::add(haul_atomic_code code, std::uint64_t word, std::uint64_t operand) noexcept {
@@ -50,13 +50,13 @@ void Member::send(int place, Step step, std::uint64_t now_ns) noexcept {
   to_ = place;
   again_ = false;
   sent_ns_ = now_ns;
-  reach_.send(place, operations_, sent_);
+  courier_.send(place, operations_, sent_);
 }
 
 void Member::send_again(std::uint64_t now_ns) noexcept {
   again_ = true;
   sent_ns_ = now_ns;
-  reach_.send(to_, operations_, sent_);
+  courier_.send(to_, operations_, sent_);
 }
 
 // Its receiver knew this client no longer, as it may after a minute of silence: the packet was not
@@ -103,15 +103,15 @@ bool Member::is_worth_another(Code code) noexcept {
   // The member's window is another by now, or it has none any more.
   const bool elsewhere =
       code == Code::ok ? is_elsewhere() : code == Code::permission || code == Code::stale;
-  return to_ != Reach::home && elsewhere && reach_.doubt(to_);
+  return to_ != Courier::home && elsewhere && courier_.doubt(to_);
 }
 
 // Whoever gives up in time does not wait for a home that is silent, either. What may change the
 // lock gets a lease more: left alone in between it can leave the lock nobody's for as long.
 bool Member::is_overdue(std::uint64_t now_ns) const noexcept {
   const bool limited = goal_ == Goal::acquire || goal_ == Goal::try_once;
-  if (!limited || to_ != Reach::home || now_ns < until_ns_) return false;
-  const bool harmless = step_ == Step::peek || step_ == Step::observe || !reach_.has_left();
+  if (!limited || to_ != Courier::home || now_ns < until_ns_) return false;
+  const bool harmless = step_ == Step::peek || step_ == Step::observe || !courier_.has_left();
   return now_ns - sent_ns_ >= facts_.lease_ns / 4 &&
          (harmless || now_ns - until_ns_ >= facts_.lease_ns);
 }
@@ -148,7 +148,7 @@ void Member::hold(std::uint64_t state) noexcept {
   // Nobody can have seen this state before the packet left that made it.
   safe_until_ns_ = sent_ns_ + facts_.lease_ns;
   // A grant that comes now is late.
-  put_own(Node::waiting, waiting(tag_, idle));
+  put_own(QueueNode::waiting, waiting(tag_, idle));
 }
 
 // The lock was in another state than we left it in: granted on, or taken over?
@@ -162,7 +162,7 @@ void Member::lose(std::uint64_t found) noexcept {
 void Member::renew(std::uint64_t now_ns) noexcept {
   const std::uint64_t since_ns = now_ns - (safe_until_ns_ - facts_.lease_ns);
   add_cas(Home::state, state_, since_ns < facts_.lease_ns / 128 ? state_ : renewed(state_));
-  send(Reach::home, Step::renew, now_ns);
+  send(Courier::home, Step::renew, now_ns);
 }
 
 void Member::heard_renew(std::uint64_t now_ns) noexcept {
@@ -192,13 +192,13 @@ bool Member::step(std::uint64_t now_ns) noexcept {
     const Step before = step_;
     if (sent_ != 0) {
       Code code = Code::ok;
-      if (!reach_.answered(operations_, sent_, &code)) {
+      if (!courier_.answered(operations_, sent_, &code)) {
         if (!is_overdue(now_ns)) return false;
-        reach_.give_up();
+        courier_.give_up();
         code = Code::timed_out;
       }
       // `now_ns` is older than the answer may be: a state seen now must not count as seen before.
-      now_ns = std::max(now_ns, reach_.clock_ns());
+      now_ns = std::max(now_ns, courier_.clock_ns());
       if (is_worth_another(code)) {
         send_again(now_ns);
         continue;
@@ -222,13 +222,13 @@ void Member::go_on(std::uint64_t now_ns) noexcept {
     case Step::wait:
     case Step::head: go_on_waiting(now_ns); break;
     case Step::undo_next:
-      if (is_linked(own(Node::next)) || too_long) {
+      if (is_linked(own(QueueNode::next)) || too_long) {
         tell_to_begin_anew(close_next(tag_ + 1), Then::end, now_ns);
       }
       break;
     case Step::release_next:
-      if (is_linked(own(Node::next))) {
-        grant_to(own(Node::next), now_ns);
+      if (is_linked(own(QueueNode::next))) {
+        grant_to(own(QueueNode::next), now_ns);
       } else if (too_long) {
         force(now_ns);
       }
@@ -291,7 +291,7 @@ void Member::failed(Code code, std::uint64_t now_ns) noexcept {
   }
   // The node is never used again, whatever queue it is in.
   close_next(++tag_);
-  put_own(Node::waiting, waiting(tag_, idle));
+  put_own(QueueNode::waiting, waiting(tag_, idle));
   holds_ = false;
   finish(code);
 }

@@ -1,6 +1,6 @@
 // One member of a lock: the queue lock of paper 002 (IV), made to survive members that die or are
 // paused (docs/design/atomic-locks.md). A state machine without system calls: packets go out and
-// answers come back through Reach, time is an argument, so that tests can interleave members at
+// answers come back through Courier, time is an argument, so that tests can interleave members at
 // will.
 //
 // What makes it safe is one word, the home's `state`: a member holds the lock as long as that is
@@ -18,7 +18,7 @@
 namespace haul::atomics::lock {
 
 // The other places, as a member reaches them. One packet at a time.
-class Reach {
+class Courier {
  public:
   static constexpr int home = -1;  // or the rank of a member
   // Sends operations whose addresses are offsets (words.hpp).
@@ -38,7 +38,7 @@ class Reach {
   virtual std::uint64_t clock_ns() const noexcept = 0;
 
  protected:
-  ~Reach() = default;
+  ~Courier() = default;
 };
 
 struct MemberFacts {
@@ -49,8 +49,8 @@ struct MemberFacts {
 
 class Member {
  public:
-  // `words` are its own three (Node), in its window.
-  Member(Reach& reach, const MemberFacts& facts, std::uint64_t* words) noexcept;
+  // `words` are its own three (QueueNode), in its window.
+  Member(Courier& courier, const MemberFacts& facts, std::uint64_t* words) noexcept;
 
   enum class Goal : std::uint8_t { none, acquire, try_once, release, renew };
   // Begins; ok, or invalid if it does not fit (acquire while holding, release while not, or
@@ -158,7 +158,7 @@ class Member {
   void heard_grant(std::uint64_t now_ns) noexcept;
   void heard_skip(std::uint64_t now_ns) noexcept;
 
-  Reach& reach_;
+  Courier& courier_;
   const MemberFacts facts_;
   std::uint64_t* const words_;
   std::uint64_t tag_;           // of the present node
@@ -185,7 +185,7 @@ class Member {
 
   haul_atomic_operation operations_[3];
   unsigned sent_ = 0;  // operations of the packet that is out
-  int to_ = Reach::home;
+  int to_ = Courier::home;
   bool again_ = false;  // it is out for the second time
   bool anew_ = false;   // this goal has enqueued anew, as the home knew us no longer
 };

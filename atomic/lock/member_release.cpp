@@ -4,7 +4,7 @@
 namespace haul::atomics::lock {
 
 void Member::release(std::uint64_t now_ns) noexcept {
-  const std::uint64_t next = own(Node::next);
+  const std::uint64_t next = own(QueueNode::next);
   if (renewal_unknown_) {
     force(now_ns);  // it tells which state it is; the hint of a grant must be right
     return;
@@ -15,7 +15,7 @@ void Member::release(std::uint64_t now_ns) noexcept {
   }
   add_cas(Home::tail, node(), 0, true);
   add_cas(Home::state, state_, released(state_));
-  send(Reach::home, Step::release_home, now_ns);
+  send(Courier::home, Step::release_home, now_ns);
 }
 
 void Member::heard_release(std::uint64_t now_ns) noexcept {
@@ -50,10 +50,10 @@ void Member::grant_to(std::uint64_t successor, std::uint64_t now_ns) noexcept {
     return;
   }
   const std::uint64_t tag = tag_of(successor);
-  add(HAUL_ATOMIC_READ, Node::next);
-  add_cas(Node::waiting, waiting(tag, waits), waiting(tag, granted), true);
+  add(HAUL_ATOMIC_READ, QueueNode::next);
+  add_cas(QueueNode::waiting, waiting(tag, waits), waiting(tag, granted), true);
   // Behind the grant, so that only who grants writes it.
-  add(HAUL_ATOMIC_WRITE, Node::hint, state_);
+  add(HAUL_ATOMIC_WRITE, QueueNode::hint, state_);
   send(static_cast<int>(rank_of(successor)), Step::grant, now_ns);
 }
 
@@ -70,13 +70,13 @@ void Member::heard_grant(std::uint64_t now_ns) noexcept {
   }
   behind_successor_ = old(0);
   if (is_linked(behind_successor_)) {
-    add_cas(Node::waiting, waiting(tag, abandoned), waiting(tag, skipped));
+    add_cas(QueueNode::waiting, waiting(tag, abandoned), waiting(tag, skipped));
     send(static_cast<int>(rank_of(successor_)), Step::skip, now_ns);
     return;
   }
   add_cas(Home::tail, successor_, 0, true);
   add_cas(Home::state, state_, released(state_));
-  send(Reach::home, Step::skip_home, now_ns);
+  send(Courier::home, Step::skip_home, now_ns);
 }
 
 void Member::heard_skip(std::uint64_t now_ns) noexcept {
@@ -104,14 +104,14 @@ void Member::heard_skip(std::uint64_t now_ns) noexcept {
         return;
       }
       ++counts_.skipped;
-      add_cas(Node::waiting, waiting(tag, abandoned), waiting(tag, skipped));
+      add_cas(QueueNode::waiting, waiting(tag, abandoned), waiting(tag, skipped));
       send(static_cast<int>(rank_of(successor_)), Step::skip_tell, now_ns);
       return;
     default: break;
   }
   // It has come back to a place that is none any more.
   if (old(0) == waiting(tag, waits)) {
-    add_cas(Node::waiting, waiting(tag, waits), waiting(tag, requeue));
+    add_cas(QueueNode::waiting, waiting(tag, waits), waiting(tag, requeue));
     send(static_cast<int>(rank_of(successor_)), Step::skip_tell, now_ns);
     return;
   }
@@ -120,7 +120,7 @@ void Member::heard_skip(std::uint64_t now_ns) noexcept {
 
 void Member::force(std::uint64_t now_ns) noexcept {
   add_cas(Home::state, state_, released(state_));
-  send(Reach::home, Step::force, now_ns);
+  send(Courier::home, Step::force, now_ns);
 }
 
 }  // namespace haul::atomics::lock

@@ -24,15 +24,16 @@ std::uint64_t lease_of_others_ns(std::uint64_t lease_ns) noexcept {
 }  // namespace
 
 void Member::start(std::uint64_t now_ns) noexcept {
-  const bool abandoned_still = may_come_back_ && own(Node::waiting) == waiting(tag_, abandoned);
+  const bool abandoned_still =
+      may_come_back_ && own(QueueNode::waiting) == waiting(tag_, abandoned);
   if (abandoned_still && goal_ == Goal::try_once) {
     add(HAUL_ATOMIC_READ, Home::state);
-    send(Reach::home, Step::peek, now_ns);
+    send(Courier::home, Step::peek, now_ns);
     return;
   }
   // The place in the queue that was abandoned, if nobody has passed it over meanwhile.
-  const bool back =
-      abandoned_still && swap_own(Node::waiting, waiting(tag_, abandoned), waiting(tag_, waits));
+  const bool back = abandoned_still &&
+                    swap_own(QueueNode::waiting, waiting(tag_, abandoned), waiting(tag_, waits));
   may_come_back_ = false;
   if (!back) {
     enqueue(now_ns);
@@ -56,8 +57,8 @@ void Member::heard_peek(std::uint64_t now_ns) noexcept {
 
 void Member::enqueue(std::uint64_t now_ns) noexcept {
   ++tag_;
-  put_own(Node::hint, 0);
-  put_own(Node::waiting, waiting(tag_, waits));
+  put_own(QueueNode::hint, 0);
+  put_own(QueueNode::waiting, waiting(tag_, waits));
   close_next(tag_);
   add(HAUL_ATOMIC_READ, Home::state);
   if (goal_ == Goal::try_once) {
@@ -67,7 +68,7 @@ void Member::enqueue(std::uint64_t now_ns) noexcept {
     operations_[1].flags = HAUL_ATOMIC_LINK;  // compare 0: only if nobody was there
   }
   add(HAUL_ATOMIC_OR, Home::state, held);
-  send(Reach::home, Step::enqueue, now_ns);
+  send(Courier::home, Step::enqueue, now_ns);
 }
 
 void Member::heard_enqueue(std::uint64_t now_ns) noexcept {
@@ -89,7 +90,7 @@ void Member::heard_enqueue(std::uint64_t now_ns) noexcept {
     return;
   }
   if (goal_ == Goal::try_once) {
-    put_own(Node::waiting, waiting(tag_, idle));
+    put_own(QueueNode::waiting, waiting(tag_, idle));
     finish(Code::again);
     return;
   }
@@ -98,22 +99,22 @@ void Member::heard_enqueue(std::uint64_t now_ns) noexcept {
     step_ = Step::head;
     return;
   }
-  add_cas(Node::next, nobody(tag_of(predecessor)), node());
+  add_cas(QueueNode::next, nobody(tag_of(predecessor)), node());
   send(static_cast<int>(rank_of(predecessor)), Step::link, now_ns);
 }
 
 void Member::go_on_waiting(std::uint64_t now_ns) noexcept {
-  const std::uint64_t word = own(Node::waiting);
-  const std::uint64_t hint = own(Node::hint);
+  const std::uint64_t word = own(QueueNode::waiting);
+  const std::uint64_t hint = own(QueueNode::hint);
   if (word == waiting(tag_, granted) && hint != 0) {
     add_cas(Home::state, hint, passed_on(hint));
-    send(Reach::home, Step::confirm, now_ns);
+    send(Courier::home, Step::confirm, now_ns);
     return;
   }
   if (word == waiting(tag_, requeue)) {
     // Its head is here now. (If all began anew whom the one in front tells to, two could chase each
     // other around for good, each behind the other.) A look at the lock tells if it is the old one.
-    put_own(Node::waiting, waiting(tag_, waits));
+    put_own(QueueNode::waiting, waiting(tag_, waits));
     tries_ = 0;
     step_ = Step::head;
     return;
@@ -129,33 +130,33 @@ void Member::go_on_waiting(std::uint64_t now_ns) noexcept {
   if (now_ns - sent_ns_ < pause_ns) return;
   if (step_ == Step::wait) {
     add(HAUL_ATOMIC_READ, Home::state);
-    send(Reach::home, Step::observe, now_ns);
+    send(Courier::home, Step::observe, now_ns);
   } else {
     ++tries_;
     add(HAUL_ATOMIC_OR, Home::state, held);
-    send(Reach::home, Step::head_try, now_ns);
+    send(Courier::home, Step::head_try, now_ns);
   }
 }
 
 // In the queue: whoever comes to this node passes it over. At its head nobody would.
 void Member::give_up(std::uint64_t now_ns) noexcept {
   if (step_ == Step::wait) {
-    if (!swap_own(Node::waiting, waiting(tag_, waits), waiting(tag_, abandoned))) return;
+    if (!swap_own(QueueNode::waiting, waiting(tag_, waits), waiting(tag_, abandoned))) return;
     may_come_back_ = true;
     finish(Code::timed_out);
     return;
   }
   add_cas(Home::tail, node(), 0);
-  send(Reach::home, Step::undo, now_ns);
+  send(Courier::home, Step::undo, now_ns);
 }
 
 void Member::heard_undo(std::uint64_t now_ns) noexcept {
-  if (!swap_own(Node::waiting, waiting(tag_, waits), waiting(tag_, idle)) &&
-      own(Node::waiting) == waiting(tag_, granted)) {
+  if (!swap_own(QueueNode::waiting, waiting(tag_, waits), waiting(tag_, idle)) &&
+      own(QueueNode::waiting) == waiting(tag_, granted)) {
     step_ = Step::wait;  // after all: who granted it has let go of it
     return;
   }
-  put_own(Node::waiting, waiting(tag_, idle));
+  put_own(QueueNode::waiting, waiting(tag_, idle));
   if (swapped(0)) {
     finish(goal_ == Goal::try_once ? Code::again : Code::timed_out);
     return;
@@ -176,7 +177,7 @@ void Member::tell_to_begin_anew(std::uint64_t next, Then then, std::uint64_t now
     after_notice(now_ns);
     return;
   }
-  add_cas(Node::waiting, waiting(tag_of(next), waits), waiting(tag_of(next), requeue));
+  add_cas(QueueNode::waiting, waiting(tag_of(next), waits), waiting(tag_of(next), requeue));
   send(static_cast<int>(rank_of(next)), Step::notice, now_ns);
 }
 
@@ -201,15 +202,15 @@ void Member::look_at(std::uint64_t state, std::uint64_t now_ns) noexcept {
   }
   // A node is left by compare&swap: a grant that came meanwhile would be lost, the lock nobody's
   // for a lease.
-  const std::uint64_t word = own(Node::waiting), left = waiting(tag_, idle);
+  const std::uint64_t word = own(QueueNode::waiting), left = waiting(tag_, idle);
   const bool waits_still = word == waiting(tag_, waits);
-  if (!waits_still && (word != waiting(tag_, granted) || own(Node::hint) != 0)) return;
+  if (!waits_still && (word != waiting(tag_, granted) || own(QueueNode::hint) != 0)) return;
   // Everybody else can be in front once.
   const std::uint64_t most_in_front = 2 * facts_.count + 8;
   const bool over = epoch_of(state) != epoch_ || holders_of(state) - holders_ > most_in_front;
   if (over && waits_still) {
     // The queue of before is no more, or lives on without this node.
-    if (swap_own(Node::waiting, word, left)) begin_anew(now_ns);
+    if (swap_own(QueueNode::waiting, word, left)) begin_anew(now_ns);
   } else if (!is_held(state)) {
     // Free, and nobody in front takes it.
     if (++seen_free_ >= looks_that_convince) {
@@ -217,17 +218,17 @@ void Member::look_at(std::uint64_t state, std::uint64_t now_ns) noexcept {
       step_ = Step::head;
     }
   } else if (same && now_ns - seen_since_ns_ >= lease_of_others_ns(facts_.lease_ns)) {
-    if (swap_own(Node::waiting, word, left)) take_over(now_ns);
+    if (swap_own(QueueNode::waiting, word, left)) take_over(now_ns);
   }
 }
 
 void Member::take_over(std::uint64_t now_ns) noexcept {
   // A new node, alone in a new queue. The old one's successor is told when that is done.
   successor_ = close_next(++tag_);
-  put_own(Node::waiting, waiting(tag_, idle));
+  put_own(QueueNode::waiting, waiting(tag_, idle));
   add_cas(Home::state, seen_, stolen(seen_), true);
   add(HAUL_ATOMIC_WRITE, Home::tail, node());
-  send(Reach::home, Step::take_over, now_ns);
+  send(Courier::home, Step::take_over, now_ns);
 }
 
 // An answer that comes after the lease has ended is no good: is it still ours?
@@ -238,7 +239,7 @@ void Member::have_it(std::uint64_t now_ns) noexcept {
     return;
   }
   add_cas(Home::state, state_, renewed(state_));
-  send(Reach::home, Step::verify, now_ns);
+  send(Courier::home, Step::verify, now_ns);
 }
 
 // An attempt at the lock itself.

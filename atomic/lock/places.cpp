@@ -13,19 +13,19 @@ namespace haul::atomics::lock {
 
 namespace {
 
-bool is_same_window(const haul_window_name& a, const haul_window_name& b) noexcept {
+bool is_same_window(const haul_atomic_window_name& a, const haul_atomic_window_name& b) noexcept {
   return a.key == b.key && a.window == b.window && a.port == b.port && a.kind == b.kind &&
          std::strncmp(a.host, b.host, sizeof a.host) == 0;
 }
 
 }  // namespace
 
-bool is_usable(const haul_lock_place& place, std::uint64_t bytes) noexcept {
+bool is_usable(const haul_atomic_lock_place& place, std::uint64_t bytes) noexcept {
   return is_name(place.window) && place.offset % 8 == 0 && place.window.bytes >= bytes &&
          place.offset <= place.window.bytes - bytes;
 }
 
-bool Places::open(Carrier& carrier, Window& own, const haul_lock_options& options) noexcept {
+bool Places::open(Carrier& carrier, Window& own, const haul_atomic_lock_options& options) noexcept {
   carrier_ = &carrier;
   own_ = &own;
   // A neighbour that does not answer is done without, long before the lease is over.
@@ -109,7 +109,7 @@ void Places::begin(Place& place) noexcept {
 
 void Places::connect(Place& place) noexcept {
   for (;;) {
-    Expected<Connection*> made = carrier_->begin_connect(place.at.window);
+    Expected<RemoteConnection*> made = carrier_->begin_connect(place.at.window);
     if (made) {
       place.connection = *made;
       stage_ = Stage::connecting;
@@ -144,7 +144,7 @@ void Places::fail(const Error& error) noexcept {
 }
 
 // Why a packet failed that the home may have got.
-Error Places::explain(Code code, const haul_window_name& at) const noexcept {
+Error Places::explain(Code code, const haul_atomic_window_name& at) const noexcept {
   switch (code) {
     case Code::peer_gone:
       return make_error(code, 0,
@@ -203,8 +203,8 @@ void Places::heard_look_up() noexcept {
   Place& place = place_of(to_);
   std::uint64_t entry[directory::words];
   for (unsigned i = 0; i < directory::words; ++i) entry[i] = entry_[i].old;
-  haul_lock_place found{};
-  if (!directory::parse(entry, &found) || !is_usable(found, HAUL_LOCK_MEMBER_BYTES)) {
+  haul_atomic_lock_place found{};
+  if (!directory::parse(entry, &found) || !is_usable(found, HAUL_ATOMIC_LOCK_MEMBER_BYTES)) {
     failure_ = Code::peer_gone;  // nobody, or half-written
     stage_ = Stage::failed;
     return;
@@ -291,7 +291,7 @@ bool Places::is_there(unsigned rank) noexcept {
   haul_atomic_operation look{};
   look.code = HAUL_ATOMIC_READ;
   look.width = 8;
-  look.address = Node::next;
+  look.address = QueueNode::next;
   return run(static_cast<int>(rank), &look, 1) == Code::ok;
 }
 

@@ -15,12 +15,12 @@
 namespace haul::atomics::lock {
 
 // Is [place, place + bytes) aligned, and within its window?
-bool is_usable(const haul_lock_place& place, std::uint64_t bytes) noexcept;
+bool is_usable(const haul_atomic_lock_place& place, std::uint64_t bytes) noexcept;
 
-class Places final : public Reach {
+class Places final : public Courier {
  public:
   // Copies what it needs. `own` is the member's window. False: no memory.
-  bool open(Carrier& carrier, Window& own, const haul_lock_options& options) noexcept;
+  bool open(Carrier& carrier, Window& own, const haul_atomic_lock_options& options) noexcept;
   ~Places();
   // With a directory: this member is `rank`, its words are at this offset of its own window.
   void settle(unsigned rank, std::uint64_t own_offset) noexcept;
@@ -42,10 +42,10 @@ class Places final : public Reach {
 
  private:
   struct Place {
-    haul_lock_place at{};
+    haul_atomic_lock_place at{};
     bool known = false;
-    Connection* connection = nullptr;  // nullptr: not made, or of our own window
-    std::uint64_t used = 0;            // by which packet last
+    RemoteConnection* connection = nullptr;  // nullptr: not made, or of our own window
+    std::uint64_t used = 0;                  // by which packet last
   };
   Place& place_of(int place) noexcept { return places_[static_cast<unsigned>(place + 1)]; }
   bool is_own(const Place& place) const noexcept;
@@ -59,7 +59,7 @@ class Places final : public Reach {
   void heard_look_up() noexcept;
   bool end(Code result, Code* code) noexcept;
   void fail(const Error& error) noexcept;
-  Error explain(Code code, const haul_window_name& home_window) const noexcept;
+  Error explain(Code code, const haul_atomic_window_name& home_window) const noexcept;
 
   Carrier* carrier_ = nullptr;
   Window* own_ = nullptr;

@@ -73,7 +73,7 @@ constexpr bool is_linked(std::uint64_t next) noexcept {
 }
 
 // ---- waiting: {tag 48, phase 16} ----
-enum Phase : std::uint64_t {
+enum WaiterPhase : std::uint64_t {
   idle = 0,
   waits = 1,
   granted = 2,
@@ -81,18 +81,18 @@ enum Phase : std::uint64_t {
   skipped = 4,    // ... and was passed over: the node is in no queue any more
   requeue = 5     // the queue is broken in front of it: it is the head, or must begin anew
 };
-constexpr std::uint64_t waiting(std::uint64_t tag, Phase phase) noexcept {
+constexpr std::uint64_t waiting(std::uint64_t tag, WaiterPhase phase) noexcept {
   return tag << 16 | phase;
 }
-constexpr Phase phase_of(std::uint64_t word) noexcept {
-  return static_cast<Phase>(word & 0xffff);
+constexpr WaiterPhase phase_of(std::uint64_t word) noexcept {
+  return static_cast<WaiterPhase>(word & 0xffff);
 }
 
 // Where each word lies, from the place's address.
 struct Home {
   static constexpr std::uint64_t state = 0, tail = 8;
 };
-struct Node {
+struct QueueNode {
   static constexpr std::uint64_t next = 0, waiting = 8, hint = 16;
 };
 

@@ -23,8 +23,8 @@ constexpr int look_ms = 250;
 
 }  // namespace
 
-int Attendant::open(Node* node, const haul_window_name& name, Xdp* xdp, UdpSocket* passed,
-                    UdpSocket* passed_six) noexcept {
+int Attendant::open(Node* node, const haul_atomic_window_name& name, XdpProgram* xdp,
+                    UdpSocket* passed, UdpSocket* passed_six) noexcept {
   node_ = node;
   xdp_ = xdp;
   passed_[0] = passed;
@@ -134,8 +134,8 @@ void Attendant::admit() noexcept {
 void Attendant::serve_passed(UdpSocket& socket) noexcept {
   constexpr unsigned most_at_once = 64;
   for (unsigned i = 0; i < most_at_once; ++i) {
-    Packet packet;
-    Address from;
+    WirePacket packet;
+    SocketAddress from;
     const ssize_t bytes = socket.receive(&packet, sizeof packet, &from);
     if (bytes == -EAGAIN || bytes == -EBADF) return;
     if (bytes < 0) continue;

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "atomic/link/udp_socket.hpp"
-#include "atomic/responder/xdp.hpp"
+#include "atomic/plugin/xdp_program.hpp"
 #include "atomic/window/attach.hpp"
 #include "base/descriptor.hpp"
 
@@ -26,7 +26,7 @@ class Attendant {
 
   // `name` has the node's host and port. `xdp` may be nullptr; else the others are its port's
   // sockets of IPv4 and IPv6, each open or not. 0 or -errno.
-  int open(Node* node, const haul_window_name& name, Xdp* xdp, UdpSocket* passed,
+  int open(Node* node, const haul_atomic_window_name& name, XdpProgram* xdp, UdpSocket* passed,
            UdpSocket* passed_six) noexcept;
   // Blocks for a moment; for a quarter of a second if the program has closed the thread's
   // descriptors.
@@ -39,7 +39,7 @@ class Attendant {
   void serve_passed(UdpSocket& socket) noexcept;
 
   Node* node_ = nullptr;
-  Xdp* xdp_ = nullptr;
+  XdpProgram* xdp_ = nullptr;
   UdpSocket* passed_[2] = {};
   char socket_name_[attach_name_bytes] = {};
   os::Descriptor listener_;  // the thread's, as soon as that runs

@@ -53,7 +53,7 @@ constexpr const char* counter_names[Node::counter_count] = {
 };
 static_assert(counter_names[Node::counter_count - 1] != nullptr);
 
-Carrier::Options carrier_options(const haul_atomic_options& options) noexcept {
+Carrier::Options carrier_options(const haul_atomic_node_options& options) noexcept {
   Carrier::Options carrier;
   carrier.connections = options.connections;
   carrier.timeout_ns = options.timeout_ns;
@@ -68,7 +68,7 @@ const char* Node::counter_name(std::size_t index) noexcept {
 }
 
 Expected<Node*> Node::open(const Specification& specification,
-                           const haul_atomic_options& options) noexcept {
+                           const haul_atomic_node_options& options) noexcept {
   auto* node = new (std::nothrow) Node;
   if (node == nullptr)
     return make_error(Code::no_memory, ENOMEM, "no memory for a node; free some");
@@ -89,8 +89,8 @@ Node::~Node() {
   if (xdp_ != nullptr) xdp_->close();
 }
 
-bool Node::find_place(const Specification& specification, const haul_atomic_options& options,
-                      Address* at, Error* error) noexcept {
+bool Node::find_place(const Specification& specification, const haul_atomic_node_options& options,
+                      SocketAddress* at, Error* error) noexcept {
   const char* where = specification.where;
   if (specification.kind != Specification::Kind::host && where[0] != '\0') {
     const int result = address_of_interface(where, at);
@@ -110,21 +110,21 @@ bool Node::find_place(const Specification& specification, const haul_atomic_opti
   }
   at->set_port(options.port);
   if (options.host != nullptr) {
-    Address ignored;
+    SocketAddress ignored;
     if (std::strlen(options.host) >= sizeof name_.host || !parse_host(options.host, 0, &ignored)) {
       *error = make_error(Code::invalid, 0, "host '%.60s' is not a numeric address", options.host);
       return false;
     }
     std::strcpy(name_.host, options.host);
   } else {
-    Address shown = *at;
+    SocketAddress shown = *at;
     if (at->is_wildcard()) any_own_address(&shown);
     format_host(shown, name_.host, sizeof name_.host);
   }
   return true;
 }
 
-bool Node::start(const Specification& specification, const haul_atomic_options& options,
+bool Node::start(const Specification& specification, const haul_atomic_node_options& options,
                  Error* error) noexcept {
   if (specification.kind == Specification::Kind::fabric) {
     return start_fabric(specification, options, error) && start_attendant(error);
@@ -132,7 +132,7 @@ bool Node::start(const Specification& specification, const haul_atomic_options& 
   const bool wants_xdp =
       specification.kind == Specification::Kind::xdp ||
       (specification.kind == Specification::Kind::none && specification.where[0] != '\0');
-  const bool must_hear_by_xdp = options.hearing == HAUL_HEAR_COMPLETION;
+  const bool must_hear_by_xdp = options.hearing == HAUL_ATOMIC_HEAR_COMPLETION;
   if (must_hear_by_xdp && !wants_xdp) {
     *error = make_error(Code::invalid, 0,
                         "a completion map needs an XDP program; open the node with xdp:IFACE or "
@@ -143,10 +143,10 @@ bool Node::start(const Specification& specification, const haul_atomic_options& 
     *error = make_error(Code::invalid, 0, "a node without a responder has no port; leave it 0");
     return false;
   }
-  Address at;
+  SocketAddress at;
   if (!find_place(specification, options, &at, error)) return false;
 
-  Address client_at = at;
+  SocketAddress client_at = at;
   client_at.set_port(0);
   const int result = client_.open(carrier_options(options), client_at);
   if (result != 0) {
@@ -170,8 +170,8 @@ bool Node::start(const Specification& specification, const haul_atomic_options& 
   return start_host(specification.host_mode, options, at, error) && start_attendant(error);
 }
 
-bool Node::start_xdp(const Specification& specification, const haul_atomic_options& options,
-                     const Address& at, Error* error) noexcept {
+bool Node::start_xdp(const Specification& specification, const haul_atomic_node_options& options,
+                     const SocketAddress& at, Error* error) noexcept {
   const KeepErrno keep;
   if (at.is_six()) {
     *error = make_error(Code::not_supported, 0,
@@ -197,7 +197,7 @@ bool Node::start_xdp(const Specification& specification, const haul_atomic_optio
     passed_six_.open_six(specification.where, passed_.local().port());
     xdp.sessions = options.sessions;
   }
-  if (options.hearing != HAUL_HEAR_SOCKET) {
+  if (options.hearing != HAUL_ATOMIC_HEAR_SOCKET) {
     xdp.client_port = htons(client_.port());
     xdp.connections = options.connections;
   }
@@ -208,7 +208,7 @@ bool Node::start_xdp(const Specification& specification, const haul_atomic_optio
     return false;
   }
   serves_by_xdp_ = serves;
-  if (options.hearing != HAUL_HEAR_SOCKET) client_.hear_by(xdp_, specification.where);
+  if (options.hearing != HAUL_ATOMIC_HEAR_SOCKET) client_.hear_by(xdp_, specification.where);
   name_.port = passed_.is_open() ? passed_.local().port() : 0;
   describe(serves ? (xdp_->is_native() ? "xdp, native," : "xdp, generic (skb),")
                   : (xdp_->is_native() ? "none; replies by xdp, native,"
@@ -217,7 +217,7 @@ bool Node::start_xdp(const Specification& specification, const haul_atomic_optio
   return true;
 }
 
-bool Node::start_fabric(const Specification& specification, const haul_atomic_options& options,
+bool Node::start_fabric(const Specification& specification, const haul_atomic_node_options& options,
                         Error* error) noexcept {
   if (options.host != nullptr) {
     *error = make_error(Code::invalid, 0,
@@ -236,8 +236,8 @@ bool Node::start_fabric(const Specification& specification, const haul_atomic_op
   return true;
 }
 
-bool Node::start_host(HostMode mode, const haul_atomic_options& options, const Address& at,
-                      Error* error) noexcept {
+bool Node::start_host(HostMode mode, const haul_atomic_node_options& options,
+                      const SocketAddress& at, Error* error) noexcept {
   HostResponder::Options host;
   host.mode = mode;
   host.at = at;
@@ -310,7 +310,7 @@ Expected<Window*> Node::create_window(std::size_t bytes) noexcept {
                       "this process has closed the node's descriptors (closefrom()?), so it serves "
                       "nobody; close it, and open another one");
   }
-  haul_window_name name = name_;
+  haul_atomic_window_name name = name_;
   name.bytes = bytes;
   while (name.key == 0) {
     if (!os::random_bytes(&name.key, sizeof name.key)) {
@@ -351,7 +351,7 @@ Expected<Window*> Node::create_window(std::size_t bytes) noexcept {
 bool Node::serve(Window* window, Error* error) noexcept {
   const unsigned index = window->name().window;
   if (fabric_ != nullptr) {
-    haul_window_name name = window->name();
+    haul_atomic_window_name name = window->name();
     if (!fabric_->add_window(index, window->memory(), window->mapped_bytes(), &name, error)) {
       return false;
     }

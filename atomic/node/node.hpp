@@ -1,4 +1,4 @@
-// A node: its responder, its windows, its client side. What a haul_atomic is.
+// A node: its responder, its windows, its client side. What a haul_atomic_node is.
 #pragma once
 
 #include <haul/atomic.h>
@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "atomic/client/client.hpp"
+#include "atomic/client/udp_carrier.hpp"
 #include "atomic/node/attendant.hpp"
 #include "atomic/node/specification.hpp"
 #include "atomic/responder/fabric.hpp"
@@ -18,7 +18,7 @@ namespace haul::atomics {
 class Node {
  public:
   static Expected<Node*> open(const Specification& specification,
-                              const haul_atomic_options& options) noexcept;
+                              const haul_atomic_node_options& options) noexcept;
   // Ends service and connections; windows stay mapped.
   ~Node();
   Node(const Node&) = delete;
@@ -53,27 +53,27 @@ class Node {
 
  private:
   Node() noexcept = default;
-  bool start(const Specification& specification, const haul_atomic_options& options,
+  bool start(const Specification& specification, const haul_atomic_node_options& options,
              Error* error) noexcept;
-  bool find_place(const Specification& specification, const haul_atomic_options& options,
-                  Address* at, Error* error) noexcept;
-  bool start_xdp(const Specification& specification, const haul_atomic_options& options,
-                 const Address& at, Error* error) noexcept;
-  bool start_host(HostMode mode, const haul_atomic_options& options, const Address& at,
+  bool find_place(const Specification& specification, const haul_atomic_node_options& options,
+                  SocketAddress* at, Error* error) noexcept;
+  bool start_xdp(const Specification& specification, const haul_atomic_node_options& options,
+                 const SocketAddress& at, Error* error) noexcept;
+  bool start_host(HostMode mode, const haul_atomic_node_options& options, const SocketAddress& at,
                   Error* error) noexcept;
-  bool start_fabric(const Specification& specification, const haul_atomic_options& options,
+  bool start_fabric(const Specification& specification, const haul_atomic_node_options& options,
                     Error* error) noexcept;
   bool serve(Window* window, Error* error) noexcept;
   bool start_attendant(Error* error) noexcept;
   void describe(const char* how, const char* interface, const char* why) noexcept;
 
-  haul_window_name name_{};  // host and port; what windows' names begin with
-  Xdp* xdp_ = nullptr;
+  haul_atomic_window_name name_{};  // host and port; what windows' names begin with
+  XdpProgram* xdp_ = nullptr;
   // xdp: the port's sockets, for what the program leaves to the kernel.
   UdpSocket passed_, passed_six_;
   HostResponder host_;
   bool serves_by_host_ = false, serves_by_xdp_ = false;
-  Client client_;             // by UDP, or
+  UdpCarrier client_;         // by UDP, or
   Fabric* fabric_ = nullptr;  // over a fabric
   Attendant attendant_;
   char description_[256] = {};

@@ -6,7 +6,7 @@ namespace haul::atomics {
 
 namespace {
 
-struct Word {
+struct ResponderWord {
   const char* word;
   Specification::Kind kind;
   HostMode host_mode;
@@ -14,7 +14,7 @@ struct Word {
   bool has_fallback;
 };
 using Kind = Specification::Kind;
-constexpr Word words[] = {
+constexpr ResponderWord words[] = {
     {"none", Kind::none, HostMode::block, XdpMode::automatic, false},
     {"none-native", Kind::none, HostMode::block, XdpMode::native, false},
     {"none-skb", Kind::none, HostMode::block, XdpMode::generic, false},
@@ -50,7 +50,7 @@ bool parse_specification(const char* text, Specification* specification, Error* 
   const std::size_t length =
       colon != nullptr ? static_cast<std::size_t>(colon - text) : std::strlen(text);
   const char* where = colon != nullptr ? colon + 1 : "";
-  for (const Word& word : words) {
+  for (const ResponderWord& word : words) {
     if (std::strlen(word.word) != length || std::strncmp(word.word, text, length) != 0) continue;
     specification->kind = word.kind;
     specification->host_mode = word.host_mode;

@@ -1,10 +1,10 @@
-// What haul_atomic_open() is asked for, as words.
+// What haul_atomic_node_open() is asked for, as words.
 #pragma once
 
 #include <cstdint>
 
+#include "atomic/plugin/xdp_program.hpp"
 #include "atomic/responder/host.hpp"
-#include "atomic/responder/xdp.hpp"
 
 namespace haul::atomics {
 

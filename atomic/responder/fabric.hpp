@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "atomic/client/carrier.hpp"
-#include "atomic/responder/plugin.hpp"
+#include "atomic/plugin/plugin.hpp"
 #include "base/error.hpp"
 
 namespace haul::atomics {
@@ -25,14 +25,14 @@ class Fabric : public Carrier {
   static constexpr unsigned most_windows = 256;
 
   // Serves memory (whole pages) from now on: name->kind, host, port and key say how it is reached.
-  virtual bool add_window(unsigned index, char* memory, std::size_t bytes, haul_window_name* name,
-                          Error* error) noexcept = 0;
+  virtual bool add_window(unsigned index, char* memory, std::size_t bytes,
+                          haul_atomic_window_name* name, Error* error) noexcept = 0;
   // When it returns no operation touches the window's memory any more.
   virtual void remove_window(unsigned index) noexcept = 0;
   // One line: provider, address, and whose atomics these are.
   virtual const char* description() const noexcept = 0;
   // The host and port of its names.
-  virtual const haul_window_name& name() const noexcept = 0;
+  virtual const haul_atomic_window_name& name() const noexcept = 0;
   virtual void close() noexcept = 0;
 
  protected:

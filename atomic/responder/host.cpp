@@ -72,7 +72,7 @@ void HostResponder::remove_window(unsigned index) noexcept {
 }
 
 bool HostResponder::serve_one(bool wait) noexcept {
-  Address from;
+  SocketAddress from;
   const ssize_t bytes = socket_.receive(&packet_, sizeof packet_, &from, wait);
   if (bytes == -EMSGSIZE) {
     tables_.count_event(DROPPED_SHORT);

@@ -24,7 +24,7 @@ class HostResponder {
 
   struct Options {
     HostMode mode = HostMode::block;
-    Address at;
+    SocketAddress at;
     unsigned sessions = 256;
     int cpu = -1;
     std::uint64_t spin_ns = 50'000;
@@ -35,7 +35,7 @@ class HostResponder {
   void close() noexcept;
 
   // Where it serves; stays the same.
-  const Address& local() const noexcept { return socket_.local(); }
+  const SocketAddress& local() const noexcept { return socket_.local(); }
   // The program has closed its socket, and another process has the port: nobody is served.
   bool is_lost() const noexcept { return is_lost_.load(std::memory_order_relaxed); }
   void add_window(unsigned index, const window_entry& window, char* memory) noexcept;
@@ -54,7 +54,7 @@ class HostResponder {
   pthread_t thread_{};
   bool running_ = false;
   std::atomic<bool> stop_{false}, is_lost_{false};
-  Packet packet_;
+  WirePacket packet_;
 };
 
 }  // namespace haul::atomics

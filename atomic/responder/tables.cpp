@@ -54,7 +54,7 @@ char* Tables::find_page(unsigned index, std::uint64_t offset) noexcept {
   return memory_[index] + (offset & ~std::uint64_t{4095});
 }
 
-bool Tables::serve(Packet* packet, std::size_t bytes, std::uint64_t source,
+bool Tables::serve(WirePacket* packet, std::size_t bytes, std::uint64_t source,
                    std::uint32_t now_s) noexcept {
   responder self{this, nullptr};
   if (::serve(&self, &packet->header, static_cast<__u32>(bytes),

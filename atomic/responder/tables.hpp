@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "atomic/client/packet.hpp"
 #include "atomic/wire/tables.h"
+#include "atomic/wire/wire_packet.hpp"
 
 namespace haul::atomics {
 
@@ -24,7 +24,8 @@ class Tables {
   void remove_window(unsigned index) noexcept;
 
   // Serves one packet of `bytes` bytes; true: it is its answer now, sealed.
-  bool serve(Packet* packet, std::size_t bytes, std::uint64_t source, std::uint32_t now_s) noexcept;
+  bool serve(WirePacket* packet, std::size_t bytes, std::uint64_t source,
+             std::uint32_t now_s) noexcept;
 
   std::uint64_t count_of(unsigned event) const noexcept {
     return events_[event].load(std::memory_order_relaxed);

@@ -10,7 +10,8 @@
 
 namespace haul::atomics {
 
-void attach_socket_name(const haul_window_name& name, char (&text)[attach_name_bytes]) noexcept {
+void attach_socket_name(const haul_atomic_window_name& name,
+                        char (&text)[attach_name_bytes]) noexcept {
   snprintf(text, sizeof text, "haul-atomic/%s/%u", name.host, name.port);
 }
 
@@ -35,7 +36,7 @@ bool is_answered(int socket) noexcept {
 }
 
 // The reply, and what came with it; a descriptor only if memory was asked for.
-Expected<AttachReply> ask(int socket, const haul_window_name& name, AttachRequest::What what,
+Expected<AttachReply> ask(int socket, const haul_atomic_window_name& name, AttachRequest::What what,
                           int* fd) noexcept {
   AttachRequest request;
   request.key = name.key;
@@ -73,7 +74,7 @@ Expected<AttachReply> ask(int socket, const haul_window_name& name, AttachReques
                     "the owner of %s port %u has gone; ask for a new name", name.host, name.port);
 }
 
-Expected<AttachReply> ask_once(const haul_window_name& name, AttachRequest::What what,
+Expected<AttachReply> ask_once(const haul_atomic_window_name& name, AttachRequest::What what,
                                int* fd) noexcept {
   char socket_name[attach_name_bytes];
   attach_socket_name(name, socket_name);
@@ -105,7 +106,7 @@ Expected<AttachReply> ask_once(const haul_window_name& name, AttachRequest::What
 
 // An owner that has closed its descriptors listens anew a moment later; who had connected to the
 // old socket is cut off, and asks again.
-Expected<AttachReply> connect_and_ask(const haul_window_name& name, AttachRequest::What what,
+Expected<AttachReply> connect_and_ask(const haul_atomic_window_name& name, AttachRequest::What what,
                                       int* fd) noexcept {
   constexpr std::uint64_t nap_ns = 20'000'000;
   for (unsigned tries = 0;; ++tries) {
@@ -119,12 +120,12 @@ Expected<AttachReply> connect_and_ask(const haul_window_name& name, AttachReques
 
 }  // namespace
 
-Expected<AttachReply> fetch_counters(const haul_window_name& name) noexcept {
+Expected<AttachReply> fetch_counters(const haul_atomic_window_name& name) noexcept {
   int none = -1;
   return connect_and_ask(name, AttachRequest::What::counters, &none);
 }
 
-Expected<int> fetch_window(haul_window_name* name) noexcept {
+Expected<int> fetch_window(haul_atomic_window_name* name) noexcept {
   int fd = -1;
   Expected<AttachReply> reply = connect_and_ask(*name, AttachRequest::What::memory, &fd);
   if (!reply) return reply.error();

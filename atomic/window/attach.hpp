@@ -27,7 +27,8 @@ struct AttachReply {
 
 inline constexpr std::size_t attach_name_bytes = 100;
 // The abstract socket of the node that has this host and port.
-void attach_socket_name(const haul_window_name& name, char (&text)[attach_name_bytes]) noexcept;
+void attach_socket_name(const haul_atomic_window_name& name,
+                        char (&text)[attach_name_bytes]) noexcept;
 
 // Is the other end of this socket a process of the own user, or of root? Only these tell each other
 // keys and memory.
@@ -35,8 +36,8 @@ bool is_trusted_peer(int socket) noexcept;
 
 // Both ask processes of the own user or of root alone, and block for up to a second. The counters
 // of a window's node:
-Expected<AttachReply> fetch_counters(const haul_window_name& name) noexcept;
+Expected<AttachReply> fetch_counters(const haul_atomic_window_name& name) noexcept;
 // A window: its descriptor, and *name as the owner knows it.
-Expected<int> fetch_window(haul_window_name* name) noexcept;
+Expected<int> fetch_window(haul_atomic_window_name* name) noexcept;
 
 }  // namespace haul::atomics

@@ -32,11 +32,11 @@ bool take_number(const char** text, int base, char end, std::uint64_t most,
 
 }  // namespace
 
-bool is_name(const haul_window_name& name) noexcept {
+bool is_name(const haul_atomic_window_name& name) noexcept {
   return name.kind <= by_fabric && std::memchr(name.host, '\0', sizeof name.host) != nullptr;
 }
 
-bool format_name(const haul_window_name& name, char* text, std::size_t bytes) noexcept {
+bool format_name(const haul_atomic_window_name& name, char* text, std::size_t bytes) noexcept {
   const bool six = std::strchr(name.host, ':') != nullptr;
   const int length = snprintf(text, bytes, "%s:%s%s%s:%u/%u/%" PRIx64 "+%" PRIx64 "#%016" PRIx64,
                               schemes[name.kind], six ? "[" : "", name.host, six ? "]" : "",
@@ -44,9 +44,9 @@ bool format_name(const haul_window_name& name, char* text, std::size_t bytes) no
   return length > 0 && static_cast<std::size_t>(length) < bytes;
 }
 
-bool parse_name(const char* text, haul_window_name* name) noexcept {
+bool parse_name(const char* text, haul_atomic_window_name* name) noexcept {
   constexpr std::uint64_t any = ~std::uint64_t{0};
-  haul_window_name found{};
+  haul_atomic_window_name found{};
   const char* colon = std::strchr(text, ':');
   if (colon == nullptr) return false;
   const auto scheme = static_cast<std::size_t>(colon - text);

@@ -3,14 +3,14 @@
 #include <cerrno>
 #include <new>
 
-#include "atomic/client/convert.hpp"
 #include "atomic/responder/tables.hpp"
+#include "atomic/wire/convert.hpp"
 #include "base/os.hpp"
 #include "base/sealed.hpp"
 
 namespace haul::atomics {
 
-Expected<Window*> Window::map(Node* owner, int fd, const haul_window_name& name) noexcept {
+Expected<Window*> Window::map(Node* owner, int fd, const haul_atomic_window_name& name) noexcept {
   const std::size_t bytes = pages_of(name.bytes) * 4096;
   void* memory = os::map_shared(nullptr, bytes, fd, 0);
   if (memory == nullptr) {
@@ -51,7 +51,7 @@ Code Window::run_far(haul_atomic_operation* operations, std::size_t count) noexc
   } else if (carrier_ != nullptr) {
     pthread_mutex_lock(&connecting_);
     if (connection_ == nullptr) {
-      Expected<Connection*> made = carrier_->connect(name_);
+      Expected<RemoteConnection*> made = carrier_->connect(name_);
       if (made) connection_ = *made;
       code = made ? Code::ok : made.error().code;
     } else {

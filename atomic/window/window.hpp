@@ -16,19 +16,19 @@ namespace haul::atomics {
 
 class Node;
 
-// What a haul_window is.
+// What a haul_atomic_window is.
 class Window {
  public:
   // `fd` is memory of at least `mapped_bytes` bytes (taken over, closed with the window); `owner`
   // is nullptr for a window of another process.
-  static Expected<Window*> map(Node* owner, int fd, const haul_window_name& name) noexcept;
+  static Expected<Window*> map(Node* owner, int fd, const haul_atomic_window_name& name) noexcept;
   // Unmaps it.
   ~Window();
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
   char* memory() const noexcept { return memory_; }
-  const haul_window_name& name() const noexcept { return name_; }
+  const haul_atomic_window_name& name() const noexcept { return name_; }
   // What others are let into; the program may have closed it.
   const KernelObject& memory_object() const noexcept { return fd_; }
   // As the responder knows it.
@@ -40,7 +40,7 @@ class Window {
   Code run(haul_atomic_operation* operations, std::size_t count) noexcept;
 
   // As whoever serves it has named it.
-  void rename(const haul_window_name& name) noexcept { name_ = name; }
+  void rename(const haul_atomic_window_name& name) noexcept { name_ = name; }
 
   // From now on run() goes by a connection of this carrier, for whom the CPU's operations are not
   // atomic with those of others; nullptr: it is refused.
@@ -53,18 +53,18 @@ class Window {
   static std::size_t pages_of(std::size_t bytes) noexcept { return (bytes + 4095) / 4096; }
 
  private:
-  Window(Node* owner, int fd, const haul_window_name& name, char* memory) noexcept
+  Window(Node* owner, int fd, const haul_atomic_window_name& name, char* memory) noexcept
       : owner_(owner), fd_(KernelObject::of(fd)), name_(name), memory_(memory) {}
 
   Code run_far(haul_atomic_operation* operations, std::size_t count) noexcept;
 
   Node* owner_;
   KernelObject fd_;
-  haul_window_name name_;
+  haul_atomic_window_name name_;
   char* const memory_;
   bool runs_far_ = false;
   Carrier* carrier_ = nullptr;
-  Connection* connection_ = nullptr;  // made when it is first needed
+  RemoteConnection* connection_ = nullptr;  // made when it is first needed
   pthread_mutex_t connecting_ = PTHREAD_MUTEX_INITIALIZER;
 };
 

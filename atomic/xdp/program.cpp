@@ -1,5 +1,5 @@
 // libhaul-atomic-xdp.so: the XDP program through libbpf.
-#include "atomic/responder/xdp.hpp"
+#include "atomic/plugin/xdp_program.hpp"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -18,9 +18,9 @@
 #include <cstring>
 #include <new>
 
-#include "atomic/client/packet.hpp"
 #include "atomic/link/frame.hpp"
 #include "atomic/link/kernel_object.hpp"
+#include "atomic/wire/wire_packet.hpp"
 #include "base/keep_errno.hpp"
 #include "base/log.hpp"
 #include "base/os.hpp"
@@ -62,7 +62,7 @@ bool is_veth(unsigned interface) noexcept {
   return known && std::strcmp(driver.driver, "veth") == 0;
 }
 
-class Program final : public Xdp {
+class LoadedProgram final : public XdpProgram {
  public:
   bool open(const XdpOptions& options, Error* error) noexcept;
 
@@ -100,7 +100,7 @@ bool resize(bpf_object* object, const char* name, unsigned entries) noexcept {
   return map != nullptr && bpf_map__set_max_entries(map, entries) == 0;
 }
 
-bool Program::load(Error* error) noexcept {
+bool LoadedProgram::load(Error* error) noexcept {
   libbpf_set_print(show);
   LIBBPF_OPTS(bpf_object_open_opts, named, .object_name = "haul_atomic");
   bpf_object* const object = bpf_object__open_mem(
@@ -115,7 +115,7 @@ bool Program::load(Error* error) noexcept {
   return loaded;
 }
 
-bool Program::load(bpf_object* object, Error* error) noexcept {
+bool LoadedProgram::load(bpf_object* object, Error* error) noexcept {
   bpf_map* constants = bpf_object__find_map_by_name(object, ".rodata");
   const xdp_config config{options_.address, options_.port, options_.client_port, options_.sessions};
   const bool fits = constants != nullptr &&
@@ -148,7 +148,7 @@ bool Program::load(bpf_object* object, Error* error) noexcept {
   return true;
 }
 
-bool Program::attach(Error* error) noexcept {
+bool LoadedProgram::attach(Error* error) noexcept {
   const auto try_mode = [this](bool native) {
     LIBBPF_OPTS(bpf_link_create_opts, how,
                 .flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
@@ -175,17 +175,17 @@ bool Program::attach(Error* error) noexcept {
   return false;
 }
 
-bool Program::is_intact() const noexcept {
+bool LoadedProgram::is_intact() const noexcept {
   return program_.intact() && windows_.intact() && memory_.intact() &&
          (options_.interface == 0 || link_.intact());
 }
 
-bool Program::open(const XdpOptions& options, Error* error) noexcept {
+bool LoadedProgram::open(const XdpOptions& options, Error* error) noexcept {
   options_ = options;
   return load(error) && (options.interface == 0 || attach(error));
 }
 
-void Program::close() noexcept {
+void LoadedProgram::close() noexcept {
   const KeepErrno keep;
   // A child of fork may have the link, too, which would keep the program serving.
   if (link_.intact()) bpf_link_detach(link_.get());
@@ -196,7 +196,7 @@ void Program::close() noexcept {
   delete this;
 }
 
-int Program::make_memory(std::size_t pages, Error* error) noexcept {
+int LoadedProgram::make_memory(std::size_t pages, Error* error) noexcept {
   const KeepErrno keep;
   LIBBPF_OPTS(bpf_map_create_opts, how, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
   const int fd = os::above_streams(bpf_map_create(BPF_MAP_TYPE_ARRAY, "haul_window", 4,
@@ -205,8 +205,8 @@ int Program::make_memory(std::size_t pages, Error* error) noexcept {
   return fd;
 }
 
-bool Program::add_window(unsigned index, const window_entry& window, int memory_fd,
-                         Error* error) noexcept {
+bool LoadedProgram::add_window(unsigned index, const window_entry& window, int memory_fd,
+                               Error* error) noexcept {
   const KeepErrno keep;
   if (!is_intact()) {
     *error = make_error(Code::io, 0,
@@ -223,7 +223,7 @@ bool Program::add_window(unsigned index, const window_entry& window, int memory_
   return false;
 }
 
-void Program::remove_window(unsigned index) noexcept {
+void LoadedProgram::remove_window(unsigned index) noexcept {
   const KeepErrno keep;
   // Without its tables the program would go on serving the window: no service is better.
   if (!windows_.intact() && link_.intact()) bpf_link_detach(link_.get());
@@ -232,18 +232,18 @@ void Program::remove_window(unsigned index) noexcept {
   bpf_map_delete_elem(memory_.get(), &index);
 }
 
-completion_slot* Program::slot(unsigned cookie) noexcept {
+completion_slot* LoadedProgram::slot(unsigned cookie) noexcept {
   if (cookie >= options_.connections) return nullptr;
   auto* at =
       static_cast<unsigned char*>(completions_) + std::size_t{cookie} * COMPLETION_SLOT_BYTES;
   return reinterpret_cast<completion_slot*>(at);
 }
 
-std::size_t Program::serve(void* packet, std::size_t bytes, std::uint32_t source_address,
-                           std::uint16_t source_port) noexcept {
+std::size_t LoadedProgram::serve(void* packet, std::size_t bytes, std::uint32_t source_address,
+                                 std::uint16_t source_port) noexcept {
   const KeepErrno keep;
-  unsigned char frame[frame_front_bytes + sizeof(Packet)], answer[sizeof frame];
-  if (bytes > sizeof(Packet)) return 0;
+  unsigned char frame[frame_front_bytes + sizeof(WirePacket)], answer[sizeof frame];
+  if (bytes > sizeof(WirePacket)) return 0;
   ether_header eth{};
   eth.ether_type = htons(ETHERTYPE_IP);
   make_front(eth, source_address, source_port, options_.address, options_.port, frame);
@@ -257,7 +257,7 @@ std::size_t Program::serve(void* packet, std::size_t bytes, std::uint32_t source
   return bytes;
 }
 
-void Program::counts(std::uint64_t* counters) noexcept {
+void LoadedProgram::counts(std::uint64_t* counters) noexcept {
   const KeepErrno keep;
   const int events = events_.get();
   const int cpus = libbpf_num_possible_cpus();
@@ -275,10 +275,10 @@ void Program::counts(std::uint64_t* counters) noexcept {
 
 }  // namespace
 
-extern "C" [[gnu::visibility("default")]] Xdp* haul_atomic_xdp_open(const XdpOptions& options,
-                                                                    Error* error) noexcept {
+extern "C" [[gnu::visibility("default")]] XdpProgram* haul_atomic_xdp_open(
+    const XdpOptions& options, Error* error) noexcept {
   const KeepErrno keep;
-  auto* program = new (std::nothrow) Program;
+  auto* program = new (std::nothrow) LoadedProgram;
   if (program == nullptr) {
     *error = make_error(Code::no_memory, ENOMEM, "no memory for the XDP program; free some");
     return nullptr;

@@ -1,55 +1,60 @@
-/* atomic.h: atomic operations on another host's memory, in C11 (libhaul-atomic.so.0). Fetch&add,
- * fetch&write, compare&swap and their like act on a window of memory that its owner has made; they
- * are served by a responder, which with "xdp" is the receive path of the owner's network interface:
- * no process of that host takes part (paper 002).
+/* atomic.h: atomic operations on another host's memory, in C11 (libhaul-atomic.so.0; in C++20:
+ * atomic.hpp). Fetch&add, fetch&write, compare&swap and their like act on a window of memory that
+ * its owner has made. A responder executes them; with "xdp" that is the receive path of the owner's
+ * network interface, and no process of that host takes part (paper 002).
  *
- *   haul_atomic* node;                              // the owner, root, interface eth0
- *   haul_window* window;
- *   haul_window_name name;
- *   haul_atomic_open("xdp:eth0", NULL, &node);
- *   haul_window_create(node, 4096, &window);
- *   haul_window_export(window, &name);              // tell others: haul_window_format() as text
+ *   haul_atomic_node* node;                            // the owner: root, at interface eth0
+ *   haul_atomic_window* window;
+ *   haul_atomic_window_name name;
+ *   haul_atomic_node_open("xdp:eth0", NULL, &node);
+ *   haul_atomic_window_create(node, 4096, &window);
+ *   haul_atomic_window_export(window, &name);          // tell others (haul_atomic_window_format())
  *
- *   haul_remote* counter;                           // anybody else
- *   haul_atomic_open("none", NULL, &node);
+ *   haul_atomic_remote* counter;                       // anybody else
+ *   haul_atomic_node_open("none", NULL, &node);
  *   haul_atomic_connect(node, &name, &counter);
- *   haul_fetch_add(counter, name.address, 1, &old); // a round trip
+ *   haul_atomic_fetch_add(counter, name.address, 1, &old);  // a round trip
  *
  * Conventions, for every function below unless its comment says otherwise:
  *  - Return: 0 (or a count) on success, a negative HAUL_E* of haul.h on failure. errno is neither
- *    read nor set. haul_atomic_last_error() then gives the calling thread one sentence with cause
- *    and remedy.
+ *    read nor set.
+ *  - Errors: haul_last_error() and haul_strerror() of haul.h are in this library, too. A thread has
+ *    one latest error: where a process has loaded libhaul.so.0 as well, haul_last_error() is the
+ *    sentence (cause and remedy) of whichever library's call failed last. (Libraries that were
+ *    opened apart, by dlopen() with RTLD_LOCAL, each keep a sentence of their own.)
  *  - Units: lengths in bytes, times in nanoseconds. Words are in the byte order of little-endian
  *    hosts, which all hosts of haul are.
  *  - Threads: any thread may call at any time; calls on the connections of one node take turns.
  *    Closing or destroying something that another thread is using is an error of the program.
  *  - Signals: no function may be called from a signal handler. None blocks signals while it waits:
- *    handlers run at once, and the wait goes on; what ends a process ends it. haul's threads block
- *    all asynchronous signals. They have ordinary scheduling, whatever their maker's is.
+ *    handlers run at once, and the wait goes on; a signal that ends a process ends it. haul's
+ *    threads block all asynchronous signals. They have ordinary scheduling, whatever scheduling the
+ *    thread has that made them.
  *  - Cancellation: no function is a cancellation point. A request of pthread_cancel() stays pending
- *    until the program's own next point. (Waits that are to be given up need a time-out, or are
- *    haul_atomic_test() and haul_lock_test().) Asynchronous cancelability is not supported.
+ *    until the program's own next point. (A program that must be able to end a wait gives it a
+ *    time-out, or uses haul_atomic_test() and haul_atomic_lock_test().) Asynchronous cancelability
+ *    is not supported.
  *  - Fork: a child has none of its parent's nodes: calls on them return HAUL_ESTALE; it may open
- *    its own. No lock is held over a fork: it waits for nothing of these functions, and they for
- *    nothing of it, whatever handlers the program has (pthread_atfork()). The memory of windows
- *    stays mapped in the child. It has their descriptors until it ends or executes a program: so
- *    long a port that was asked for stays taken, and, if the parent was killed, an XDP program
- *    attached.
- *  - Ends: exit() waits for nothing of these. A node that serves is a server: its threads keep a
- *    process whose main thread has called pthread_exit() and whose others have ended, until a
- *    signal ends it (within a quarter of a second; a handler runs on a thread of haul's then). A
- *    node "none" has no threads, and keeps nothing.
+ *    its own. These functions hold no lock over a fork, so neither waits for the other, whatever
+ *    handlers the program has (pthread_atfork()). The memory of windows stays mapped in the child.
+ *    The child has the nodes' descriptors until it ends or executes a program: until then a port
+ *    that was asked for stays taken, and, if the parent was killed, an XDP program attached.
+ *  - Ends: exit() waits for none of these functions. A node that serves is a server: once main has
+ *    called pthread_exit() and the program's other threads have ended, the node's threads keep the
+ *    process until a signal ends it (within a quarter of a second; a handler then runs on a thread
+ *    of haul's). A node "none" has no threads, and keeps no process.
  *  - Descriptors: none of haul's is 0, 1 or 2. A program may close them (closefrom()), or put files
  *    of its own in their place, while none of its threads is in a call on that node: those files
- *    stay as they are, and the node goes on: its sockets are opened anew at their ports. What
- *    cannot be had again is said: HAUL_EIO of operations (another process has the port by now), of
- *    haul_window_attach() (that window's descriptor is gone), of haul_window_create() (XDP's are,
- *    and with them its service); haul_atomic_describe() then says "not serving". What a libfabric
- *    provider has open must stay open.
+ *    stay as they are, and the node goes on: it opens its sockets again at their ports. What cannot
+ *    be opened again is reported with HAUL_EIO: by operations (another process has the port by
+ *    now), by haul_atomic_window_attach() (that window's descriptor is gone), by
+ *    haul_atomic_window_create() (XDP's descriptors are, and with them its service);
+ *    haul_atomic_node_describe() then says "not serving". What a libfabric provider has open must
+ *    stay open.
  *  - Exactly once: an operation whose call succeeded was executed once, whatever the network lost,
  *    repeated or reordered. One that failed with HAUL_ETIMEDOUT, HAUL_EPEER, or HAUL_ESTALE because
- *    its window was destroyed, was executed once or not at all; every other failure means not at
- * all.
+ *    its window was destroyed, was executed once or not at all; every other failure means that it
+ *    was not executed.
  */
 #ifndef HAUL_ATOMIC_H
 #define HAUL_ATOMIC_H
@@ -60,40 +65,37 @@
 extern "C" {
 #endif
 
-/* A place in the network: it may serve windows, and reach those of others. */
-typedef struct haul_atomic haul_atomic;
+/* A node, a place in the network: it may serve windows, and reach those of others. */
+typedef struct haul_atomic_node haul_atomic_node;
 /* Memory on which remote atomics may act, mapped here. */
-typedef struct haul_window haul_window;
+typedef struct haul_atomic_window haul_atomic_window;
 /* Another node's window, as reached from here. */
-typedef struct haul_remote haul_remote;
-
-/* The sentence (cause and remedy) of the calling thread's latest failing call of this header, ""
- * before the first. Never NULL; valid until the thread's next failing call. */
-HAUL_API const char* haul_atomic_last_error(void);
+typedef struct haul_atomic_remote haul_atomic_remote;
 
 /* ---- nodes -------------------------------------------------------------------------------- */
 
 /* How replies are heard. */
 typedef enum haul_atomic_hearing {
-  HAUL_HEAR_AUTO = 0,       /* by completion map where there is an XDP program, else by socket */
-  HAUL_HEAR_COMPLETION = 1, /* an XDP program writes replies into memory that the caller polls;
-                               fails where there is none, nor does "xdp" fall back */
-  HAUL_HEAR_SOCKET = 2      /* a UDP socket */
+  HAUL_ATOMIC_HEAR_AUTO = 0, /* by completion map where there is an XDP program, else by socket */
+  HAUL_ATOMIC_HEAR_COMPLETION = 1, /* an XDP program writes replies into memory that the caller
+                               polls; fails where there is none, nor does "xdp" fall back */
+  HAUL_ATOMIC_HEAR_SOCKET = 2      /* a UDP socket */
 } haul_atomic_hearing;
 
 /* Zero it, set `size`, fill what is needed: 0 means the default. */
-typedef struct haul_atomic_options {
-  uint32_t size;        /* sizeof(haul_atomic_options) */
-  uint16_t port;        /* UDP port of the responder; 0: the kernel chooses, or there is none */
-  uint8_t hearing;      /* haul_atomic_hearing */
-  uint8_t reserved;     /* 0 */
-  uint32_t sessions;    /* clients served at once, 1 to 65536; default 256 */
-  uint32_t connections; /* haul_remotes at once with a completion map, 1 to 4096; default 64 */
-  int32_t cpu_plus_1;   /* 1 + the CPU of the responder's thread, if it is one; 0: any */
+typedef struct haul_atomic_node_options {
+  uint32_t size;     /* sizeof(haul_atomic_node_options) */
+  uint16_t port;     /* UDP port of the responder; 0: the kernel chooses, or there is none */
+  uint8_t hearing;   /* haul_atomic_hearing */
+  uint8_t reserved;  /* 0 */
+  uint32_t sessions; /* clients served at once, 1 to 65536; default 256 */
+  uint32_t
+      connections;    /* haul_atomic_remotes at once with a completion map, 1 to 4096; default 64 */
+  int32_t cpu_plus_1; /* 1 + the CPU of the responder's thread, if it is one; 0: any */
   uint32_t spin_us; /* how long waiters, and the responder `spin`, spin before they sleep; 0: 50 */
   uint64_t timeout_ns; /* operations without an answer for so long fail; 0: 5 s */
   const char* host;    /* what names of windows say; NULL: the interface's first address */
-} haul_atomic_options;
+} haul_atomic_node_options;
 
 /* Opens a node. `responder` says who executes what others ask of its windows:
  *   "xdp:IFACE"         the receive path of that interface, native or generic, whichever it can
@@ -110,48 +112,47 @@ typedef struct haul_atomic_options {
  * by IPv6 an "xdp" node is served by a thread that runs the same program, and nodes at an interface
  * reach windows by IPv4 alone.
  * "xdp" needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW (root has them) and
- * libhaul-atomic-xdp.so; where it cannot be had, `block` serves instead, at the interface's
- * address: a warning on standard error says so, and haul_atomic_describe() ("xdp-native" and
+ * libhaul-atomic-xdp.so; where that cannot be, `block` serves instead, at the interface's
+ * address: a warning on standard error says so, and haul_atomic_node_describe() ("xdp-native" and
  * "xdp-skb" fail instead). A veth interface sends natively only to a peer with a native XDP
  * program of its own, so "xdp" is generic there. Opening a node with an XDP program may take 64 KiB
  * of the calling thread's stack (libbpf). "fabric" (atomic/fabric/README.md) reaches nodes with
  * the same provider alone; `host` must be NULL, nobody counts what is served, each operation of
  * a batch is a round trip or more. The operations of software providers (tcp, udp, shm, sockets;
- * ofi_rxm, ofi_rxd) are atomic with the CPU's; with others the owner uses haul_window_run()
- * alone, which waits then, and who has attached only reads. HAUL_EINVAL (an unknown word, a bad
- * option), HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP (no such interface, or it has an XDP program
- * already; no such provider), HAUL_EIO. May take a second (BPF is verified). */
-HAUL_API int haul_atomic_open(const char* responder, const haul_atomic_options* options,
-                              haul_atomic** node);
+ * ofi_rxm, ofi_rxd) are atomic with the CPU's; with others the owner uses haul_atomic_window_run()
+ * alone, which waits then, and a process that has attached only reads. HAUL_EINVAL (an unknown
+ * word, a bad option), HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP (no such interface, or it has an XDP
+ * program already; no such provider), HAUL_EIO. May take a second (BPF is verified). */
+HAUL_API int haul_atomic_node_open(const char* responder, const haul_atomic_node_options* options,
+                                   haul_atomic_node** node);
 
-/* 0 if the XDP program can be loaded here and now, else as haul_atomic_open() fails ("xdp" may then
- * still fail at an interface). Loads it, attaches it to nothing. The kernel gives its verification
- * up when a signal comes: signals thousands of times a second make this HAUL_ENOTSUP, and "xdp"
- * `block`.
- */
+/* 0 if the XDP program can be loaded here and now (at an interface "xdp" may still fail), else the
+ * code with which haul_atomic_node_open() fails. Loads the program, attaches it to nothing. The
+ * kernel stops verifying a program when a signal comes: thousands of signals a second make this
+ * function return HAUL_ENOTSUP, and "xdp" fall back to `block`. */
 HAUL_API int haul_atomic_probe_xdp(void);
 
-/* Closes it, which takes a moment (up to half a second where the program has closed haul's
+/* Closes a node, which takes a moment (up to half a second where the program has closed haul's
  * descriptors), whatever its peers do: its windows are no longer served (their memory stays until
- * haul_window_destroy()); its connections end and are freed, as by haul_atomic_disconnect(). node
- * NULL: nothing. What a killed process has open goes with it: no XDP program, socket or file stays.
- */
-HAUL_API int haul_atomic_close(haul_atomic* node);
+ * haul_atomic_window_destroy()); its connections end and are freed, as by haul_atomic_disconnect().
+ * node NULL: nothing. A process that is killed leaves no XDP program, socket or file. */
+HAUL_API int haul_atomic_node_close(haul_atomic_node* node);
 
 /* Who serves, how, and why not as asked: one line, such as "xdp, native, on eth0, 10.0.0.2 port
  * 9475". Truncated at `bytes`. */
-HAUL_API int haul_atomic_describe(haul_atomic* node, char* text, size_t bytes);
+HAUL_API int haul_atomic_node_describe(haul_atomic_node* node, char* text, size_t bytes);
 
-/* The node's counters, as many as fit; returns how many there are. haul_atomic_counter_name(i) says
- * what counter i counts ("served operations", "dropped: checksum"); NULL from their number on. */
-HAUL_API int haul_atomic_counters(haul_atomic* node, uint64_t* values, size_t count);
-HAUL_API const char* haul_atomic_counter_name(size_t index);
+/* The node's counters, as many as fit; returns how many there are. haul_atomic_node_counter_name(i)
+ * says what counter i counts ("served operations", "dropped: checksum"); NULL from their number on.
+ */
+HAUL_API int haul_atomic_node_counters(haul_atomic_node* node, uint64_t* values, size_t count);
+HAUL_API const char* haul_atomic_node_counter_name(size_t index);
 
 /* ---- windows ------------------------------------------------------------------------------ */
 
 /* What others need to reach a window: the triple of paper 002, III-B (host, port, address), and a
  * key that a stranger cannot guess. Fixed size, no pointers: may be sent as it is. */
-typedef struct haul_window_name {
+typedef struct haul_atomic_window_name {
   char host[64];    /* numeric address, or a libfabric one; NUL-terminated */
   uint16_t port;    /* UDP, or a provider's; 0: it has none */
   uint16_t kind;    /* 0: UDP; 1: libfabric, host is "PROVIDER@ADDRESS" */
@@ -159,46 +160,50 @@ typedef struct haul_window_name {
   uint64_t address; /* of its first byte, in the owner's address space */
   uint64_t bytes;
   uint64_t key; /* random; whoever knows it may operate on the window */
-} haul_window_name;
+} haul_atomic_window_name;
 
 /* Makes a zeroed window of `bytes` bytes (1 to 1 TiB, rounded up to whole pages in memory), page
  * aligned. At most 256 a node. HAUL_EINVAL, HAUL_ENOTSUP (a node without a responder), HAUL_ENOMEM,
- * HAUL_EIO (its service is lost, see Descriptors).
- */
-HAUL_API int haul_window_create(haul_atomic* node, size_t bytes, haul_window** window);
+ * HAUL_EIO (the node's service is lost, see Descriptors). */
+HAUL_API int haul_atomic_window_create(haul_atomic_node* node, size_t bytes,
+                                       haul_atomic_window** window);
 
-/* Maps the window of another process of this host and network namespace, which has told its name.
- * The owner's node must be open, and of the same user (or one of both root's). HAUL_EPEER: nobody
- * there; HAUL_EPERM: a wrong key, or another user's; HAUL_EAGAIN: many ask at once; HAUL_EIO: its
- * owner has closed the window's descriptor; HAUL_ENOMEM.
- * Blocks for up to a second. */
-HAUL_API int haul_window_attach(const haul_window_name* name, haul_window** window);
+/* Maps the window of another process of this host and network namespace, by the name that it has
+ * told. The owner's node must be open, and both processes of one user (or one of them root's).
+ * HAUL_EPEER: no process serves that name; HAUL_EPERM: a wrong key, or another user's; HAUL_EAGAIN:
+ * many ask at once; HAUL_EIO: the owner has closed the window's descriptor; HAUL_ENOMEM. Blocks for
+ * up to a second. */
+HAUL_API int haul_atomic_window_attach(const haul_atomic_window_name* name,
+                                       haul_atomic_window** window);
 
 /* The counters of the node that serves this window, if it is another process's of this host and
- * network namespace: as haul_atomic_counters(). Errors as haul_window_attach(). */
-HAUL_API int haul_window_counters(const haul_window_name* name, uint64_t* values, size_t count);
+ * network namespace: as haul_atomic_node_counters(). Errors as haul_atomic_window_attach(). */
+HAUL_API int haul_atomic_window_counters(const haul_atomic_window_name* name, uint64_t* values,
+                                         size_t count);
 
 /* The first byte of its memory here. The owner and whoever has attached may use it with ordinary
  * loads, stores and CPU atomics (of 4 and 8 bytes, aligned): they and the remote operations are
- * atomic with each other (over a fabric: see haul_atomic_open()). Guarded words: see
- * haul_window_run(). */
-HAUL_API void* haul_window_memory(const haul_window* window);
-HAUL_API size_t haul_window_bytes(const haul_window* window);
+ * atomic with each other (over a fabric: see haul_atomic_node_open()). Guarded words: see
+ * haul_atomic_window_run(). */
+HAUL_API void* haul_atomic_window_memory(const haul_atomic_window* window);
+HAUL_API size_t haul_atomic_window_bytes(const haul_atomic_window* window);
 
 /* Its name, to be told to others. */
-HAUL_API int haul_window_export(const haul_window* window, haul_window_name* name);
+HAUL_API int haul_atomic_window_export(const haul_atomic_window* window,
+                                       haul_atomic_window_name* name);
 
-/* Unmaps it; the owner's call also ends its service: later operations on it fail with HAUL_ESTALE.
- * window NULL: nothing. */
-HAUL_API int haul_window_destroy(haul_window* window);
+/* Unmaps a window; the owner's call also ends its service: later operations on it fail with
+ * HAUL_ESTALE. window NULL: nothing. */
+HAUL_API int haul_atomic_window_destroy(haul_atomic_window* window);
 
 /* A name as one word of text, "haul:10.0.0.2:9475/0/7f2a4c000000+1000#6d3f0a92c1b4e857" (host and
  * port, number, address+bytes and key in hexadecimal; an IPv6 host in brackets), and back. Over a
  * fabric it begins "haul+fabric:tcp;ofi_rxm@10.0.0.2:" (an address that is no socket's is "=" and
  * base64url), which a shell wants quoted.
  * HAUL_EINVAL: no name, or no room (160 bytes do). */
-HAUL_API int haul_window_format(const haul_window_name* name, char* text, size_t bytes);
-HAUL_API int haul_window_parse(const char* text, haul_window_name* name);
+HAUL_API int haul_atomic_window_format(const haul_atomic_window_name* name, char* text,
+                                       size_t bytes);
+HAUL_API int haul_atomic_window_parse(const char* text, haul_atomic_window_name* name);
 
 /* ---- operations --------------------------------------------------------------------------- */
 
@@ -218,10 +223,10 @@ enum {
    * (of a compare&swap: if it swapped); else it and all behind it report HAUL_EAGAIN, unexecuted.
    */
   HAUL_ATOMIC_LINK = 1u << 0,
-  /* The word is a guarded one: its low half is a value of 32 bits, its high half the stamp of who
-   * touched it last. `token` is a fencing token: one that is older than the word's stamp is refused
-   * with HAUL_ESTALE, a newer one's stamp replaces it (also if it only reads). Width 8. Stamps are
-   * the token's low 32 bits, compared modulo 2^32. */
+  /* The word is a guarded one: its low half is a value of 32 bits, its high half the stamp of the
+   * holder that touched it last. `token` is a fencing token: one that is older than the word's
+   * stamp is refused with HAUL_ESTALE, a newer one's stamp replaces it (also if it only reads).
+   * Width 8. Stamps are the token's low 32 bits, compared modulo 2^32. */
   HAUL_ATOMIC_GUARDED = 1u << 1
 };
 
@@ -246,30 +251,31 @@ enum { HAUL_ATOMIC_MAX_BATCH = 16, HAUL_ATOMIC_MAX_OUTSTANDING = 63 };
 /* Connects to a window. HAUL_ETIMEDOUT: no answer; HAUL_EPERM: no such window, or a wrong key;
  * HAUL_EAGAIN: its node has no room for another client; HAUL_ENOTSUP: it speaks another version;
  * HAUL_ENOMEM: `connections` are open. Blocks for up to the node's timeout_ns. */
-HAUL_API int haul_atomic_connect(haul_atomic* node, const haul_window_name* name,
-                                 haul_remote** remote);
+HAUL_API int haul_atomic_connect(haul_atomic_node* node, const haul_atomic_window_name* name,
+                                 haul_atomic_remote** remote);
 
 /* Ends it; unfinished operations fail unseen. remote NULL: nothing. */
-HAUL_API int haul_atomic_disconnect(haul_remote* remote);
+HAUL_API int haul_atomic_disconnect(haul_atomic_remote* remote);
 
 /* Sends 1 to 16 operations as one packet and returns: they are executed in this order, though other
  * clients' may come in between. `tag` is handed back with the answer, *ticket (may be NULL) names
  * it. HAUL_EAGAIN: 63 are unanswered or not yet collected, so collect one. HAUL_EPEER: the owner
  * was restarted, or has not heard of this client for a minute: connect again. Packets of one
- * connection may be executed in any order: who needs an order waits, or batches. A system call;
+ * connection may be executed in any order: a caller that needs an order waits for each, or puts
+ * them into one batch. A system call;
  * never waits. (Paper 002, III-B: gm_atomic_send_with_callback.) */
-HAUL_API int haul_atomic_submit(haul_remote* remote, const haul_atomic_operation* operations,
+HAUL_API int haul_atomic_submit(haul_atomic_remote* remote, const haul_atomic_operation* operations,
                                 size_t count, uint64_t tag, uint64_t* ticket);
 
-/* 1: answered; `operations` (the array submitted, or another of `count`; may be NULL) has the old
- * values and statuses, and the ticket is spent. 0: not yet. Negative: how it failed; spent, too.
- * HAUL_EINVAL: no such ticket. Looks at the network, never waits; a client that never looks does
- * not repeat what was lost. */
-HAUL_API int haul_atomic_test(haul_remote* remote, uint64_t ticket,
+/* 1: the packet is answered; `operations` (the array submitted, or another of `count`; may be NULL)
+ * has the old values and statuses, and the ticket is spent. 0: not yet. Negative: how the packet
+ * failed; its ticket is spent, too. HAUL_EINVAL: no such ticket. Looks at the network, never waits;
+ * a client that never looks never sends again what was lost. */
+HAUL_API int haul_atomic_test(haul_atomic_remote* remote, uint64_t ticket,
                               haul_atomic_operation* operations, size_t count);
 
-/* As haul_atomic_test, but waits: 0, or how it failed. Spins for spin_us, then sleeps. */
-HAUL_API int haul_atomic_wait(haul_remote* remote, uint64_t ticket,
+/* As haul_atomic_test(), but waits: 0, or how the packet failed. Spins for spin_us, then sleeps. */
+HAUL_API int haul_atomic_wait(haul_atomic_remote* remote, uint64_t ticket,
                               haul_atomic_operation* operations, size_t count);
 
 /* An answer, collected in whatever order they came. */
@@ -282,21 +288,23 @@ typedef struct haul_atomic_completion {
   int32_t statuses[HAUL_ATOMIC_MAX_BATCH];
 } haul_atomic_completion;
 
-/* Collects up to `capacity` answers of a connection; how many. Never waits. */
-HAUL_API int haul_atomic_reap(haul_remote* remote, haul_atomic_completion* completions,
+/* Collects up to `capacity` answers of a connection; returns how many. Never waits. */
+HAUL_API int haul_atomic_reap(haul_atomic_remote* remote, haul_atomic_completion* completions,
                               size_t capacity);
 
 /* Submits and waits: 0 if every operation was done, else the first status that is not 0. */
-HAUL_API int haul_atomic_run(haul_remote* remote, haul_atomic_operation* operations, size_t count);
+HAUL_API int haul_atomic_run(haul_atomic_remote* remote, haul_atomic_operation* operations,
+                             size_t count);
 
 /* The same operations on a window that is mapped here (addresses are the owner's, as in its name),
  * by the CPU. Guarded words must be written so, or a stale holder could not be refused: a plain
  * store is never refused. Never waits. */
-HAUL_API int haul_window_run(haul_window* window, haul_atomic_operation* operations, size_t count);
+HAUL_API int haul_atomic_window_run(haul_atomic_window* window, haul_atomic_operation* operations,
+                                    size_t count);
 
 /* ---- single operations on words of 64 bits, blocking (paper 002, table I) ------------------ */
 
-static inline int haul_atomic_one(haul_remote* remote, uint8_t code, uint64_t address,
+static inline int haul_atomic_one(haul_atomic_remote* remote, uint8_t code, uint64_t address,
                                   uint64_t operand, uint64_t compare, uint64_t* old) {
   haul_atomic_operation operation;
   int result;
@@ -311,24 +319,24 @@ static inline int haul_atomic_one(haul_remote* remote, uint8_t code, uint64_t ad
   return result;
 }
 /* Adds; *old (may be NULL, here and below) is the word before. */
-static inline int haul_fetch_add(haul_remote* remote, uint64_t address, uint64_t data,
-                                 uint64_t* old) {
+static inline int haul_atomic_fetch_add(haul_atomic_remote* remote, uint64_t address, uint64_t data,
+                                        uint64_t* old) {
   return haul_atomic_one(remote, HAUL_ATOMIC_ADD, address, data, 0, old);
 }
 /* Writes and fetches (swap). */
-static inline int haul_fetch_write(haul_remote* remote, uint64_t address, uint64_t data,
-                                   uint64_t* old) {
+static inline int haul_atomic_fetch_write(haul_atomic_remote* remote, uint64_t address,
+                                          uint64_t data, uint64_t* old) {
   return haul_atomic_one(remote, HAUL_ATOMIC_SWAP, address, data, 0, old);
 }
 /* Writes `data` if the word equals `compare`: it did if *old equals it. */
-static inline int haul_compare_swap(haul_remote* remote, uint64_t address, uint64_t data,
-                                    uint64_t compare, uint64_t* old) {
+static inline int haul_atomic_compare_swap(haul_atomic_remote* remote, uint64_t address,
+                                           uint64_t data, uint64_t compare, uint64_t* old) {
   return haul_atomic_one(remote, HAUL_ATOMIC_CAS, address, data, compare, old);
 }
-static inline int haul_remote_read(haul_remote* remote, uint64_t address, uint64_t* value) {
+static inline int haul_atomic_read(haul_atomic_remote* remote, uint64_t address, uint64_t* value) {
   return haul_atomic_one(remote, HAUL_ATOMIC_READ, address, 0, 0, value);
 }
-static inline int haul_remote_write(haul_remote* remote, uint64_t address, uint64_t data) {
+static inline int haul_atomic_write(haul_atomic_remote* remote, uint64_t address, uint64_t data) {
   return haul_atomic_one(remote, HAUL_ATOMIC_WRITE, address, data, 0, NULL);
 }
 
@@ -338,109 +346,114 @@ static inline int haul_remote_write(haul_remote* remote, uint64_t address, uint6
  * trip to its home to acquire and one to release while nobody contends; waiters poll their own
  * memory. Members may die, or be paused, at any moment: after a lease without a sign of the holder
  * another takes over, and the fencing token tells the holders apart. docs/design/atomic-locks.md */
-typedef struct haul_lock haul_lock;
+typedef struct haul_atomic_lock haul_atomic_lock;
 
 enum {
-  HAUL_LOCK_HOME_BYTES = 16,   /* zeroed memory of a window: the lock */
-  HAUL_LOCK_MEMBER_BYTES = 24, /* likewise, one a member, in a window of that member's */
-  HAUL_LOCK_MAX_MEMBERS = 4096
+  HAUL_ATOMIC_LOCK_HOME_BYTES = 16,   /* zeroed memory of a window: the lock */
+  HAUL_ATOMIC_LOCK_MEMBER_BYTES = 24, /* likewise, one a member, in a window of that member's */
+  HAUL_ATOMIC_LOCK_MAX_MEMBERS = 4096
 };
 /* Zeroed memory of a home that also keeps the members' names, for up to `count` members. */
-#define HAUL_LOCK_DIRECTORY_BYTES(count) (64 + 128 * (size_t)(count))
+#define HAUL_ATOMIC_LOCK_DIRECTORY_BYTES(count) (64 + 128 * (size_t)(count))
 /* As a rank: any that is free in the home's directory. */
-#define HAUL_LOCK_ANY_RANK UINT32_MAX
+#define HAUL_ATOMIC_LOCK_ANY_RANK UINT32_MAX
 
 /* Where words of a lock lie. */
-typedef struct haul_lock_place {
-  haul_window_name window;
+typedef struct haul_atomic_lock_place {
+  haul_atomic_window_name window;
   uint64_t offset; /* from the window's first byte; a multiple of 8 */
-} haul_lock_place;
+} haul_atomic_lock_place;
 
 /* Zero it, set `size`. All members give the same home, members and lease. Copied. */
-typedef struct haul_lock_options {
-  uint32_t size;                  /* sizeof(haul_lock_options) */
-  uint32_t rank;                  /* who this is: 0 to count - 1, or HAUL_LOCK_ANY_RANK */
-  uint32_t count;                 /* members, up to HAUL_LOCK_MAX_MEMBERS */
-  uint32_t reserved;              /* 0 */
-  const haul_lock_place* home;    /* HAUL_LOCK_HOME_BYTES there; may be anybody's */
-  const haul_lock_place* members; /* `count` of them, by rank (paper 002: the array of triples);
-                                     NULL: their names are kept at home, which then has
-                                     HAUL_LOCK_DIRECTORY_BYTES(count) */
-  uint64_t own_offset;            /* members NULL: where in `own` this member's words lie */
-  uint64_t lease_ns;              /* how long the lock outlives a silent holder; 0: 1 s; from 10 ms
-                                     to 1 hour */
-} haul_lock_options;
+typedef struct haul_atomic_lock_options {
+  uint32_t size;     /* sizeof(haul_atomic_lock_options) */
+  uint32_t rank;     /* this member's: 0 to count - 1, or HAUL_ATOMIC_LOCK_ANY_RANK */
+  uint32_t count;    /* members, up to HAUL_ATOMIC_LOCK_MAX_MEMBERS */
+  uint32_t reserved; /* 0 */
+  const haul_atomic_lock_place* home;    /* HAUL_ATOMIC_LOCK_HOME_BYTES there; may be anybody's */
+  const haul_atomic_lock_place* members; /* `count` of them, by rank (paper 002: the array of
+                                     triples); NULL: their names are kept at home, which then has
+                                     HAUL_ATOMIC_LOCK_DIRECTORY_BYTES(count) */
+  uint64_t own_offset;                   /* members NULL: where in `own` this member's words lie */
+  uint64_t lease_ns; /* how long the lock outlives a silent holder; 0: 1 s; from 10 ms
+                        to 1 hour */
+} haul_atomic_lock_options;
 
 /* Joins a lock as its member `rank`, whose words lie in `own`, a window of this process (created or
  * attached). Nobody need be there yet: members connect when they meet. With a directory it enters
  * its name there: a place that nobody has, or one of a member that does not answer; HAUL_EAGAIN:
- * all have members, HAUL_ETIMEDOUT and others: the home cannot be had. Blocks for a few round trips
+ * all have members, HAUL_ETIMEDOUT and others: the home cannot be
+ * reached. Blocks for a few round trips
  * then, for a quarter of a lease for each member that does not answer, and for the node's
  * timeout_ns if the home does not. A lock handle belongs to one thread at a time; node and window
  * must outlive it. HAUL_EINVAL, HAUL_ENOMEM.
- * Large locks: the home's node needs a session (haul_atomic_options) for each member; a member's
- * needs `connections` for the home and one neighbour, better two, beyond those that the program
- * makes: a neighbour's that was not met for long is given up for another's. */
-HAUL_API int haul_lock_open(haul_atomic* node, haul_window* own, const haul_lock_options* options,
-                            haul_lock** lock);
+ * Large locks: the home's node needs a session (haul_atomic_node_options) for each member; a
+ * member's needs `connections` for the home and one neighbour, better two, beyond those that the
+ * program makes: a neighbour's that was not met for long is given up for another's. */
+HAUL_API int haul_atomic_lock_open(haul_atomic_node* node, haul_atomic_window* own,
+                                   const haul_atomic_lock_options* options,
+                                   haul_atomic_lock** lock);
 /* Leaves it, releasing it if it is held. Blocks for a few round trips; if the home does not answer,
  * for the node's timeout_ns, and up to a lease more in the middle of an acquire (its entry in the
  * directory then stays until somebody else takes it). lock NULL: nothing. */
-HAUL_API int haul_lock_close(haul_lock* lock);
+HAUL_API int haul_atomic_lock_close(haul_atomic_lock* lock);
 
 /* Acquires the lock: 0, and *token (may be NULL) is its fencing token, greater than that of every
  * earlier holder: hand it to guarded operations (HAUL_ATOMIC_GUARDED). HAUL_ETIMEDOUT: not within
  * timeout_ns (UINT64_MAX: no limit; it may take a lease and a half longer if the queue is broken at
  * that moment, or the home does not answer: what may have changed the lock is waited for that
  * long); whoever asks again soon keeps its place. HAUL_EINVAL: held already. The home cannot be
- * had: HAUL_ETIMEDOUT (it does not answer, for the node's timeout_ns at most), HAUL_EPERM (no such
- * window, or a wrong key), HAUL_EPEER (it was restarted, or has forgotten this member, twice in a
- * row), HAUL_EAGAIN (its node has no room for another client), HAUL_ENOMEM (this node has no
- * connection left); so for all functions below, and haul_lock_open(). What the failed call was
- * about may have happened all the same, and ends with the lease. Blocks: spins for the node's
+ * reached: HAUL_ETIMEDOUT (it does not answer, for the node's timeout_ns at most), HAUL_EPERM (no
+ * such window, or a wrong key), HAUL_EPEER (it was restarted, or has forgotten this member, twice
+ * in a row), HAUL_EAGAIN (its node has no room for another client), HAUL_ENOMEM (this node has no
+ * connection left); so for all functions below, and haul_atomic_lock_open(). What the failed call
+ * was about may have happened all the same, and ends with the lease. Blocks: spins for the node's
  * spin_us, then naps for up to half a millisecond at a time. */
-HAUL_API int haul_lock_acquire(haul_lock* lock, uint64_t timeout_ns, uint64_t* token);
+HAUL_API int haul_atomic_lock_acquire(haul_atomic_lock* lock, uint64_t timeout_ns, uint64_t* token);
 /* Acquires it if it is free: HAUL_EAGAIN if not. A round trip; blocks for up to the node's
  * timeout_ns if the home does not answer. */
-HAUL_API int haul_lock_try(haul_lock* lock, uint64_t* token);
+HAUL_API int haul_atomic_lock_try(haul_atomic_lock* lock, uint64_t* token);
 /* Releases it: to the member that has waited longest, if any. HAUL_ESTALE: the lease was over and
  * another has it by now; what was guarded is safe, what was not may have been done by both. (0 is
  * no proof that it was not: handing on does not always ask the home.) HAUL_EINVAL: not held.
  * Complete all guarded operations before. A round trip or two; blocks for a quarter of a lease for
  * each member that does not answer, for the node's timeout_ns if the home does not: it is free a
  * lease later, then. */
-HAUL_API int haul_lock_release(haul_lock* lock);
+HAUL_API int haul_atomic_lock_release(haul_atomic_lock* lock);
 /* Begins a new lease (one that began less than 1/128 of a lease ago goes on); the token stays.
- * HAUL_ESTALE as above. Blocks as haul_lock_try(); if it fails otherwise the lock is still held for
- * what remained of the lease: try again. */
-HAUL_API int haul_lock_renew(haul_lock* lock);
+ * HAUL_ESTALE as above. Blocks as haul_atomic_lock_try(); if it fails otherwise the lock is still
+ * held for what remained of the lease: try again. */
+HAUL_API int haul_atomic_lock_renew(haul_atomic_lock* lock);
 /* For how long nobody else can have it, whatever happens: nanoseconds from now; 0 if the lease is
  * over or it is not held. Holds where clocks of different hosts run alike within 1.5 %. */
-HAUL_API uint64_t haul_lock_remaining(const haul_lock* lock);
+HAUL_API uint64_t haul_atomic_lock_remaining(const haul_atomic_lock* lock);
 
-/* The same for event loops: haul_lock_start() begins one of these and returns, haul_lock_test()
- * carries it on: 0 while it lasts, 1 when it is done (*token as above), or how it failed, also when
- * asked once more; HAUL_EINVAL if nothing was ever started. Call it often: a lock that is handed to
- * who does not look waits for its lease to end. timeout_ns is for HAUL_LOCK_ACQUIRE and _TRY. */
-typedef enum haul_lock_action {
-  HAUL_LOCK_ACQUIRE = 1,
-  HAUL_LOCK_TRY = 2,
-  HAUL_LOCK_RELEASE = 3,
-  HAUL_LOCK_RENEW = 4
-} haul_lock_action;
-HAUL_API int haul_lock_start(haul_lock* lock, haul_lock_action action, uint64_t timeout_ns);
-HAUL_API int haul_lock_test(haul_lock* lock, uint64_t* token);
+/* The same for event loops: haul_atomic_lock_start() begins one of these and returns,
+ * haul_atomic_lock_test() carries it on: 0 while it lasts, 1 when it is done (*token as above), or
+ * how it failed, also when asked once more; HAUL_EINVAL if nothing was ever started. Call it often:
+ * a lock that is handed to a
+ * member that does not look waits for its lease to end. timeout_ns is for
+ * HAUL_ATOMIC_LOCK_ACQUIRE and _TRY. */
+typedef enum haul_atomic_lock_action {
+  HAUL_ATOMIC_LOCK_ACQUIRE = 1,
+  HAUL_ATOMIC_LOCK_TRY = 2,
+  HAUL_ATOMIC_LOCK_RELEASE = 3,
+  HAUL_ATOMIC_LOCK_RENEW = 4
+} haul_atomic_lock_action;
+HAUL_API int haul_atomic_lock_start(haul_atomic_lock* lock, haul_atomic_lock_action action,
+                                    uint64_t timeout_ns);
+HAUL_API int haul_atomic_lock_test(haul_atomic_lock* lock, uint64_t* token);
 
 /* What this member has seen of the lock. */
-typedef struct haul_lock_counts {
+typedef struct haul_atomic_lock_counts {
   uint64_t acquired;   /* in all */
   uint64_t handed;     /* of these: granted by the holder before */
   uint64_t taken_over; /* of these: from a holder whose lease was over */
   uint64_t requeued;   /* it had to queue again, as the queue was broken */
   uint64_t forced;     /* releases past a successor that was gone */
   uint64_t skipped;    /* waiters that had given up, passed over */
-} haul_lock_counts;
-HAUL_API int haul_lock_stats(const haul_lock* lock, haul_lock_counts* counts);
+} haul_atomic_lock_counts;
+HAUL_API int haul_atomic_lock_stats(const haul_atomic_lock* lock, haul_atomic_lock_counts* counts);
 
 #ifdef __cplusplus
 }

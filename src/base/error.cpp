@@ -6,15 +6,9 @@
 #include <cstring>
 
 #include "base/keep_errno.hpp"
+#include "base/private.hpp"
 
 namespace haul {
-
-namespace {
-
-// The sentence alone, and no Error: static TLS is scarce where the library comes by dlopen().
-constinit thread_local char last_sentence[Error::sentence_bytes] = {};
-
-}  // namespace
 
 const char* describe(Code code) noexcept {
   switch (code) {
@@ -55,12 +49,13 @@ const char* describe_errno(int sys_errno) noexcept {
 }
 
 void set_last_error(const Error& error) noexcept {
-  memcpy(last_sentence, error.sentence, sizeof last_sentence);
-  last_sentence[sizeof last_sentence - 1] = '\0';
+  char* const sentence = haul_private_last_error();
+  memcpy(sentence, error.sentence, Error::sentence_bytes);
+  sentence[Error::sentence_bytes - 1] = '\0';
 }
 
 const char* last_error_sentence() noexcept {
-  return last_sentence;
+  return haul_private_last_error();
 }
 
 }  // namespace haul

@@ -33,3 +33,9 @@ struct HaulPrivateMessageLimits {
 };
 extern "C" [[gnu::visibility("default")]] void haul_private_message_limits(
     HaulPrivateMessageLimits* limits);
+
+// The calling thread's latest error, of Error::sentence_bytes bytes. libhaul.so.0 and
+// libhaul-atomic.so.0 both define this function, and both call it by its symbol: where a process
+// has loaded both, the definition that the loader finds first serves both, so haul_last_error()
+// speaks of whichever library failed last. Neither allocates nor blocks.
+extern "C" [[gnu::visibility("default")]] char* haul_private_last_error(void);

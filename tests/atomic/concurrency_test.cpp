@@ -14,12 +14,12 @@ namespace {
 class Concurrency : public OnCarrier {};
 
 // `count` fetch&adds of 1; false: one failed.
-bool add(haul_remote* remote, std::uint64_t address, int count,
+bool add(haul_atomic_remote* remote, std::uint64_t address, int count,
          std::vector<std::uint64_t>* olds = nullptr) {
   for (int i = 0; i < count; ++i) {
     std::uint64_t old = 0;
-    const int result = haul_fetch_add(remote, address, 1, &old);
-    EXPECT_EQ(result, 0) << haul_atomic_last_error();
+    const int result = haul_atomic_fetch_add(remote, address, 1, &old);
+    EXPECT_EQ(result, 0) << haul_last_error();
     if (result != 0) return false;
     if (olds != nullptr) olds->push_back(old);
   }
@@ -36,7 +36,7 @@ TEST_P(Concurrency, CpuAtomicsAndRemoteOnesAddUp) {
   std::thread by_library([&] {
     for (std::uint64_t i = 0; i < cpu_adds; ++i) {
       haul_atomic_operation one = operation(HAUL_ATOMIC_ADD, at(0), 1);
-      ASSERT_EQ(haul_window_run(window.get(), &one, 1), 0);
+      ASSERT_EQ(haul_atomic_window_run(window.get(), &one, 1), 0);
     }
   });
   add(remote.get(), at(0), remote_adds);
@@ -54,12 +54,13 @@ TEST_P(Concurrency, GuardedAddsOfCpuAndNetworkAddUp) {
       haul_atomic_operation one =
           operation(HAUL_ATOMIC_ADD, at(8), 1, 0, 8, HAUL_ATOMIC_GUARDED, 3);
       const int result = run(&one);
-      ASSERT_TRUE(result == 0 || result == HAUL_EAGAIN) << haul_atomic_last_error();
+      ASSERT_TRUE(result == 0 || result == HAUL_EAGAIN) << haul_last_error();
       if (result == 0) ++done;
     }
   };
   std::thread by_cpu([&] {
-    add_guarded([&](haul_atomic_operation* one) { return haul_window_run(window.get(), one, 1); });
+    add_guarded(
+        [&](haul_atomic_operation* one) { return haul_atomic_window_run(window.get(), one, 1); });
   });
   add_guarded([&](haul_atomic_operation* one) { return haul_atomic_run(remote.get(), one, 1); });
   by_cpu.join();
@@ -99,7 +100,7 @@ TEST_P(Concurrency, ConnectionsOfSeveralNodes) {
   for (std::thread& thread : running) thread.join();
   EXPECT_EQ(word(), 4u * each);
   remotes.clear();
-  EXPECT_EQ(haul_fetch_add(remote.get(), at(0), 1, nullptr), 0);
+  EXPECT_EQ(haul_atomic_fetch_add(remote.get(), at(0), 1, nullptr), 0);
 }
 
 TEST_P(Concurrency, SixtyThreePacketsAreUnderWayAndNoMore) {
@@ -152,7 +153,7 @@ TEST_P(Concurrency, ATicketIsTestedUntilItIsAnswered) {
     haul_atomic_operation done[2] = {};
     int found = 0;
     while ((found = haul_atomic_test(remote.get(), ticket, done, 2)) == 0) continue;
-    ASSERT_EQ(found, 1) << haul_atomic_last_error();
+    ASSERT_EQ(found, 1) << haul_last_error();
     EXPECT_EQ(done[1].old, 2 * i + 1);
   }
   EXPECT_REFUSED(HAUL_EINVAL, haul_atomic_test(remote.get(), 0, nullptr, 0));

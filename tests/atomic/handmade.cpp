@@ -26,7 +26,7 @@ void mac_of(const char* interface, unsigned char (&mac)[6]) {
   close(fd);
 }
 
-HandmadeClient::HandmadeClient(const haul_window_name& name)
+HandmadeClient::HandmadeClient(const haul_atomic_window_name& name)
     : socket_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
   const timeval patience{0, 100'000};
   setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);

@@ -16,7 +16,7 @@ void mac_of(const char* interface, unsigned char (&mac)[6]);
 class HandmadeClient {
  public:
   // Of this window; its socket is in the caller's namespace.
-  explicit HandmadeClient(const haul_window_name& name);
+  explicit HandmadeClient(const haul_atomic_window_name& name);
   ~HandmadeClient();
   HandmadeClient(const HandmadeClient&) = delete;
   HandmadeClient& operator=(const HandmadeClient&) = delete;

@@ -30,7 +30,7 @@ TEST(Descriptions, SayWhoServes) {
   for (const char* word : {"poll", "spin", "block"}) {
     const Node node = open_node(std::string(word) + ":127.0.0.1");
     const Window window = make_window(node);
-    const haul_window_name name = name_of(window);
+    const haul_atomic_window_name name = name_of(window);
     EXPECT_STREQ(name.host, "127.0.0.1");
     EXPECT_EQ(description_of(node),
               std::string(word) + ", 127.0.0.1 port " + std::to_string(name.port));
@@ -41,11 +41,11 @@ TEST(Descriptions, SayWhoServes) {
 TEST(Descriptions, ANodeAtAllAddressesTellsOneThatCanBeReached) {
   const Node node = open_node("block");
   const Window window = make_window(node);
-  const haul_window_name name = name_of(window);
+  const haul_atomic_window_name name = name_of(window);
   EXPECT_STRNE(name.host, "0.0.0.0");
   const Node client = open_node("none");
   const Remote reached = connect(client, name);
-  EXPECT_EQ(haul_fetch_add(reached.get(), name.address, 1, nullptr), 0);
+  EXPECT_EQ(haul_atomic_fetch_add(reached.get(), name.address, 1, nullptr), 0);
 }
 
 TEST_F(Interfaces, AreNamedWithTheirMode) {
@@ -69,11 +69,11 @@ TEST_F(Interfaces, WithAProgramAlreadyAreServedByAThread) {
     SCOPED_TRACE(there);
     const Node first = serve(there);
     const Inside inside(cable->server);
-    haul_atomic* none = nullptr;
-    EXPECT_REFUSED(HAUL_ENOTSUP, haul_atomic_open("xdp-skb:cable1", nullptr, &none));
-    EXPECT_NE(std::strstr(haul_atomic_last_error(), "already"), nullptr);
-    EXPECT_REFUSED(HAUL_ENOTSUP, haul_atomic_open("xdp-native:cable1", nullptr, &none));
-    EXPECT_REFUSED(HAUL_ENOTSUP, haul_atomic_open("none-skb:cable1", nullptr, &none));
+    haul_atomic_node* none = nullptr;
+    EXPECT_REFUSED(HAUL_ENOTSUP, haul_atomic_node_open("xdp-skb:cable1", nullptr, &none));
+    EXPECT_NE(std::strstr(haul_last_error(), "already"), nullptr);
+    EXPECT_REFUSED(HAUL_ENOTSUP, haul_atomic_node_open("xdp-native:cable1", nullptr, &none));
+    EXPECT_REFUSED(HAUL_ENOTSUP, haul_atomic_node_open("none-skb:cable1", nullptr, &none));
     testing::internal::CaptureStderr();
     const Node second = open_node("xdp:cable1");
     EXPECT_NE(testing::internal::GetCapturedStderr().find("already"), std::string::npos);
@@ -83,14 +83,14 @@ TEST_F(Interfaces, WithAProgramAlreadyAreServedByAThread) {
     EXPECT_NE(text.find("already"), std::string::npos) << text;
     // And it does serve, beside the program.
     const Window window = make_window(second);
-    const haul_window_name name = name_of(window);
+    const haul_atomic_window_name name = name_of(window);
     Node client;
     {
       const Inside there_inside(cable->client);
       client = open_node("none");
     }
     const Remote remote = connect(client, name);
-    EXPECT_EQ(haul_fetch_add(remote.get(), name.address, 1, nullptr), 0);
+    EXPECT_EQ(haul_atomic_fetch_add(remote.get(), name.address, 1, nullptr), 0);
     EXPECT_EQ(word_of(window), 1u);
   }
 }
@@ -98,9 +98,9 @@ TEST_F(Interfaces, WithAProgramAlreadyAreServedByAThread) {
 TEST_F(Interfaces, WithoutAnAddressAreRefused) {
   cable->server.ip("address flush dev cable1");
   const Inside inside(cable->server);
-  haul_atomic* none = nullptr;
+  haul_atomic_node* none = nullptr;
   // IPv6's own address comes by itself where the kernel has IPv6; XDP cannot use it.
-  EXPECT_REFUSED(HAUL_ENOTSUP, haul_atomic_open("xdp-skb:cable1", nullptr, &none));
+  EXPECT_REFUSED(HAUL_ENOTSUP, haul_atomic_node_open("xdp-skb:cable1", nullptr, &none));
 }
 
 TEST_F(Interfaces, ThatGoDownAndComeUpLoseNothing) {
@@ -116,7 +116,7 @@ TEST_F(Interfaces, ThatGoDownAndComeUpLoseNothing) {
     SCOPED_TRACE(std::string(one.server) + " " + one.client);
     const Node server = serve(one.server);
     const Window window = make_window(server);
-    const haul_window_name name = name_of(window);
+    const haul_atomic_window_name name = name_of(window);
     Node client;
     {
       const Inside inside(cable->client);
@@ -128,8 +128,8 @@ TEST_F(Interfaces, ThatGoDownAndComeUpLoseNothing) {
     std::thread load([&] {
       while (!stop) {
         std::uint64_t old = 0;
-        const int result = haul_fetch_add(remote.get(), name.address, 1, &old);
-        ASSERT_EQ(result, 0) << haul_atomic_last_error();
+        const int result = haul_atomic_fetch_add(remote.get(), name.address, 1, &old);
+        ASSERT_EQ(result, 0) << haul_last_error();
         ASSERT_EQ(old, done.load());
         ++done;
       }
@@ -157,7 +157,7 @@ TEST_F(Interfaces, ThatChangeTheirMacAreFoundAgain) {
   // The client's frames have the old one, and nobody takes them any more.
   const Node server = serve("block:10.77.0.2");
   const Window window = make_window(server);
-  const haul_window_name name = name_of(window);
+  const haul_atomic_window_name name = name_of(window);
   Node client;
   {
     const Inside inside(cable->client);
@@ -166,13 +166,14 @@ TEST_F(Interfaces, ThatChangeTheirMacAreFoundAgain) {
   const Remote remote = connect(client, name);
   std::uint64_t old = 0;
   for (const char* mac : {"02:00:00:00:00:11", "02:00:00:00:00:12"}) {
-    for (int i = 0; i < 20; ++i) ASSERT_EQ(haul_fetch_add(remote.get(), name.address, 1, &old), 0);
+    for (int i = 0; i < 20; ++i)
+      ASSERT_EQ(haul_atomic_fetch_add(remote.get(), name.address, 1, &old), 0);
     cable->server.ip("link set cable1 down");
     cable->server.ip("link set cable1 address " + std::string(mac));
     cable->server.ip("link set cable1 up");
     cable->client.ip("neighbour flush dev cable0");
   }
-  ASSERT_EQ(haul_fetch_add(remote.get(), name.address, 1, &old), 0) << haul_atomic_last_error();
+  ASSERT_EQ(haul_atomic_fetch_add(remote.get(), name.address, 1, &old), 0) << haul_last_error();
   EXPECT_EQ(old, 40u);
   EXPECT_EQ(word_of(window), 41u);
 }
@@ -181,26 +182,26 @@ TEST(AddressesOfSix, ServeAndAreNotMixedWithFour) {
   const Node server = open_node("block:::1");
   ASSERT_TRUE(server);
   const Window window = make_window(server);
-  const haul_window_name name = name_of(window);
+  const haul_atomic_window_name name = name_of(window);
   EXPECT_STREQ(name.host, "::1");
   char text[160];
-  ASSERT_EQ(haul_window_format(&name, text, sizeof text), 0);
+  ASSERT_EQ(haul_atomic_window_format(&name, text, sizeof text), 0);
   EXPECT_EQ(std::string(text).find("haul:[::1]:"), 0u);
-  haul_window_name read{};
-  ASSERT_EQ(haul_window_parse(text, &read), 0);
+  haul_atomic_window_name read{};
+  ASSERT_EQ(haul_atomic_window_parse(text, &read), 0);
   const Node client = open_node("block:::1");
   const Remote remote = connect(client, read);
   for (std::uint64_t i = 0; i < 100; ++i) {
     std::uint64_t old = 0;
-    ASSERT_EQ(haul_fetch_add(remote.get(), name.address, 1, &old), 0);
+    ASSERT_EQ(haul_atomic_fetch_add(remote.get(), name.address, 1, &old), 0);
     ASSERT_EQ(old, i);
   }
-  haul_window* attached = nullptr;
-  ASSERT_EQ(haul_window_attach(&name, &attached), 0) << haul_atomic_last_error();
+  haul_atomic_window* attached = nullptr;
+  ASSERT_EQ(haul_atomic_window_attach(&name, &attached), 0) << haul_last_error();
   const Window here(attached);
   EXPECT_EQ(word_of(here), 100u);
   const Node four = open_node("block:127.0.0.1");
-  haul_remote* none = nullptr;
+  haul_atomic_remote* none = nullptr;
   EXPECT_REFUSED(HAUL_ENOTSUP, haul_atomic_connect(four.get(), &name, &none));
 }
 
@@ -209,7 +210,7 @@ TEST(AddressesOfSix, AndOfFourAreBothServedAndReachedByANodeAtAllAddresses) {
     SCOPED_TRACE(responder);
     const Node server = open_node(responder);
     const Window window = make_window(server);
-    haul_window_name name = name_of(window);
+    haul_atomic_window_name name = name_of(window);
     EXPECT_STRNE(name.host, "::");
     const Node client = open_node("none");
     std::uint64_t sum = 0;
@@ -219,7 +220,7 @@ TEST(AddressesOfSix, AndOfFourAreBothServedAndReachedByANodeAtAllAddresses) {
       ASSERT_TRUE(remote) << host;
       for (int i = 0; i < 20; ++i) {
         std::uint64_t old = 0;
-        ASSERT_EQ(haul_fetch_add(remote.get(), name.address, 1, &old), 0);
+        ASSERT_EQ(haul_atomic_fetch_add(remote.get(), name.address, 1, &old), 0);
         ASSERT_EQ(old, sum++);
       }
     }
@@ -234,7 +235,7 @@ TEST_F(Interfaces, WithXdpServeSixBesideFour) {
   // Later than the node.
   cable->server.ip("address add fd77::2/64 dev cable1 nodad");
   const Window window = make_window(server);
-  haul_window_name name = name_of(window);
+  haul_atomic_window_name name = name_of(window);
   Node client;
   {
     const Inside inside(cable->client);
@@ -246,9 +247,9 @@ TEST_F(Interfaces, WithXdpServeSixBesideFour) {
   ASSERT_TRUE(four && six);
   for (std::uint64_t i = 0; i < 40; i += 2) {
     std::uint64_t old = 0;
-    ASSERT_EQ(haul_fetch_add(four.get(), name.address, 1, &old), 0);
+    ASSERT_EQ(haul_atomic_fetch_add(four.get(), name.address, 1, &old), 0);
     ASSERT_EQ(old, i);
-    ASSERT_EQ(haul_fetch_add(six.get(), name.address, 1, &old), 0);
+    ASSERT_EQ(haul_atomic_fetch_add(six.get(), name.address, 1, &old), 0);
     ASSERT_EQ(old, i + 1);
   }
   EXPECT_EQ(word_of(window), 40u);

@@ -37,7 +37,7 @@ struct Hold {
   Increment increments[most_increments];
 };
 
-// Of haul_lock_counts, and more.
+// Of haul_atomic_lock_counts, and more.
 struct LockTally {
   std::atomic<std::uint64_t> handed, taken_over, requeued, forced, skipped;
   std::atomic<std::uint64_t> gave_up, renewed, lost, reopened;

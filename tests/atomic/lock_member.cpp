@@ -22,25 +22,26 @@ void sleep_ns(std::uint64_t ns) {
 }  // namespace
 
 LockHandle::LockHandle(const LockFacts& facts, const std::string& responder) : facts_(facts) {
-  const haul_atomic_options options = soak_options();
-  must_do(haul_atomic_open(responder.c_str(), &options, &node_), "opening a member's node");
-  must_do(haul_window_create(node_, HAUL_LOCK_MEMBER_BYTES, &window_), "making a member's window");
+  const haul_atomic_node_options options = soak_options();
+  must_do(haul_atomic_node_open(responder.c_str(), &options, &node_), "opening a member's node");
+  must_do(haul_atomic_window_create(node_, HAUL_ATOMIC_LOCK_MEMBER_BYTES, &window_),
+          "making a member's window");
   must_do(haul_atomic_connect(node_, &facts_.home, &remote_), "connecting to the home");
   open();
 }
 
 LockHandle::~LockHandle() {
-  haul_lock_close(lock_);
+  haul_atomic_lock_close(lock_);
   haul_atomic_disconnect(remote_);
-  haul_window_destroy(window_);
-  haul_atomic_close(node_);
+  haul_atomic_window_destroy(window_);
+  haul_atomic_node_close(node_);
 }
 
 void LockHandle::open() {
-  const haul_lock_place home{facts_.home, 0};
-  haul_lock_options options{};
+  const haul_atomic_lock_place home{facts_.home, 0};
+  haul_atomic_lock_options options{};
   options.size = sizeof options;
-  options.rank = HAUL_LOCK_ANY_RANK;
+  options.rank = HAUL_ATOMIC_LOCK_ANY_RANK;
   options.count = facts_.members;
   options.home = &home;
   options.lease_ns = facts_.lease_ns;
@@ -48,13 +49,13 @@ void LockHandle::open() {
   constexpr int tries = 20;
   int result = HAUL_EAGAIN;
   for (int i = 0; i < tries && result == HAUL_EAGAIN; ++i) {
-    result = haul_lock_open(node_, window_, &options, &lock_);
+    result = haul_atomic_lock_open(node_, window_, &options, &lock_);
   }
   must_do(result, "joining the lock");
 }
 
 void LockHandle::reopen() {
-  must_do(haul_lock_close(lock_), "leaving the lock");
+  must_do(haul_atomic_lock_close(lock_), "leaving the lock");
   lock_ = nullptr;
   open();
 }
@@ -124,18 +125,18 @@ class Member {
 
   // In one of the ways there are. False: not in time.
   bool take(std::uint64_t* token) {
-    haul_lock* lock = handle_.lock();
+    haul_atomic_lock* lock = handle_.lock();
     const std::uint64_t kind = below(10);
     const std::uint64_t timeout_ns = kind <= 2 ? below(lease_ns_) : UINT64_MAX;
     int result = 0;
     if (kind == 0) {
-      result = haul_lock_try(lock, token);
+      result = haul_atomic_lock_try(lock, token);
       if (result == HAUL_EAGAIN) return false;
     } else if (kind == 1 || kind == 3) {
-      result = haul_lock_start(lock, HAUL_LOCK_ACQUIRE, timeout_ns);
-      while (result == 0 && (result = haul_lock_test(lock, token)) == 0) sleep_ns(100'000);
+      result = haul_atomic_lock_start(lock, HAUL_ATOMIC_LOCK_ACQUIRE, timeout_ns);
+      while (result == 0 && (result = haul_atomic_lock_test(lock, token)) == 0) sleep_ns(100'000);
     } else {
-      result = haul_lock_acquire(lock, timeout_ns, token);
+      result = haul_atomic_lock_acquire(lock, timeout_ns, token);
     }
     if (result == HAUL_ETIMEDOUT && timeout_ns != UINT64_MAX) return false;
     must_do(result, "acquiring the lock");
@@ -168,7 +169,7 @@ class Member {
   // this was heard of it (0) it is not known when that was.
   void learn_lease(Hold* hold) {
     const std::uint64_t now_ns = monotonic_ns();
-    const std::uint64_t remaining_ns = haul_lock_remaining(handle_.lock());
+    const std::uint64_t remaining_ns = haul_atomic_lock_remaining(handle_.lock());
     if (remaining_ns == 0) return;
     hold->safe_until_ns.store(now_ns + remaining_ns, std::memory_order_release);
   }
@@ -211,7 +212,7 @@ class Member {
   }
 
   bool renew(Hold* hold) {
-    const int result = haul_lock_renew(handle_.lock());
+    const int result = haul_atomic_lock_renew(handle_.lock());
     if (result == HAUL_ESTALE) {
       lost(*hold, "a renewal was refused");
       return false;
@@ -225,7 +226,7 @@ class Member {
   void release(Hold* hold, bool is_stale) {
     hold->let_go_ns.store(monotonic_ns(), std::memory_order_release);
     enter(Phase::releasing);
-    const int result = haul_lock_release(handle_.lock());
+    const int result = haul_atomic_lock_release(handle_.lock());
     if (result == HAUL_ESTALE) {
       if (!is_stale) lost(*hold, "the release was refused");
       return;
@@ -235,8 +236,8 @@ class Member {
   }
 
   void note_stats() {
-    haul_lock_counts now{};
-    must_do(haul_lock_stats(handle_.lock(), &now), "asking for the lock's counts");
+    haul_atomic_lock_counts now{};
+    must_do(haul_atomic_lock_stats(handle_.lock(), &now), "asking for the lock's counts");
     count(slot_.tally.handed, now.handed - seen_.handed);
     count(slot_.tally.taken_over, now.taken_over - seen_.taken_over);
     count(slot_.tally.requeued, now.requeued - seen_.requeued);
@@ -250,7 +251,7 @@ class Member {
   const std::uint64_t lease_ns_;
   std::mt19937_64 random_;
   LockHandle handle_;
-  haul_lock_counts seen_{};
+  haul_atomic_lock_counts seen_{};
 };
 
 }  // namespace

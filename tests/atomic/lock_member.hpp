@@ -11,13 +11,13 @@ namespace atomic_test {
 
 // What all members and their referee know.
 struct LockFacts {
-  haul_window_name home{};
+  haul_atomic_window_name home{};
   unsigned members = 4;
   std::uint64_t lease_ns = 100'000'000;
   std::uint64_t seed = 1;
   bool guarded = true;  // false: the control, in which tokens are not used
 
-  std::uint64_t word_offset() const { return HAUL_LOCK_DIRECTORY_BYTES(members); }
+  std::uint64_t word_offset() const { return HAUL_ATOMIC_LOCK_DIRECTORY_BYTES(members); }
   std::uint64_t home_bytes() const { return word_offset() + 8; }
 };
 
@@ -37,7 +37,7 @@ class LockHandle {
   LockHandle(const LockHandle&) = delete;
   LockHandle& operator=(const LockHandle&) = delete;
 
-  haul_lock* lock() const { return lock_; }
+  haul_atomic_lock* lock() const { return lock_; }
   void reopen();
   std::uint64_t count_of(const char* counter) const;  // of its node
   // An operation on the shared word: HAUL_ESTALE or 0.
@@ -47,10 +47,10 @@ class LockHandle {
   void open();
 
   const LockFacts facts_;
-  haul_atomic* node_ = nullptr;
-  haul_window* window_ = nullptr;
-  haul_remote* remote_ = nullptr;
-  haul_lock* lock_ = nullptr;
+  haul_atomic_node* node_ = nullptr;
+  haul_atomic_window* window_ = nullptr;
+  haul_atomic_remote* remote_ = nullptr;
+  haul_atomic_lock* lock_ = nullptr;
 };
 
 // The life of a member, until the board says stop. The exit status: 0, or 1 with a complaint.

@@ -63,7 +63,8 @@ Referee::~Referee() {
 void Referee::start(unsigned slot) {
   Process& process = processes_[slot];
   char home[160];
-  if (haul_window_format(&lock_.home, home, sizeof home) != 0) throw Failure("no name of the home");
+  if (haul_atomic_window_format(&lock_.home, home, sizeof home) != 0)
+    throw Failure("no name of the home");
   const std::string words[member_arguments] = {"atomic_lock_soak",
                                                member_word_,
                                                std::to_string(slot),
@@ -98,7 +99,7 @@ int Referee::member(int argc, char** argv) {
   facts.life = static_cast<unsigned>(number(3));
   facts.board = static_cast<int>(number(4));
   facts.responder = argv[5];
-  if (haul_window_parse(argv[6], &facts.lock.home) != 0) return 2;
+  if (haul_atomic_window_parse(argv[6], &facts.lock.home) != 0) return 2;
   facts.lock.members = static_cast<unsigned>(number(7));
   facts.lock.lease_ns = number(8);
   facts.lock.seed = number(9) / 2;

@@ -94,9 +94,10 @@ LockEnd end_of(const Plan& plan, const Star& star) {
   LockHandle handle(plan.lock, "block:" + Star::home_address());
   const std::uint64_t patience_ns = 50 * plan.lock.lease_ns;
   LockEnd end;
-  must_do(haul_lock_acquire(handle.lock(), patience_ns, &end.token), "acquiring the lock at last");
+  must_do(haul_atomic_lock_acquire(handle.lock(), patience_ns, &end.token),
+          "acquiring the lock at last");
   must_do(handle.run(HAUL_ATOMIC_READ, end.token, 0, &end.value), "reading the word at last");
-  must_do(haul_lock_release(handle.lock()), "releasing the lock at last");
+  must_do(haul_atomic_lock_release(handle.lock()), "releasing the lock at last");
   return end;
 }
 

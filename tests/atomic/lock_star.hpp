@@ -18,7 +18,7 @@ class Star {
   const haul::bench::Namespace& host(unsigned member) const { return *hosts_[member]; }
   static std::string address(unsigned member) { return "10.0.0." + std::to_string(member + 1); }
   static std::string home_address() { return "10.0.0.100"; }
-  // As haul_atomic_open() wants it in the host with this address.
+  // As haul_atomic_node_open() wants it in the host with this address.
   static std::string responder(const std::string& kind, const std::string& address);
   BadCable::Counts counts() const;  // of all ways
 

@@ -12,15 +12,15 @@ constexpr char here[] = "block:127.0.0.1";
 constexpr std::uint64_t no_limit = UINT64_MAX;
 
 struct CloseLock {
-  void operator()(haul_lock* lock) const { EXPECT_EQ(haul_lock_close(lock), 0); }
+  void operator()(haul_atomic_lock* lock) const { EXPECT_EQ(haul_atomic_lock_close(lock), 0); }
 };
-using Lock = std::unique_ptr<haul_lock, CloseLock>;
+using Lock = std::unique_ptr<haul_atomic_lock, CloseLock>;
 
 struct Home {
   Node node;
   Window window;
-  haul_lock_place place{};
-  explicit Home(const haul_atomic_options& options = default_options())
+  haul_atomic_lock_place place{};
+  explicit Home(const haul_atomic_node_options& options = default_options())
       : node(open_node(here, options)), window(make_window(node)) {
     if (window) place.window = name_of(window);
   }
@@ -28,16 +28,16 @@ struct Home {
 
 constexpr std::uint32_t any_count = 8;
 
-int open_lock(const Node& node, const Window& own, const haul_lock_place& home,
-              std::uint64_t lease_ns, Lock* lock, std::uint32_t rank = HAUL_LOCK_ANY_RANK) {
-  haul_lock_options options{};
+int open_lock(const Node& node, const Window& own, const haul_atomic_lock_place& home,
+              std::uint64_t lease_ns, Lock* lock, std::uint32_t rank = HAUL_ATOMIC_LOCK_ANY_RANK) {
+  haul_atomic_lock_options options{};
   options.size = sizeof options;
   options.rank = rank;
   options.count = any_count;
   options.home = &home;
   options.lease_ns = lease_ns;
-  haul_lock* made = nullptr;
-  const int result = haul_lock_open(node.get(), own.get(), &options, &made);
+  haul_atomic_lock* made = nullptr;
+  const int result = haul_atomic_lock_open(node.get(), own.get(), &options, &made);
   lock->reset(made);
   return result;
 }
@@ -47,28 +47,28 @@ struct Guest {
   Node node;
   Window window;
   Lock lock;
-  explicit Guest(const haul_lock_place& home, std::uint32_t rank = HAUL_LOCK_ANY_RANK,
+  explicit Guest(const haul_atomic_lock_place& home, std::uint32_t rank = HAUL_ATOMIC_LOCK_ANY_RANK,
                  std::uint64_t lease_ns = 20'000'000'000,
-                 const haul_atomic_options& options = default_options())
+                 const haul_atomic_node_options& options = default_options())
       : node(open_node(here, options)), window(make_window(node)) {
-    EXPECT_EQ(open_lock(node, window, home, lease_ns, &lock, rank), 0) << haul_atomic_last_error();
+    EXPECT_EQ(open_lock(node, window, home, lease_ns, &lock, rank), 0) << haul_last_error();
   }
 };
 
-haul_lock_counts counts_of(const Guest& guest) {
-  haul_lock_counts counts{};
-  EXPECT_EQ(haul_lock_stats(guest.lock.get(), &counts), 0);
+haul_atomic_lock_counts counts_of(const Guest& guest) {
+  haul_atomic_lock_counts counts{};
+  EXPECT_EQ(haul_atomic_lock_stats(guest.lock.get(), &counts), 0);
   return counts;
 }
 
 // `second` waits behind `first`, is linked to it, and gets it as that releases it: `handed` tells,
 // or it found the lock free.
 void hand_over(Guest& first, Guest& second) {
-  ASSERT_EQ(haul_lock_acquire(first.lock.get(), no_limit, nullptr), 0) << haul_atomic_last_error();
+  ASSERT_EQ(haul_atomic_lock_acquire(first.lock.get(), no_limit, nullptr), 0) << haul_last_error();
   std::thread waiter([&] {
-    EXPECT_EQ(haul_lock_acquire(second.lock.get(), no_limit, nullptr), 0)
-        << haul_atomic_last_error();
-    EXPECT_EQ(haul_lock_release(second.lock.get()), 0) << haul_atomic_last_error();
+    EXPECT_EQ(haul_atomic_lock_acquire(second.lock.get(), no_limit, nullptr), 0)
+        << haul_last_error();
+    EXPECT_EQ(haul_atomic_lock_release(second.lock.get()), 0) << haul_last_error();
   });
   const std::uint64_t* next = &word_of(first.window);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -76,7 +76,7 @@ void hand_over(Guest& first, Guest& second) {
          std::chrono::steady_clock::now() < until) {
     std::this_thread::yield();
   }
-  EXPECT_EQ(haul_lock_release(first.lock.get()), 0) << haul_atomic_last_error();
+  EXPECT_EQ(haul_atomic_lock_release(first.lock.get()), 0) << haul_last_error();
   waiter.join();
 }
 
@@ -105,7 +105,7 @@ TEST(Locks, WhoTakesOverARankIsFoundWhereItIs) {
 
 TEST(Locks, ANodeWithFewConnectionsMeetsManyNeighbours) {
   Home home;
-  haul_atomic_options few = default_options();
+  haul_atomic_node_options few = default_options();
   few.connections = 2;  // the home, and one neighbour at a time
   Guest busy(home.place, 0, 20'000'000'000, few);
   std::vector<std::unique_ptr<Guest>> others;
@@ -128,33 +128,32 @@ TEST(Locks, NothingStartedIsNotDone) {
   Home home;
   Guest guest(home.place);
   std::uint64_t token = 7;
-  EXPECT_REFUSED(HAUL_EINVAL, haul_lock_test(guest.lock.get(), &token));
-  EXPECT_EQ(haul_lock_start(guest.lock.get(), HAUL_LOCK_RELEASE, 0), HAUL_EINVAL);
-  EXPECT_REFUSED(HAUL_EINVAL, haul_lock_test(guest.lock.get(), &token));
+  EXPECT_REFUSED(HAUL_EINVAL, haul_atomic_lock_test(guest.lock.get(), &token));
+  EXPECT_EQ(haul_atomic_lock_start(guest.lock.get(), HAUL_ATOMIC_LOCK_RELEASE, 0), HAUL_EINVAL);
+  EXPECT_REFUSED(HAUL_EINVAL, haul_atomic_lock_test(guest.lock.get(), &token));
   EXPECT_EQ(token, 7u);
-  ASSERT_EQ(haul_lock_start(guest.lock.get(), HAUL_LOCK_ACQUIRE, no_limit), 0);
+  ASSERT_EQ(haul_atomic_lock_start(guest.lock.get(), HAUL_ATOMIC_LOCK_ACQUIRE, no_limit), 0);
   int result = 0;
-  while ((result = haul_lock_test(guest.lock.get(), &token)) == 0) std::this_thread::yield();
+  while ((result = haul_atomic_lock_test(guest.lock.get(), &token)) == 0) std::this_thread::yield();
   EXPECT_EQ(result, 1);
   EXPECT_EQ(token, 1u);
 }
 
 // The code, and a sentence with this in it.
-#define EXPECT_SAYS(code, text, call)                                              \
-  do {                                                                             \
-    EXPECT_REFUSED(code, call);                                                    \
-    EXPECT_NE(std::string(haul_atomic_last_error()).find(text), std::string::npos) \
-        << haul_atomic_last_error();                                               \
+#define EXPECT_SAYS(code, text, call)                                                             \
+  do {                                                                                            \
+    EXPECT_REFUSED(code, call);                                                                   \
+    EXPECT_NE(std::string(haul_last_error()).find(text), std::string::npos) << haul_last_error(); \
   } while (false)
 
 TEST(Locks, AHomeThatIsNotToBeHadIsToldFromOneThatIsHeld) {
-  haul_atomic_options options = default_options();
+  haul_atomic_node_options options = default_options();
   options.timeout_ns = 300'000'000;
   const Node node = open_node(here, options);
   const Window own = make_window(node);
   Lock lock;
   Home home;
-  haul_lock_place wrong = home.place;
+  haul_atomic_lock_place wrong = home.place;
   wrong.window.key ^= 1;
   EXPECT_SAYS(HAUL_EPERM, "knows no such window", open_lock(node, own, wrong, 0, &lock));
   wrong = home.place;
@@ -178,30 +177,30 @@ TEST(Locks, AHomeThatIsNotToBeHadIsToldFromOneThatIsHeld) {
 TEST(Locks, AHomeThatWasRestartedIsNotALeaseThatIsOver) {
   auto home = std::make_unique<Home>();
   Guest guest(home->place);
-  ASSERT_EQ(haul_lock_acquire(guest.lock.get(), no_limit, nullptr), 0);
-  ASSERT_EQ(haul_lock_release(guest.lock.get()), 0);
-  haul_atomic_options again = default_options();
+  ASSERT_EQ(haul_atomic_lock_acquire(guest.lock.get(), no_limit, nullptr), 0);
+  ASSERT_EQ(haul_atomic_lock_release(guest.lock.get()), 0);
+  haul_atomic_node_options again = default_options();
   again.port = home->place.window.port;
   home.reset();
   home = std::make_unique<Home>(again);
   ASSERT_EQ(home->place.window.port, again.port);
-  const int result = haul_lock_acquire(guest.lock.get(), no_limit, nullptr);
+  const int result = haul_atomic_lock_acquire(guest.lock.get(), no_limit, nullptr);
   EXPECT_TRUE(result == HAUL_EPEER || result == HAUL_EPERM) << result;
-  EXPECT_NE(std::string(haul_atomic_last_error()).find("new name"), std::string::npos)
-      << haul_atomic_last_error();
-  EXPECT_SAYS(HAUL_EPERM, "new name", haul_lock_try(guest.lock.get(), nullptr));
+  EXPECT_NE(std::string(haul_last_error()).find("new name"), std::string::npos)
+      << haul_last_error();
+  EXPECT_SAYS(HAUL_EPERM, "new name", haul_atomic_lock_try(guest.lock.get(), nullptr));
 }
 
 TEST(Locks, ASilentHomeEndsAnAcquireInTime) {
   auto home = std::make_unique<Home>();
-  Guest guest(home->place, HAUL_LOCK_ANY_RANK, 100'000'000);
-  ASSERT_EQ(haul_lock_acquire(guest.lock.get(), no_limit, nullptr), 0);
-  ASSERT_EQ(haul_lock_release(guest.lock.get()), 0);
+  Guest guest(home->place, HAUL_ATOMIC_LOCK_ANY_RANK, 100'000'000);
+  ASSERT_EQ(haul_atomic_lock_acquire(guest.lock.get(), no_limit, nullptr), 0);
+  ASSERT_EQ(haul_atomic_lock_release(guest.lock.get()), 0);
   home.reset();
   for (int i = 0; i < 2; ++i) {  // with a connection, and without
     const auto since = std::chrono::steady_clock::now();
     EXPECT_SAYS(HAUL_ETIMEDOUT, "no answer from 127.0.0.1",
-                haul_lock_acquire(guest.lock.get(), 200'000'000, nullptr));
+                haul_atomic_lock_acquire(guest.lock.get(), 200'000'000, nullptr));
     // Not the node's 20 s.
     EXPECT_LT(std::chrono::steady_clock::now() - since, std::chrono::seconds(10));
   }

@@ -6,49 +6,49 @@ namespace atomic_test {
 
 using haul::bench::Inside;
 
-Node open_node(const std::string& responder, const haul_atomic_options& options) {
-  haul_atomic* node = nullptr;
-  EXPECT_EQ(haul_atomic_open(responder.c_str(), &options, &node), 0)
-      << responder << ": " << haul_atomic_last_error();
+Node open_node(const std::string& responder, const haul_atomic_node_options& options) {
+  haul_atomic_node* node = nullptr;
+  EXPECT_EQ(haul_atomic_node_open(responder.c_str(), &options, &node), 0)
+      << responder << ": " << haul_last_error();
   return Node(node);
 }
 
 Window make_window(const Node& node, std::size_t bytes) {
-  haul_window* window = nullptr;
-  EXPECT_EQ(haul_window_create(node.get(), bytes, &window), 0) << haul_atomic_last_error();
+  haul_atomic_window* window = nullptr;
+  EXPECT_EQ(haul_atomic_window_create(node.get(), bytes, &window), 0) << haul_last_error();
   return Window(window);
 }
 
-Remote connect(const Node& node, const haul_window_name& name) {
-  haul_remote* remote = nullptr;
-  EXPECT_EQ(haul_atomic_connect(node.get(), &name, &remote), 0) << haul_atomic_last_error();
+Remote connect(const Node& node, const haul_atomic_window_name& name) {
+  haul_atomic_remote* remote = nullptr;
+  EXPECT_EQ(haul_atomic_connect(node.get(), &name, &remote), 0) << haul_last_error();
   return Remote(remote);
 }
 
-haul_window_name name_of(const Window& window) {
-  haul_window_name name{};
-  EXPECT_EQ(haul_window_export(window.get(), &name), 0);
+haul_atomic_window_name name_of(const Window& window) {
+  haul_atomic_window_name name{};
+  EXPECT_EQ(haul_atomic_window_export(window.get(), &name), 0);
   return name;
 }
 
 std::string description_of(const Node& node) {
   char text[300];
-  EXPECT_EQ(haul_atomic_describe(node.get(), text, sizeof text), 0);
+  EXPECT_EQ(haul_atomic_node_describe(node.get(), text, sizeof text), 0);
   return text;
 }
 
 std::uint64_t counter_of(const Node& node, const std::string& name) {
   std::uint64_t values[64];
-  const int count = haul_atomic_counters(node.get(), values, 64);
+  const int count = haul_atomic_node_counters(node.get(), values, 64);
   for (std::size_t i = 0; i < static_cast<std::size_t>(std::max(count, 0)); ++i) {
-    if (name == haul_atomic_counter_name(i)) return values[i];
+    if (name == haul_atomic_node_counter_name(i)) return values[i];
   }
   ADD_FAILURE() << "no counter '" << name << "'";
   return 0;
 }
 
 std::uint64_t& word_of(const Window& window, std::size_t offset) {
-  auto* memory = static_cast<unsigned char*>(haul_window_memory(window.get()));
+  auto* memory = static_cast<unsigned char*>(haul_atomic_window_memory(window.get()));
   return *reinterpret_cast<std::uint64_t*>(memory + offset);
 }
 
@@ -102,7 +102,7 @@ std::unique_ptr<Inside> Place::enter_client() const {
   return cable_ ? std::make_unique<Inside>(cable_->client) : nullptr;
 }
 
-Node Place::open_server(const haul_atomic_options& options) const {
+Node Place::open_server(const haul_atomic_node_options& options) const {
   const auto inside = enter_server();
   const std::string place = carrier_.needs_xdp_server() ? Cable::server_interface
                             : cable_                    ? Cable::server_address
@@ -110,7 +110,7 @@ Node Place::open_server(const haul_atomic_options& options) const {
   return open_node(carrier_.server + (":" + place), options);
 }
 
-Node Place::open_client(haul_atomic_options options) const {
+Node Place::open_client(haul_atomic_node_options options) const {
   const auto inside = enter_client();
   options.hearing = static_cast<std::uint8_t>(carrier_.hearing);
   const std::string word = carrier_.client;
@@ -118,7 +118,7 @@ Node Place::open_client(haul_atomic_options options) const {
   return open_node(word == "none" ? word : word + ":" + Cable::client_interface, options);
 }
 
-Node Place::open_other_client(const haul_atomic_options& options) const {
+Node Place::open_other_client(const haul_atomic_node_options& options) const {
   const auto inside = enter_client();
   return open_node(carrier_.is_fabric() ? carrier_.client + std::string(":127.0.0.1") : "none",
                    options);

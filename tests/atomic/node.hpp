@@ -14,16 +14,20 @@
 namespace atomic_test {
 
 struct Close {
-  void operator()(haul_atomic* node) const { EXPECT_EQ(haul_atomic_close(node), 0); }
-  void operator()(haul_window* window) const { EXPECT_EQ(haul_window_destroy(window), 0); }
-  void operator()(haul_remote* remote) const { EXPECT_EQ(haul_atomic_disconnect(remote), 0); }
+  void operator()(haul_atomic_node* node) const { EXPECT_EQ(haul_atomic_node_close(node), 0); }
+  void operator()(haul_atomic_window* window) const {
+    EXPECT_EQ(haul_atomic_window_destroy(window), 0);
+  }
+  void operator()(haul_atomic_remote* remote) const {
+    EXPECT_EQ(haul_atomic_disconnect(remote), 0);
+  }
 };
-using Node = std::unique_ptr<haul_atomic, Close>;
-using Window = std::unique_ptr<haul_window, Close>;
-using Remote = std::unique_ptr<haul_remote, Close>;
+using Node = std::unique_ptr<haul_atomic_node, Close>;
+using Window = std::unique_ptr<haul_atomic_window, Close>;
+using Remote = std::unique_ptr<haul_atomic_remote, Close>;
 
-inline haul_atomic_options default_options() {
-  haul_atomic_options options{};
+inline haul_atomic_node_options default_options() {
+  haul_atomic_node_options options{};
   options.size = sizeof options;
   // Long enough for a busy machine; a test that waits for it says so.
   options.timeout_ns = 20'000'000'000;
@@ -32,11 +36,11 @@ inline haul_atomic_options default_options() {
 
 // Each fails the test if it cannot be had, and then returns nullptr.
 Node open_node(const std::string& responder,
-               const haul_atomic_options& options = default_options());
+               const haul_atomic_node_options& options = default_options());
 Window make_window(const Node& node, std::size_t bytes = 8192);
-Remote connect(const Node& node, const haul_window_name& name);
+Remote connect(const Node& node, const haul_atomic_window_name& name);
 
-haul_window_name name_of(const Window& window);
+haul_atomic_window_name name_of(const Window& window);
 std::string description_of(const Node& node);
 std::uint64_t counter_of(const Node& node, const std::string& name);
 // A word of the window's memory here.
@@ -49,7 +53,7 @@ haul_atomic_operation operation(unsigned code, std::uint64_t address, std::uint6
 // Who serves, and how the client hears. Empty interface names: both are here, on 127.0.0.1.
 struct Carrier {
   const char* name;
-  const char* server;  // of haul_atomic_open(), without the place
+  const char* server;  // of haul_atomic_node_open(), without the place
   const char* client;
   haul_atomic_hearing hearing;
   bool is_fabric() const { return std::string(server).find("fabric:") == 0; }
@@ -58,19 +62,19 @@ struct Carrier {
   }
   bool needs_xdp_server() const { return std::string(server).find("xdp") == 0; }
 };
-inline constexpr Carrier local_carriers[] = {{"Poll", "poll", "none", HAUL_HEAR_AUTO},
-                                             {"Spin", "spin", "none", HAUL_HEAR_AUTO},
-                                             {"Block", "block", "none", HAUL_HEAR_AUTO}};
+inline constexpr Carrier local_carriers[] = {{"Poll", "poll", "none", HAUL_ATOMIC_HEAR_AUTO},
+                                             {"Spin", "spin", "none", HAUL_ATOMIC_HEAR_AUTO},
+                                             {"Block", "block", "none", HAUL_ATOMIC_HEAR_AUTO}};
 inline constexpr Carrier carriers[] = {
     local_carriers[0],
     local_carriers[1],
     local_carriers[2],
-    {"BlockHeardByMap", "block", "none-skb", HAUL_HEAR_AUTO},
-    {"SkbHeardBySocket", "xdp-skb", "none", HAUL_HEAR_AUTO},
-    {"SkbHeardByMap", "xdp-skb", "none-skb", HAUL_HEAR_COMPLETION},
-    {"NativeHeardBySocket", "xdp-native", "none-native", HAUL_HEAR_SOCKET},
-    {"NativeHeardByMap", "xdp-native", "none-native", HAUL_HEAR_AUTO},
-    {"Fabric", "fabric:tcp;ofi_rxm", "fabric:tcp;ofi_rxm", HAUL_HEAR_AUTO},
+    {"BlockHeardByMap", "block", "none-skb", HAUL_ATOMIC_HEAR_AUTO},
+    {"SkbHeardBySocket", "xdp-skb", "none", HAUL_ATOMIC_HEAR_AUTO},
+    {"SkbHeardByMap", "xdp-skb", "none-skb", HAUL_ATOMIC_HEAR_COMPLETION},
+    {"NativeHeardBySocket", "xdp-native", "none-native", HAUL_ATOMIC_HEAR_SOCKET},
+    {"NativeHeardByMap", "xdp-native", "none-native", HAUL_ATOMIC_HEAR_AUTO},
+    {"Fabric", "fabric:tcp;ofi_rxm", "fabric:tcp;ofi_rxm", HAUL_ATOMIC_HEAR_AUTO},
 };
 // Those with a responder of ours, which counts and knows its clients.
 inline std::vector<Carrier> responder_carriers() {
@@ -97,10 +101,10 @@ std::string why_no_cable();
 class Place {
  public:
   explicit Place(const Carrier& carrier);
-  Node open_server(const haul_atomic_options& options = default_options()) const;
-  Node open_client(haul_atomic_options options = default_options()) const;
+  Node open_server(const haul_atomic_node_options& options = default_options()) const;
+  Node open_client(haul_atomic_node_options options = default_options()) const;
   // Another one, by socket: an interface has one XDP program.
-  Node open_other_client(const haul_atomic_options& options = default_options()) const;
+  Node open_other_client(const haul_atomic_node_options& options = default_options()) const;
   // While it lives the thread is on the server's host.
   std::unique_ptr<haul::bench::Inside> enter_server() const;
   std::unique_ptr<haul::bench::Inside> enter_client() const;
@@ -121,7 +125,7 @@ class OnCarrier : public testing::TestWithParam<Carrier> {
   std::unique_ptr<Place> place;
   Node server;
   Window window;
-  haul_window_name name{};
+  haul_atomic_window_name name{};
   Node client;
   Remote remote;
 };
@@ -133,10 +137,10 @@ inline std::string name_of_carrier(const testing::TestParamInfo<Carrier>& info) 
 // A call that must be refused with this code and a sentence of its own.
 #define EXPECT_REFUSED(code, call)                                                           \
   do {                                                                                       \
-    haul_window_name unused_name;                                                            \
-    EXPECT_EQ(haul_window_parse("the call before", &unused_name), HAUL_EINVAL);              \
-    EXPECT_EQ((call), (code)) << haul_atomic_last_error();                                   \
-    const std::string sentence = haul_atomic_last_error();                                   \
+    haul_atomic_window_name unused_name;                                                     \
+    EXPECT_EQ(haul_atomic_window_parse("the call before", &unused_name), HAUL_EINVAL);       \
+    EXPECT_EQ((call), (code)) << haul_last_error();                                          \
+    const std::string sentence = haul_last_error();                                          \
     EXPECT_EQ(sentence.find("the call before"), std::string::npos) << #call " says nothing"; \
     EXPECT_NE(sentence, "");                                                                 \
   } while (false)

@@ -38,7 +38,7 @@ class OddPackets : public testing::TestWithParam<Mode> {
   std::unique_ptr<Cable> cable;
   Node server;
   Window window;
-  haul_window_name name{};
+  haul_atomic_window_name name{};
 };
 
 TEST_P(OddPackets, InFragmentsAndWholeOnesOfOneConnection) {
@@ -52,12 +52,11 @@ TEST_P(OddPackets, InFragmentsAndWholeOnesOfOneConnection) {
   for (int i = 0; i < 20; ++i) {
     const std::uint64_t before = passed();
     std::vector<haul_atomic_operation> many(16, operation(HAUL_ATOMIC_ADD, name.address, 1));
-    ASSERT_EQ(haul_atomic_run(remote.get(), many.data(), many.size()), 0)
-        << haul_atomic_last_error();
+    ASSERT_EQ(haul_atomic_run(remote.get(), many.data(), many.size()), 0) << haul_last_error();
     for (const haul_atomic_operation& one : many) ASSERT_EQ(one.old, sum++);
     EXPECT_GE(passed(), before + 2);
     std::uint64_t old = 0;
-    ASSERT_EQ(haul_fetch_add(remote.get(), name.address, 1, &old), 0);
+    ASSERT_EQ(haul_atomic_fetch_add(remote.get(), name.address, 1, &old), 0);
     ASSERT_EQ(old, sum++);
   }
   EXPECT_EQ(word_of(window), sum);

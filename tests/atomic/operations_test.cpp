@@ -20,7 +20,7 @@ class Operations : public OnCarrier {
     for (const bool by_cpu : {false, true}) {
       SCOPED_TRACE(by_cpu ? "by the CPU" : "by the network");
       test([&](std::vector<haul_atomic_operation>& operations) {
-        return by_cpu ? haul_window_run(window.get(), operations.data(), operations.size())
+        return by_cpu ? haul_atomic_window_run(window.get(), operations.data(), operations.size())
                       : haul_atomic_run(remote.get(), operations.data(), operations.size());
       });
       if (HasFatalFailure()) return;
@@ -31,22 +31,22 @@ class Operations : public OnCarrier {
 TEST_P(Operations, SingleOnes) {
   std::uint64_t old = 0;
   word() = 10;
-  ASSERT_EQ(haul_fetch_add(remote.get(), at(0), 5, &old), 0);
+  ASSERT_EQ(haul_atomic_fetch_add(remote.get(), at(0), 5, &old), 0);
   EXPECT_EQ(old, 10u);
   EXPECT_EQ(word(), 15u);
-  ASSERT_EQ(haul_fetch_write(remote.get(), at(0), 7, &old), 0);
+  ASSERT_EQ(haul_atomic_fetch_write(remote.get(), at(0), 7, &old), 0);
   EXPECT_EQ(old, 15u);
-  ASSERT_EQ(haul_compare_swap(remote.get(), at(0), 8, 6, &old), 0);
+  ASSERT_EQ(haul_atomic_compare_swap(remote.get(), at(0), 8, 6, &old), 0);
   EXPECT_EQ(old, 7u);
   EXPECT_EQ(word(), 7u);
-  ASSERT_EQ(haul_compare_swap(remote.get(), at(0), 8, 7, &old), 0);
+  ASSERT_EQ(haul_atomic_compare_swap(remote.get(), at(0), 8, 7, &old), 0);
   EXPECT_EQ(old, 7u);
   EXPECT_EQ(word(), 8u);
-  ASSERT_EQ(haul_remote_read(remote.get(), at(0), &old), 0);
+  ASSERT_EQ(haul_atomic_read(remote.get(), at(0), &old), 0);
   EXPECT_EQ(old, 8u);
-  ASSERT_EQ(haul_remote_write(remote.get(), at(8), 99), 0);
+  ASSERT_EQ(haul_atomic_write(remote.get(), at(8), 99), 0);
   EXPECT_EQ(word(8), 99u);
-  ASSERT_EQ(haul_fetch_add(remote.get(), at(0), 1, nullptr), 0);
+  ASSERT_EQ(haul_atomic_fetch_add(remote.get(), at(0), 1, nullptr), 0);
   EXPECT_EQ(word(), 9u);
 }
 
@@ -61,7 +61,7 @@ TEST_P(Operations, AllDoWhatTheModelDoes) {
         std::vector<haul_atomic_operation> operations = {
             operation(code, at(64), operand, compare),
             operation(code, at(72), operand, low_compare, 4)};
-        ASSERT_EQ(run(operations), 0) << haul_atomic_last_error();
+        ASSERT_EQ(run(operations), 0) << haul_last_error();
         const Outcome wide = model(code, before, operand, compare, ~0ull);
         const Outcome low = model(code, before, operand, low_compare, 0xffffffff);
         EXPECT_EQ(operations[0].status, 0);
@@ -81,7 +81,7 @@ TEST_P(Operations, BatchesOfEverySize) {
     std::uint64_t value = 0;
     for (std::size_t count = 1; count <= HAUL_ATOMIC_MAX_BATCH; ++count) {
       std::vector<haul_atomic_operation> operations(count, operation(HAUL_ATOMIC_ADD, at(4096), 3));
-      ASSERT_EQ(run(operations), 0) << haul_atomic_last_error();
+      ASSERT_EQ(run(operations), 0) << haul_last_error();
       for (const haul_atomic_operation& one : operations) {
         EXPECT_EQ(one.status, 0);
         EXPECT_EQ(one.old, value);
@@ -132,12 +132,12 @@ TEST_P(Operations, GuardedWordsRefuseOlderTokens) {
   // What one side has stamped the other may not change.
   haul_atomic_operation here = operation(HAUL_ATOMIC_READ, at(16), 0, 0, 8, HAUL_ATOMIC_GUARDED, 8);
   haul_atomic_operation there = operation(HAUL_ATOMIC_ADD, at(16), 1, 0, 8, HAUL_ATOMIC_GUARDED, 7);
-  EXPECT_EQ(haul_window_run(window.get(), &here, 1), 0);
+  EXPECT_EQ(haul_atomic_window_run(window.get(), &here, 1), 0);
   EXPECT_REFUSED(HAUL_ESTALE, haul_atomic_run(remote.get(), &there, 1));
   there.token = 10;
   here.token = 9;
   EXPECT_EQ(haul_atomic_run(remote.get(), &there, 1), 0);
-  EXPECT_REFUSED(HAUL_ESTALE, haul_window_run(window.get(), &here, 1));
+  EXPECT_REFUSED(HAUL_ESTALE, haul_atomic_window_run(window.get(), &here, 1));
   if (GetParam().is_fabric()) return;
   EXPECT_GE(counter_of(server, "refused operations: stale token"), 1u);
 }
@@ -184,7 +184,7 @@ TEST_P(Responders, CountWhatTheyServe) {
   EXPECT_EQ(counter_of(server, "served operations"), served + 30);
   EXPECT_GE(counter_of(server, "served hellos"), 1u);
   if (description_of(client).find("replies by xdp") != std::string::npos) {
-    const bool by_map = GetParam().hearing != HAUL_HEAR_SOCKET;
+    const bool by_map = GetParam().hearing != HAUL_ATOMIC_HEAR_SOCKET;
     EXPECT_EQ(counter_of(client, "replies completed") > 0, by_map);
   }
 }

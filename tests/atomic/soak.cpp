@@ -93,14 +93,15 @@ bool wants_xdp(const Plan& plan) {
 // server is an XDP program; the others have nodes of their own, with sockets.
 class Crowd {
  public:
-  Crowd(const Namespace& host, const Plan& plan, const haul_window_name& name, const Words& words)
+  Crowd(const Namespace& host, const Plan& plan, const haul_atomic_window_name& name,
+        const Words& words)
       : host_(host), newest_token_(first_token(plan)) {
     const Inside inside(host);
     const std::string first =
         wants_xdp(plan) ? "none-" + plan.responder.substr(4) + ":haul0" : "none";
     for (unsigned i = 0; i < plan.clients; ++i) {
       if (i == 0 || i % 2 != 0) open(i == 0 ? first : "none");
-      haul_remote* remote = nullptr;
+      haul_atomic_remote* remote = nullptr;
       must_do(haul_atomic_connect(i % 2 == 0 ? nodes_[0] : nodes_.back(), &name, &remote),
               "connecting a client");
       remotes_.push_back(remote);
@@ -110,8 +111,8 @@ class Crowd {
     }
   }
   ~Crowd() {
-    for (haul_remote* remote : remotes_) haul_atomic_disconnect(remote);
-    for (haul_atomic* node : nodes_) haul_atomic_close(node);
+    for (haul_atomic_remote* remote : remotes_) haul_atomic_disconnect(remote);
+    for (haul_atomic_node* node : nodes_) haul_atomic_node_close(node);
   }
   Crowd(const Crowd&) = delete;
   Crowd& operator=(const Crowd&) = delete;
@@ -138,21 +139,21 @@ class Crowd {
   }
   std::uint64_t count_of(const char* counter) const {
     std::uint64_t sum = 0;
-    for (haul_atomic* node : nodes_) sum += counters_of(node)[counter];
+    for (haul_atomic_node* node : nodes_) sum += counters_of(node)[counter];
     return sum;
   }
 
  private:
   void open(const std::string& responder) {
-    haul_atomic* node = nullptr;
-    must_do(haul_atomic_open(responder.c_str(), nullptr, &node), "opening a client");
+    haul_atomic_node* node = nullptr;
+    must_do(haul_atomic_node_open(responder.c_str(), nullptr, &node), "opening a client");
     nodes_.push_back(node);
   }
 
   const Namespace& host_;
   std::atomic<std::uint64_t> newest_token_;
-  std::vector<haul_atomic*> nodes_;
-  std::vector<haul_remote*> remotes_;
+  std::vector<haul_atomic_node*> nodes_;
+  std::vector<haul_atomic_remote*> remotes_;
   std::vector<std::unique_ptr<Client>> clients_;
 };
 

@@ -17,7 +17,8 @@ constexpr unsigned packet_bits = 26;
 
 }  // namespace
 
-Client::Client(haul_remote* remote, std::uint64_t base, const Words& words, const Options& options)
+Client::Client(haul_atomic_remote* remote, std::uint64_t base, const Words& words,
+               const Options& options)
     : remote_(remote),
       base_(base),
       options_(options),
@@ -29,7 +30,7 @@ Client::Client(haul_remote* remote, std::uint64_t base, const Words& words, cons
 
 bool Client::fail(const std::string& what, int code) {
   failure_ = "client " + std::to_string(options_.number) + ": " + what + " (" +
-             std::to_string(code) + "): " + haul_atomic_last_error();
+             std::to_string(code) + "): " + haul_last_error();
   return false;
 }
 

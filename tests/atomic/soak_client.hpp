@@ -48,7 +48,8 @@ class Client {
   };
 
   // `base` is the address of word 0 in the owner.
-  Client(haul_remote* remote, std::uint64_t base, const Words& words, const Options& options);
+  Client(haul_atomic_remote* remote, std::uint64_t base, const Words& words,
+         const Options& options);
 
   // Executes that many operations, or some more, and waits for them all. False: failure() says why.
   bool run(std::uint64_t operations);
@@ -85,7 +86,7 @@ class Client {
                  std::uint64_t end_ns);
   bool fail(const std::string& what, int code);
 
-  haul_remote* const remote_;
+  haul_atomic_remote* const remote_;
   const std::uint64_t base_;
   const Options options_;
   std::mt19937_64 random_;

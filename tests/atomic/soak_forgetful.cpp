@@ -13,10 +13,10 @@
 namespace atomic_test {
 namespace {
 
-using haul::atomics::Address;
-using haul::atomics::Packet;
+using haul::atomics::SocketAddress;
 using haul::atomics::Tables;
 using haul::atomics::UdpSocket;
+using haul::atomics::WirePacket;
 
 constexpr char host_address[] = "10.0.0.2";
 constexpr unsigned sessions = 16;
@@ -32,7 +32,7 @@ class ForgetfulServer final : public Server {
   ForgetfulServer(const haul::bench::Namespace& host, std::uint64_t bytes)
       : bytes_((bytes + page - 1) / page * page), memory_(new std::uint64_t[bytes_ / 8]{}) {
     const haul::bench::Inside inside(host);
-    Address at;
+    SocketAddress at;
     parse_host(host_address, 0, &at);
     if (socket_.open(at) != 0 || !tables_.open(sessions)) {
       throw haul::bench::Failure("opening the forgetful server failed");
@@ -48,8 +48,8 @@ class ForgetfulServer final : public Server {
   }
 
   std::string description() const override { return "block, without a memory of results"; }
-  haul_window_name name() const override {
-    haul_window_name name{};
+  haul_atomic_window_name name() const override {
+    haul_atomic_window_name name{};
     std::strcpy(name.host, host_address);
     name.port = socket_.local().port();
     name.address = address();
@@ -68,8 +68,8 @@ class ForgetfulServer final : public Server {
 
   void run() {
     while (!stop_.load(std::memory_order_relaxed)) {
-      Packet packet;
-      Address from;
+      WirePacket packet;
+      SocketAddress from;
       const ssize_t bytes = socket_.receive(&packet, sizeof packet, &from, true);
       if (bytes < static_cast<ssize_t>(sizeof packet.header)) continue;
       for (unsigned slot = 0; slot < sessions; ++slot) {

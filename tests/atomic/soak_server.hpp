@@ -19,7 +19,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   virtual std::string description() const = 0;
-  virtual haul_window_name name() const = 0;
+  virtual haul_atomic_window_name name() const = 0;
   virtual std::uint64_t* words() const = 0;
   // By name.
   virtual std::map<std::string, std::uint64_t> counters() const = 0;
@@ -29,9 +29,9 @@ class Server {
 };
 
 // For many clients: the session of one that was killed stays for a minute.
-haul_atomic_options soak_options();
+haul_atomic_node_options soak_options();
 void must_do(int code, const char* what);  // else throws bench::Failure with haul's sentence
-std::map<std::string, std::uint64_t> counters_of(haul_atomic* node);
+std::map<std::string, std::uint64_t> counters_of(haul_atomic_node* node);
 
 // A node of the library, in that host.
 std::unique_ptr<Server> serve(const haul::bench::Namespace& host, const std::string& responder,

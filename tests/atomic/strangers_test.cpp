@@ -45,7 +45,7 @@ class Child {
   int status_ = -1;
 };
 
-sockaddr_un attach_address(const haul_window_name& name, socklen_t* bytes) {
+sockaddr_un attach_address(const haul_atomic_window_name& name, socklen_t* bytes) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string text =
@@ -67,7 +67,7 @@ class Strangers : public testing::Test {
 };
 
 TEST_F(Strangers, WhoTookTheNodesNameLearnsNoKey) {
-  haul_window_name name{};
+  haul_atomic_window_name name{};
   std::strcpy(name.host, "127.0.0.1");
   name.port = 9;
   name.bytes = 4096;
@@ -95,9 +95,9 @@ TEST_F(Strangers, WhoTookTheNodesNameLearnsNoKey) {
   });
   char byte;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  haul_window* none = nullptr;
-  EXPECT_REFUSED(HAUL_EPERM, haul_window_attach(&name, &none));
-  EXPECT_REFUSED(HAUL_EPERM, haul_window_counters(&name, nullptr, 0));
+  haul_atomic_window* none = nullptr;
+  EXPECT_REFUSED(HAUL_EPERM, haul_atomic_window_attach(&name, &none));
+  EXPECT_REFUSED(HAUL_EPERM, haul_atomic_window_counters(&name, nullptr, 0));
   EXPECT_EQ(squatter.exit_status(), 0);
 
   // Nor does it keep a node from serving.
@@ -113,7 +113,7 @@ TEST_F(Strangers, WhoTookTheNodesNameLearnsNoKey) {
     for (;;) pause();
   });
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  haul_atomic_options options = default_options();
+  haul_atomic_node_options options = default_options();
   options.port = name.port;
   testing::internal::CaptureStderr();
   const Node server = open_node("block:127.0.0.1", options);
@@ -121,7 +121,7 @@ TEST_F(Strangers, WhoTookTheNodesNameLearnsNoKey) {
   const Window window = make_window(server);
   const Node client = open_node("none");
   const Remote remote = connect(client, name_of(window));
-  EXPECT_EQ(haul_fetch_add(remote.get(), name_of(window).address, 1, nullptr), 0);
+  EXPECT_EQ(haul_atomic_fetch_add(remote.get(), name_of(window).address, 1, nullptr), 0);
   EXPECT_EQ(word_of(window), 1u);
   close(ready[0]);
   close(ready[1]);
@@ -130,7 +130,7 @@ TEST_F(Strangers, WhoTookTheNodesNameLearnsNoKey) {
 TEST_F(Strangers, AreSentAwayAtOnceByTheNode) {
   const Node server = open_node("block:127.0.0.1");
   const Window window = make_window(server);
-  const haul_window_name name = name_of(window);
+  const haul_atomic_window_name name = name_of(window);
   // Says nothing, and would make the others wait.
   Child silent([&] {
     socklen_t bytes = 0;
@@ -145,9 +145,9 @@ TEST_F(Strangers, AreSentAwayAtOnceByTheNode) {
     return recv(socket_fd, told, sizeof told, 0) == 0 ? 0 : 3;
   });
   EXPECT_EQ(silent.exit_status(), 0);
-  haul_window* none = nullptr;
-  ASSERT_EQ(haul_window_attach(&name, &none), 0) << haul_atomic_last_error();
-  haul_window_destroy(none);
+  haul_atomic_window* none = nullptr;
+  ASSERT_EQ(haul_atomic_window_attach(&name, &none), 0) << haul_last_error();
+  haul_atomic_window_destroy(none);
 }
 
 TEST(OrdinaryUsers, AreServedByAThread) {
@@ -160,8 +160,8 @@ TEST(OrdinaryUsers, AreServedByAThread) {
 #endif
   Child child([&] {
     if (geteuid() == 0 && !becomes_nobody()) return 1;
-    haul_atomic* node = nullptr;
-    if (haul_atomic_open("xdp-skb:lo", nullptr, &node) != refusal) return 2;
+    haul_atomic_node* node = nullptr;
+    if (haul_atomic_node_open("xdp-skb:lo", nullptr, &node) != refusal) return 2;
     testing::internal::CaptureStderr();
     const Node server = open_node("xdp:lo");
     const std::string said = testing::internal::GetCapturedStderr();
@@ -171,7 +171,7 @@ TEST(OrdinaryUsers, AreServedByAThread) {
     const Window window = make_window(server);
     const Node client = open_node("none");
     const Remote remote = connect(client, name_of(window));
-    if (haul_fetch_add(remote.get(), name_of(window).address, 1, nullptr) != 0) return 6;
+    if (haul_atomic_fetch_add(remote.get(), name_of(window).address, 1, nullptr) != 0) return 6;
     return word_of(window) == 1 ? 0 : 7;
   });
   EXPECT_EQ(child.exit_status(), 0) << "which step went wrong";
@@ -184,7 +184,7 @@ TEST_P(Served, AFloodOfUnknownClientsStopsNobody) {
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> answered{0};
   std::vector<std::thread> strangers;
-  haul_window_name wrong = name;
+  haul_atomic_window_name wrong = name;
   wrong.key ^= 1;
   for (unsigned i = 0; i < floods; ++i) {
     strangers.emplace_back([&] {
@@ -202,7 +202,7 @@ TEST_P(Served, AFloodOfUnknownClientsStopsNobody) {
   std::uint64_t count = 0;
   for (; count < 300; ++count) {
     std::uint64_t old = 0;
-    EXPECT_EQ(haul_fetch_add(remote.get(), at(0), 1, &old), 0) << haul_atomic_last_error();
+    EXPECT_EQ(haul_atomic_fetch_add(remote.get(), at(0), 1, &old), 0) << haul_last_error();
     EXPECT_EQ(old, count);
     if (HasFailure()) break;
   }
@@ -233,8 +233,8 @@ TEST_P(Served, AChildKeepsNothingServedThatItsParentHasClosed) {
   EXPECT_EQ(haul_atomic_test(remote.get(), ticket, nullptr, 0), 0) << "somebody answers";
   EXPECT_EQ(word(), 1u);
   const auto inside = place->enter_server();
-  haul_window* none = nullptr;
-  EXPECT_REFUSED(HAUL_EPEER, haul_window_attach(&name, &none));
+  haul_atomic_window* none = nullptr;
+  EXPECT_REFUSED(HAUL_EPEER, haul_atomic_window_attach(&name, &none));
 }
 
 INSTANTIATE_TEST_SUITE_P(, Served, testing::ValuesIn(responder_carriers()), name_of_carrier);

@@ -11,8 +11,8 @@
 #include <memory>
 #include <random>
 
+#include "atomic/plugin/xdp_program.hpp"
 #include "atomic/responder/tables.hpp"
-#include "atomic/responder/xdp.hpp"
 #include "bench/namespaces.hpp"
 #include "fuzz/atomic_packets.hpp"
 
@@ -20,7 +20,7 @@ namespace haul::atomics::test {
 namespace {
 
 struct CloseXdp {
-  void operator()(Xdp* xdp) const { xdp->close(); }
+  void operator()(XdpProgram* xdp) const { xdp->close(); }
 };
 
 class Twins : public testing::Test {
@@ -60,7 +60,7 @@ class Twins : public testing::Test {
   }
 
   std::unique_ptr<bench::Namespace> space;
-  std::unique_ptr<Xdp, CloseXdp> xdp;
+  std::unique_ptr<XdpProgram, CloseXdp> xdp;
   void* mapped = MAP_FAILED;
   alignas(4096) unsigned char memory[pages * 4096] = {};
   Tables tables;
@@ -79,7 +79,7 @@ TEST_F(Twins, AnswerAlikeWhateverComes) {
     for (int i = 0; i < 2000; ++i) {
       const Sender::Letter letter = sender.write(take);
       Sender::Letter here = letter, there = letter;
-      Packet packet;
+      WirePacket packet;
       std::memcpy(static_cast<void*>(&packet), letter.bytes, sizeof packet);
       const bool told = tables.serve(&packet, letter.size, letter.source(), 0);
       std::memcpy(here.bytes, &packet, sizeof packet);
@@ -110,7 +110,7 @@ TEST_F(Twins, AProgramThatServesNobodyAnswersNobody) {
   xdp.reset();
   munmap(mapped, pages * 4096);
   open(0, htons(4712));
-  Packet hello{};
+  WirePacket hello{};
   hello.header.magic = WIRE_MAGIC;
   hello.header.version = WIRE_VERSION;
   hello.header.kind = WIRE_HELLO;
@@ -122,19 +122,19 @@ TEST_F(Twins, AProgramThatServesNobodyAnswersNobody) {
 }
 
 TEST_F(Twins, PacketsOfEveryLengthAreRead) {
-  for (std::size_t bytes = 0; bytes <= sizeof(Packet); ++bytes) {
-    Packet packet{};
+  for (std::size_t bytes = 0; bytes <= sizeof(WirePacket); ++bytes) {
+    WirePacket packet{};
     packet.header.magic = WIRE_MAGIC;
     packet.header.version = WIRE_VERSION;
     packet.header.kind = WIRE_REQUEST;
     packet.header.count = static_cast<__u8>((bytes - std::min(bytes, header_bytes)) / 32);
     seal(&packet);
-    Packet there = packet;
+    WirePacket there = packet;
     const bool told = tables.serve(&packet, bytes, 1, 0);
     EXPECT_EQ(xdp->serve(&there, bytes, 0, htons(1)), told ? bytes : 0) << bytes;
     EXPECT_EQ(told, bytes >= header_bytes && (bytes - header_bytes) % 32 == 0) << bytes;
   }
-  Packet none{};
+  WirePacket none{};
   EXPECT_EQ(xdp->serve(&none, sizeof none + 1, 0, 1), 0u);
 }
 

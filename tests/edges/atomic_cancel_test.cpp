@@ -66,59 +66,59 @@ std::uint64_t submit_one(const AtomicScene& scene) {
 }
 
 const Call calls[] = {
-    {"haul_atomic_open, haul_atomic_close", 0,
+    {"haul_atomic_node_open, haul_atomic_node_close", 0,
      [](AtomicScene&) {
-       haul_atomic* node = nullptr;
-       const int opened = haul_atomic_open("poll:127.0.0.1", nullptr, &node);
-       return opened != 0 ? opened : haul_atomic_close(node);
+       haul_atomic_node* node = nullptr;
+       const int opened = haul_atomic_node_open("poll:127.0.0.1", nullptr, &node);
+       return opened != 0 ? opened : haul_atomic_node_close(node);
      }},
-    {"haul_atomic_open, in vain", HAUL_EINVAL,
+    {"haul_atomic_node_open, in vain", HAUL_EINVAL,
      [](AtomicScene&) {
-       haul_atomic* node = nullptr;
-       return haul_atomic_open("block:nowhere", nullptr, &node);
+       haul_atomic_node* node = nullptr;
+       return haul_atomic_node_open("block:nowhere", nullptr, &node);
      }},
     {"haul_atomic_probe_xdp", 0,
      [](AtomicScene&) {
        haul_atomic_probe_xdp();  // whatever it says
        return 0;
      }},
-    {"haul_atomic_describe", 0,
+    {"haul_atomic_node_describe", 0,
      [](AtomicScene& scene) {
        char text[100];
-       return haul_atomic_describe(scene.server, text, sizeof text);
+       return haul_atomic_node_describe(scene.server, text, sizeof text);
      }},
-    {"haul_atomic_counters", 1,
+    {"haul_atomic_node_counters", 1,
      [](AtomicScene& scene) {
        std::uint64_t one = 0;
-       return haul_atomic_counters(scene.server, &one, 1) > 1 ? 1 : 0;
+       return haul_atomic_node_counters(scene.server, &one, 1) > 1 ? 1 : 0;
      }},
-    {"haul_window_create, haul_window_destroy", 0,
+    {"haul_atomic_window_create, haul_atomic_window_destroy", 0,
      [](AtomicScene& scene) {
-       haul_window* window = nullptr;
-       const int made = haul_window_create(scene.server, 4096, &window);
-       return made != 0 ? made : haul_window_destroy(window);
+       haul_atomic_window* window = nullptr;
+       const int made = haul_atomic_window_create(scene.server, 4096, &window);
+       return made != 0 ? made : haul_atomic_window_destroy(window);
      }},
-    {"haul_window_attach", 0,
+    {"haul_atomic_window_attach", 0,
      [](AtomicScene& scene) {
-       haul_window* window = nullptr;
-       const int made = haul_window_attach(&scene.name, &window);
-       return made != 0 ? made : haul_window_destroy(window);
+       haul_atomic_window* window = nullptr;
+       const int made = haul_atomic_window_attach(&scene.name, &window);
+       return made != 0 ? made : haul_atomic_window_destroy(window);
      }},
-    {"haul_window_counters", 1,
+    {"haul_atomic_window_counters", 1,
      [](AtomicScene& scene) {
        std::uint64_t one = 0;
-       return haul_window_counters(&scene.name, &one, 1) > 1 ? 1 : 0;
+       return haul_atomic_window_counters(&scene.name, &one, 1) > 1 ? 1 : 0;
      }},
-    {"haul_window_format, haul_window_parse", 0,
+    {"haul_atomic_window_format, haul_atomic_window_parse", 0,
      [](AtomicScene& scene) {
        char text[160];
-       haul_window_name name;
-       const int made = haul_window_format(&scene.name, text, sizeof text);
-       return made != 0 ? made : haul_window_parse(text, &name);
+       haul_atomic_window_name name;
+       const int made = haul_atomic_window_format(&scene.name, text, sizeof text);
+       return made != 0 ? made : haul_atomic_window_parse(text, &name);
      }},
     {"haul_atomic_connect, haul_atomic_disconnect", 0,
      [](AtomicScene& scene) {
-       haul_remote* remote = nullptr;
+       haul_atomic_remote* remote = nullptr;
        const int made = haul_atomic_connect(scene.client, &scene.name, &remote);
        return made != 0 ? made : haul_atomic_disconnect(remote);
      }},
@@ -148,35 +148,37 @@ const Call calls[] = {
        haul_atomic_operation one = add_one(scene);
        return haul_atomic_run(scene.remote, &one, 1);
      }},
-    {"haul_window_run", 0,
+    {"haul_atomic_window_run", 0,
      [](AtomicScene& scene) {
        haul_atomic_operation one = add_one(scene);
-       return haul_window_run(scene.window, &one, 1);
+       return haul_atomic_window_run(scene.window, &one, 1);
      }},
-    {"haul_lock_open, haul_lock_close", 0,
-     [](AtomicScene& scene) { return haul_lock_close(scene.open_lock(6144)); }},
-    {"haul_lock_acquire, haul_lock_release", 0,
+    {"haul_atomic_lock_open, haul_atomic_lock_close", 0,
+     [](AtomicScene& scene) { return haul_atomic_lock_close(scene.open_lock(6144)); }},
+    {"haul_atomic_lock_acquire, haul_atomic_lock_release", 0,
      [](AtomicScene& scene) {
-       const int got = haul_lock_acquire(scene.lock, ~0ull, nullptr);
-       return got != 0 ? got : haul_lock_release(scene.lock);
+       const int got = haul_atomic_lock_acquire(scene.lock, ~0ull, nullptr);
+       return got != 0 ? got : haul_atomic_lock_release(scene.lock);
      }},
-    {"haul_lock_try, haul_lock_renew, haul_lock_remaining, haul_lock_stats", 0,
+    {"haul_atomic_lock_try, haul_atomic_lock_renew, haul_atomic_lock_remaining, "
+     "haul_atomic_lock_stats",
+     0,
      [](AtomicScene& scene) {
-       haul_lock_counts counts;
-       ATOMIC_OK(haul_lock_try(scene.lock, nullptr));
-       ATOMIC_OK(haul_lock_renew(scene.lock));
-       CHILD_CHECK(haul_lock_remaining(scene.lock) > 0);
-       ATOMIC_OK(haul_lock_stats(scene.lock, &counts));
-       return haul_lock_release(scene.lock);
+       haul_atomic_lock_counts counts;
+       ATOMIC_OK(haul_atomic_lock_try(scene.lock, nullptr));
+       ATOMIC_OK(haul_atomic_lock_renew(scene.lock));
+       CHILD_CHECK(haul_atomic_lock_remaining(scene.lock) > 0);
+       ATOMIC_OK(haul_atomic_lock_stats(scene.lock, &counts));
+       return haul_atomic_lock_release(scene.lock);
      }},
-    {"haul_lock_start, haul_lock_test", 1,
+    {"haul_atomic_lock_start, haul_atomic_lock_test", 1,
      [](AtomicScene& scene) {
-       ATOMIC_OK(haul_lock_start(scene.lock, HAUL_LOCK_ACQUIRE, ~0ull));
-       while (haul_lock_test(scene.lock, nullptr) == 0) {
+       ATOMIC_OK(haul_atomic_lock_start(scene.lock, HAUL_ATOMIC_LOCK_ACQUIRE, ~0ull));
+       while (haul_atomic_lock_test(scene.lock, nullptr) == 0) {
        }
-       ATOMIC_OK(haul_lock_start(scene.lock, HAUL_LOCK_RELEASE, ~0ull));
+       ATOMIC_OK(haul_atomic_lock_start(scene.lock, HAUL_ATOMIC_LOCK_RELEASE, ~0ull));
        for (;;) {
-         const int result = haul_lock_test(scene.lock, nullptr);
+         const int result = haul_atomic_lock_test(scene.lock, nullptr);
          if (result != 0) return result;
        }
      }},
@@ -201,17 +203,17 @@ TEST_P(AtomicCancel, IsNoCancellationPoint) {
 TEST(AtomicCancelled, WaitsToTheirEnd) {
   EXPECT_EQ(run_child([] {
               AtomicScene scene;
-              haul_atomic_options hasty = atomic_options();
+              haul_atomic_node_options hasty = atomic_options();
               hasty.timeout_ns = 300'000'000;
-              haul_atomic* node = nullptr;
-              ATOMIC_OK(haul_atomic_open("none", &hasty, &node));
-              haul_window_name nobody = scene.name;
+              haul_atomic_node* node = nullptr;
+              ATOMIC_OK(haul_atomic_node_open("none", &hasty, &node));
+              haul_atomic_window_name nobody = scene.name;
               nobody.port = 9;  // discard
-              haul_remote* remote = nullptr;
+              haul_atomic_remote* remote = nullptr;
               CHILD_EQUAL(
                   call_cancelled([&] { return haul_atomic_connect(node, &nobody, &remote); }),
                   HAUL_ETIMEDOUT);
-              ATOMIC_OK(haul_atomic_close(node));
+              ATOMIC_OK(haul_atomic_node_close(node));
               scene.works();
               scene.close();
               return 0;

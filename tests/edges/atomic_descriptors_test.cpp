@@ -155,32 +155,32 @@ haul_atomic_operation add_one(const AtomicScene& scene) {
 void goes_on(AtomicScene& scene, State state, std::uint64_t ticket) {
   std::uint64_t old = 0;
   if (state == State::waiting) ATOMIC_OK(haul_atomic_wait(scene.remote, ticket, nullptr, 0));
-  if (state == State::holding) ATOMIC_OK(haul_lock_release(scene.lock));
+  if (state == State::holding) ATOMIC_OK(haul_atomic_lock_release(scene.lock));
   const std::uint64_t before = __atomic_load_n(&scene.word(), __ATOMIC_SEQ_CST);
-  ATOMIC_OK(haul_fetch_add(scene.remote, scene.name.address, 1, &old));
+  ATOMIC_OK(haul_atomic_fetch_add(scene.remote, scene.name.address, 1, &old));
   CHILD_EQUAL(old, before);
-  ATOMIC_OK(haul_lock_acquire(scene.lock, 20'000'000'000, nullptr));
-  ATOMIC_OK(haul_lock_release(scene.lock));
-  haul_window* attached = nullptr;
-  const int result = haul_window_attach(&scene.name, &attached);
+  ATOMIC_OK(haul_atomic_lock_acquire(scene.lock, 20'000'000'000, nullptr));
+  ATOMIC_OK(haul_atomic_lock_release(scene.lock));
+  haul_atomic_window* attached = nullptr;
+  const int result = haul_atomic_window_attach(&scene.name, &attached);
   if (result == HAUL_EIO) {
-    CHILD_CHECK(std::strstr(haul_atomic_last_error(), "descriptor") != nullptr);
+    CHILD_CHECK(std::strstr(haul_last_error(), "descriptor") != nullptr);
   } else {
     ATOMIC_OK(result);
   }
-  ATOMIC_OK(haul_window_destroy(attached));
-  haul_remote* other = nullptr;
+  ATOMIC_OK(haul_atomic_window_destroy(attached));
+  haul_atomic_remote* other = nullptr;
   ATOMIC_OK(haul_atomic_connect(scene.client, &scene.name, &other));
-  ATOMIC_OK(haul_fetch_add(other, scene.name.address, 1, &old));
+  ATOMIC_OK(haul_atomic_fetch_add(other, scene.name.address, 1, &old));
   CHILD_EQUAL(old, before + 1);
   // A window made now is whole.
-  haul_window* fresh = nullptr;
-  haul_window_name name;
-  ATOMIC_OK(haul_window_create(scene.server, 100, &fresh));
-  ATOMIC_OK(haul_window_export(fresh, &name));
-  ATOMIC_OK(haul_window_attach(&name, &attached));
-  ATOMIC_OK(haul_window_destroy(attached));
-  ATOMIC_OK(haul_window_destroy(fresh));
+  haul_atomic_window* fresh = nullptr;
+  haul_atomic_window_name name;
+  ATOMIC_OK(haul_atomic_window_create(scene.server, 100, &fresh));
+  ATOMIC_OK(haul_atomic_window_export(fresh, &name));
+  ATOMIC_OK(haul_atomic_window_attach(&name, &attached));
+  ATOMIC_OK(haul_atomic_window_destroy(attached));
+  ATOMIC_OK(haul_atomic_window_destroy(fresh));
 }
 
 // XDP takes an interface of its own: the loopback of a network namespace. False: no right to that.
@@ -198,12 +198,12 @@ bool have_own_loopback() {
 // XDP's descriptors cannot be had again, and a node without them serves nobody: has it said so?
 bool says_that_it_is_lost(const AtomicScene& scene) {
   char text[400];
-  ATOMIC_OK(haul_atomic_describe(scene.server, text, sizeof text));
+  ATOMIC_OK(haul_atomic_node_describe(scene.server, text, sizeof text));
   if (std::strstr(text, "not serving") == nullptr) return false;
   CHILD_CHECK(std::strstr(text, "descriptors") != nullptr);
-  haul_window* fresh = nullptr;
-  CHILD_EQUAL(haul_window_create(scene.server, 100, &fresh), HAUL_EIO);
-  CHILD_CHECK(std::strstr(haul_atomic_last_error(), "descriptors") != nullptr);
+  haul_atomic_window* fresh = nullptr;
+  CHILD_EQUAL(haul_atomic_window_create(scene.server, 100, &fresh), HAUL_EIO);
+  CHILD_CHECK(std::strstr(haul_last_error(), "descriptors") != nullptr);
   return true;
 }
 
@@ -222,7 +222,7 @@ int one_deed(const Case& what, int which) {
   if (which >= 0) ours = {ours[static_cast<std::size_t>(which)]};
   std::uint64_t ticket = 0;
   if (what.state != State::idle) scene.works();
-  if (what.state == State::holding) ATOMIC_OK(haul_lock_acquire(scene.lock, ~0ull, nullptr));
+  if (what.state == State::holding) ATOMIC_OK(haul_atomic_lock_acquire(scene.lock, ~0ull, nullptr));
   if (what.state == State::waiting) {
     const haul_atomic_operation one = add_one(scene);
     ATOMIC_OK(haul_atomic_submit(scene.remote, &one, 1, 0, &ticket));
@@ -294,22 +294,22 @@ TEST(AtomicDescriptorsLost, APortThatIsTakenIsSaid) {
               }
               haul_atomic_operation one = add_one(scene);
               CHILD_EQUAL(haul_atomic_run(scene.remote, &one, 1), HAUL_EIO);
-              CHILD_CHECK(std::strstr(haul_atomic_last_error(), "closed") != nullptr);
-              haul_remote* none = nullptr;
+              CHILD_CHECK(std::strstr(haul_last_error(), "closed") != nullptr);
+              haul_atomic_remote* none = nullptr;
               CHILD_EQUAL(haul_atomic_connect(scene.client, &scene.name, &none), HAUL_EIO);
               // The responder notices when it next looks.
               char text[300] = "";
               for (int i = 0; i < 500 && std::strstr(text, "not serving") == nullptr; ++i) {
                 sleep_ms(10);
-                ATOMIC_OK(haul_atomic_describe(scene.server, text, sizeof text));
+                ATOMIC_OK(haul_atomic_node_describe(scene.server, text, sizeof text));
               }
               CHILD_CHECK(std::strstr(text, "not serving") != nullptr);
-              haul_window* window = nullptr;
-              CHILD_EQUAL(haul_window_create(scene.server, 1, &window), HAUL_EIO);
-              haul_lock_close(scene.lock);
-              ATOMIC_OK(haul_atomic_close(scene.client));
-              ATOMIC_OK(haul_window_destroy(scene.window));
-              ATOMIC_OK(haul_atomic_close(scene.server));
+              haul_atomic_window* window = nullptr;
+              CHILD_EQUAL(haul_atomic_window_create(scene.server, 1, &window), HAUL_EIO);
+              haul_atomic_lock_close(scene.lock);
+              ATOMIC_OK(haul_atomic_node_close(scene.client));
+              ATOMIC_OK(haul_atomic_window_destroy(scene.window));
+              ATOMIC_OK(haul_atomic_node_close(scene.server));
               return 0;
             }),
             0);

@@ -25,12 +25,12 @@ struct StoppedServer {
     int ends[2];
     CHILD_EQUAL(pipe(ends), 0);
     pid = start_child([&] {
-      haul_atomic* node = nullptr;
-      haul_window* window = nullptr;
-      haul_window_name told;
-      ATOMIC_OK(haul_atomic_open("block:127.0.0.1", nullptr, &node));
-      ATOMIC_OK(haul_window_create(node, 8192, &window));
-      ATOMIC_OK(haul_window_export(window, &told));
+      haul_atomic_node* node = nullptr;
+      haul_atomic_window* window = nullptr;
+      haul_atomic_window_name told;
+      ATOMIC_OK(haul_atomic_node_open("block:127.0.0.1", nullptr, &node));
+      ATOMIC_OK(haul_atomic_window_create(node, 8192, &window));
+      ATOMIC_OK(haul_atomic_window_export(window, &told));
       CHILD_EQUAL(write(ends[1], &told, sizeof told), sizeof told);
       for (;;) pause();
       return 0;
@@ -54,32 +54,32 @@ struct StoppedServer {
     waitpid(pid, nullptr, 0);
   }
   pid_t pid = -1;
-  haul_window_name name{};
+  haul_atomic_window_name name{};
 };
 
 struct Client {
   explicit Client(const StoppedServer& server, std::uint64_t timeout_ns = 1ull << 62) {
-    haul_atomic_options options = atomic_options();
+    haul_atomic_node_options options = atomic_options();
     options.timeout_ns = timeout_ns;
-    ATOMIC_OK(haul_atomic_open("block:127.0.0.1", &options, &node));
-    ATOMIC_OK(haul_window_create(node, 4096, &window));
-    ATOMIC_OK(haul_window_export(window, &own));
+    ATOMIC_OK(haul_atomic_node_open("block:127.0.0.1", &options, &node));
+    ATOMIC_OK(haul_atomic_window_create(node, 4096, &window));
+    ATOMIC_OK(haul_atomic_window_export(window, &own));
     ATOMIC_OK(haul_atomic_connect(node, &server.name, &remote));
-    const haul_lock_place home{server.name, 4096}, member{own, 0};
-    haul_lock_options lock_options{};
+    const haul_atomic_lock_place home{server.name, 4096}, member{own, 0};
+    haul_atomic_lock_options lock_options{};
     lock_options.size = sizeof lock_options;
     lock_options.count = 1;
     lock_options.home = &home;
     lock_options.members = &member;
-    ATOMIC_OK(haul_lock_open(node, window, &lock_options, &lock));
-    ATOMIC_OK(haul_lock_acquire(lock, ~0ull, nullptr));
-    ATOMIC_OK(haul_lock_release(lock));
+    ATOMIC_OK(haul_atomic_lock_open(node, window, &lock_options, &lock));
+    ATOMIC_OK(haul_atomic_lock_acquire(lock, ~0ull, nullptr));
+    ATOMIC_OK(haul_atomic_lock_release(lock));
   }
-  haul_atomic* node = nullptr;
-  haul_window* window = nullptr;
-  haul_window_name own{};
-  haul_remote* remote = nullptr;
-  haul_lock* lock = nullptr;
+  haul_atomic_node* node = nullptr;
+  haul_atomic_window* window = nullptr;
+  haul_atomic_window_name own{};
+  haul_atomic_remote* remote = nullptr;
+  haul_atomic_lock* lock = nullptr;
 };
 
 struct Wait {
@@ -87,26 +87,28 @@ struct Wait {
   void (*call)(const StoppedServer&, Client&);
 };
 constexpr Wait waits[] = {
-    {"Run", [](const StoppedServer& server,
-               Client& client) { haul_fetch_add(client.remote, server.name.address, 1, nullptr); }},
+    {"Run",
+     [](const StoppedServer& server, Client& client) {
+       haul_atomic_fetch_add(client.remote, server.name.address, 1, nullptr);
+     }},
     {"Connect",
      [](const StoppedServer& server, Client& client) {
-       haul_remote* other = nullptr;
+       haul_atomic_remote* other = nullptr;
        haul_atomic_connect(client.node, &server.name, &other);
      }},
     {"Attach",
      [](const StoppedServer& server, Client&) {
-       haul_window* window = nullptr;
-       for (;;) haul_window_attach(&server.name, &window);
+       haul_atomic_window* window = nullptr;
+       for (;;) haul_atomic_window_attach(&server.name, &window);
      }},
-    {"Acquire",
-     [](const StoppedServer&, Client& client) { haul_lock_acquire(client.lock, ~0ull, nullptr); }},
+    {"Acquire", [](const StoppedServer&,
+                   Client& client) { haul_atomic_lock_acquire(client.lock, ~0ull, nullptr); }},
     {"Release",
      [](const StoppedServer& server, Client& client) {
        kill(server.pid, SIGCONT);
-       ATOMIC_OK(haul_lock_acquire(client.lock, ~0ull, nullptr));
+       ATOMIC_OK(haul_atomic_lock_acquire(client.lock, ~0ull, nullptr));
        server.stop();
-       haul_lock_release(client.lock);
+       haul_atomic_lock_release(client.lock);
      }},
 };
 class AtomicWaits : public testing::TestWithParam<Wait> {};
@@ -151,13 +153,13 @@ TEST(AtomicSignals, HandlersRunDuringAWait) {
               sigaction(SIGALRM, &action, nullptr);
               const itimerval often{{0, 5'000}, {0, 5'000}};
               setitimer(ITIMER_REAL, &often, nullptr);
-              CHILD_EQUAL(haul_fetch_add(client.remote, server.name.address, 1, nullptr),
+              CHILD_EQUAL(haul_atomic_fetch_add(client.remote, server.name.address, 1, nullptr),
                           HAUL_ETIMEDOUT);
               CHILD_CHECK(handled.load() > 20);
-              haul_window* window = nullptr;
-              CHILD_EQUAL(haul_window_attach(&server.name, &window), HAUL_EPEER);
+              haul_atomic_window* window = nullptr;
+              CHILD_EQUAL(haul_atomic_window_attach(&server.name, &window), HAUL_EPEER);
               kill(server.pid, SIGCONT);
-              ATOMIC_OK(haul_window_attach(&server.name, &window));
+              ATOMIC_OK(haul_atomic_window_attach(&server.name, &window));
               server.end();
               return 0;
             }),
@@ -180,9 +182,9 @@ TEST(AtomicEnds, CloseAndExitAreBoundedBesideAStoppedPeer) {
                   }
                   CHILD_EQUAL(run_child([] { return 0; }, 20), 0);
                   ATOMIC_OK(haul_atomic_disconnect(client.remote));
-                  haul_lock_close(client.lock);
-                  ATOMIC_OK(haul_window_destroy(client.window));
-                  ATOMIC_OK(haul_atomic_close(client.node));
+                  haul_atomic_lock_close(client.lock);
+                  ATOMIC_OK(haul_atomic_window_destroy(client.window));
+                  ATOMIC_OK(haul_atomic_node_close(client.node));
                   server.end();
                   return 0;
                 },
@@ -193,7 +195,7 @@ TEST(AtomicEnds, CloseAndExitAreBoundedBesideAStoppedPeer) {
                   const StoppedServer server;
                   Client client(server);
                   server.stop();
-                  ATOMIC_OK(haul_lock_start(client.lock, HAUL_LOCK_ACQUIRE, ~0ull));
+                  ATOMIC_OK(haul_atomic_lock_start(client.lock, HAUL_ATOMIC_LOCK_ACQUIRE, ~0ull));
                   kill(server.pid, SIGKILL);
                   std::fflush(nullptr);
                   std::exit(0);  // with everything open
@@ -218,11 +220,11 @@ TEST(AtomicEnds, AClientEndsWithItsThreads) {
   EXPECT_EQ(run_child(
                 [] {
                   const StoppedServer server;
-                  haul_atomic* node = nullptr;
-                  ATOMIC_OK(haul_atomic_open("none", nullptr, &node));
-                  haul_remote* remote = nullptr;
+                  haul_atomic_node* node = nullptr;
+                  ATOMIC_OK(haul_atomic_node_open("none", nullptr, &node));
+                  haul_atomic_remote* remote = nullptr;
                   ATOMIC_OK(haul_atomic_connect(node, &server.name, &remote));
-                  ATOMIC_OK(haul_fetch_add(remote, server.name.address, 1, nullptr));
+                  ATOMIC_OK(haul_atomic_fetch_add(remote, server.name.address, 1, nullptr));
                   kill(server.pid, SIGKILL);
                   pthread_t thread;
                   pthread_create(&thread, nullptr, just_end, nullptr);
@@ -238,8 +240,8 @@ TEST(AtomicEnds, AServerWithoutThreadsOfItsProgramHearsSignals) {
   if (thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer keeps a thread of its own in the process";
   for (const int signal : {SIGTERM, SIGINT, SIGALRM}) {
     const pid_t child = start_child([] {
-      haul_atomic* node = nullptr;
-      ATOMIC_OK(haul_atomic_open("block:127.0.0.1", nullptr, &node));
+      haul_atomic_node* node = nullptr;
+      ATOMIC_OK(haul_atomic_node_open("block:127.0.0.1", nullptr, &node));
       end_this_thread();
       return 1;
     });
@@ -253,8 +255,8 @@ TEST(AtomicEnds, AServerWithoutThreadsOfItsProgramHearsSignals) {
 // What its program blocks, while it has threads, stays blocked.
 TEST(AtomicEnds, ABlockedSignalIsNotTakenFromAProgramThatLives) {
   EXPECT_EQ(run_child([] {
-              haul_atomic* node = nullptr;
-              ATOMIC_OK(haul_atomic_open("block:127.0.0.1", nullptr, &node));
+              haul_atomic_node* node = nullptr;
+              ATOMIC_OK(haul_atomic_node_open("block:127.0.0.1", nullptr, &node));
               sigset_t set;
               sigemptyset(&set);
               sigaddset(&set, SIGTERM);
@@ -273,8 +275,8 @@ TEST(AtomicEnds, ABlockedSignalIsNotTakenFromAProgramThatLives) {
 TEST(AtomicEnds, ABlockedSignalIsNotTakenFromThreadsThatAreNamedAsHauls) {
   EXPECT_EQ(run_child([] {
               prctl(PR_SET_NAME, "haul-frames");
-              haul_atomic* node = nullptr;
-              ATOMIC_OK(haul_atomic_open("block:127.0.0.1", nullptr, &node));
+              haul_atomic_node* node = nullptr;
+              ATOMIC_OK(haul_atomic_node_open("block:127.0.0.1", nullptr, &node));
               static sigset_t set;
               sigemptyset(&set);
               sigaddset(&set, SIGTERM);
@@ -317,44 +319,47 @@ TEST(AtomicForks, BesideThreadsThatCallUnderALockOfTheProgram) {
           }
         };
         std::thread operations([&] {
-          work([&] { ATOMIC_OK(haul_fetch_add(scene.remote, scene.name.address, 1, nullptr)); });
+          work([&] {
+            ATOMIC_OK(haul_atomic_fetch_add(scene.remote, scene.name.address, 1, nullptr));
+          });
         });
         std::thread nodes([&] {
           work([] {
-            haul_atomic* node = nullptr;
-            ATOMIC_OK(haul_atomic_open("block:127.0.0.1", nullptr, &node));
-            ATOMIC_OK(haul_atomic_close(node));
+            haul_atomic_node* node = nullptr;
+            ATOMIC_OK(haul_atomic_node_open("block:127.0.0.1", nullptr, &node));
+            ATOMIC_OK(haul_atomic_node_close(node));
           });
         });
         for (int i = 0; i < 50; ++i) {
-          CHILD_EQUAL(run_child(
-                          [&] {
-                            // None of the parent's, each said clearly.
-                            haul_atomic_operation one{};
-                            one.code = HAUL_ATOMIC_ADD;
-                            one.width = 8;
-                            one.address = scene.name.address;
-                            haul_remote* other = nullptr;
-                            haul_window* window = nullptr;
-                            CHILD_EQUAL(haul_atomic_run(scene.remote, &one, 1), HAUL_ESTALE);
-                            CHILD_CHECK(std::strstr(haul_atomic_last_error(), "fork") != nullptr);
-                            CHILD_EQUAL(haul_atomic_connect(scene.client, &scene.name, &other),
-                                        HAUL_ESTALE);
-                            CHILD_EQUAL(haul_window_create(scene.server, 1, &window), HAUL_ESTALE);
-                            CHILD_EQUAL(haul_lock_acquire(scene.lock, ~0ull, nullptr), HAUL_ESTALE);
-                            CHILD_EQUAL(haul_lock_close(scene.lock), HAUL_ESTALE);
-                            CHILD_EQUAL(haul_atomic_close(scene.client), HAUL_ESTALE);
-                            CHILD_EQUAL(haul_atomic_close(scene.server), HAUL_ESTALE);
-                            ATOMIC_OK(haul_window_destroy(scene.window));
-                            // Its own it can have.
-                            if (sanitizer) return 0;
-                            AtomicScene own;
-                            own.works();
-                            own.close();
-                            return 0;
-                          },
-                          20),
-                      0);
+          CHILD_EQUAL(
+              run_child(
+                  [&] {
+                    // None of the parent's, each said clearly.
+                    haul_atomic_operation one{};
+                    one.code = HAUL_ATOMIC_ADD;
+                    one.width = 8;
+                    one.address = scene.name.address;
+                    haul_atomic_remote* other = nullptr;
+                    haul_atomic_window* window = nullptr;
+                    CHILD_EQUAL(haul_atomic_run(scene.remote, &one, 1), HAUL_ESTALE);
+                    CHILD_CHECK(std::strstr(haul_last_error(), "fork") != nullptr);
+                    CHILD_EQUAL(haul_atomic_connect(scene.client, &scene.name, &other),
+                                HAUL_ESTALE);
+                    CHILD_EQUAL(haul_atomic_window_create(scene.server, 1, &window), HAUL_ESTALE);
+                    CHILD_EQUAL(haul_atomic_lock_acquire(scene.lock, ~0ull, nullptr), HAUL_ESTALE);
+                    CHILD_EQUAL(haul_atomic_lock_close(scene.lock), HAUL_ESTALE);
+                    CHILD_EQUAL(haul_atomic_node_close(scene.client), HAUL_ESTALE);
+                    CHILD_EQUAL(haul_atomic_node_close(scene.server), HAUL_ESTALE);
+                    ATOMIC_OK(haul_atomic_window_destroy(scene.window));
+                    // Its own it can have.
+                    if (sanitizer) return 0;
+                    AtomicScene own;
+                    own.works();
+                    own.close();
+                    return 0;
+                  },
+                  20),
+              0);
         }
         over = true;
         operations.join();

@@ -254,9 +254,9 @@ TEST(Limits, NoFurtherThreadForAResponder) {
   EXPECT_EQ(run_child([] {
               allow_no_further_thread();
               for (const char* responder : {"poll:127.0.0.1", "block:127.0.0.1"}) {
-                haul_atomic* node = nullptr;
-                CHILD_EQUAL(haul_atomic_open(responder, nullptr, &node), HAUL_ENOMEM);
-                CHILD_CHECK(std::strstr(haul_atomic_last_error(), "ulimit -u") != nullptr);
+                haul_atomic_node* node = nullptr;
+                CHILD_EQUAL(haul_atomic_node_open(responder, nullptr, &node), HAUL_ENOMEM);
+                CHILD_CHECK(std::strstr(haul_last_error(), "ulimit -u") != nullptr);
               }
               return 0;
             }),

@@ -18,7 +18,7 @@ void demand(bool holds) {
 
 // Memory of its length and no more, so that one byte too far is seen.
 struct FreePacket {
-  void operator()(Packet* packet) const { operator delete (packet, std::align_val_t{64}); }
+  void operator()(WirePacket* packet) const { operator delete (packet, std::align_val_t{64}); }
 };
 
 }  // namespace
@@ -42,8 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Sender sender;
   while (size != 0) {
     Sender::Letter letter = sender.write(take);
-    const std::unique_ptr<Packet, FreePacket> packet(
-        static_cast<Packet*>(operator new (letter.size, std::align_val_t{64})));
+    const std::unique_ptr<WirePacket, FreePacket> packet(
+        static_cast<WirePacket*>(operator new (letter.size, std::align_val_t{64})));
     std::memcpy(static_cast<void*>(packet.get()), letter.bytes, letter.size);
     std::uint32_t now_s = 5;
     take(&now_s, 1);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "atomic/client/packet.hpp"
+#include "atomic/wire/wire_packet.hpp"
 
 namespace haul::atomics::test {
 
@@ -18,7 +18,7 @@ class Sender {
 
   // Its bytes, and where it comes from.
   struct Letter {
-    alignas(64) unsigned char bytes[sizeof(Packet)];
+    alignas(64) unsigned char bytes[sizeof(WirePacket)];
     std::size_t size = 0;
     std::uint32_t address = 0;
     std::uint16_t port = 0;
@@ -42,7 +42,7 @@ class Sender {
     letter.port = 4000;
     Client& client = clients_[letter.client];
     if (number(8) == 8 && client.last.size != 0) return client.last;  // the very same again
-    Packet packet{};
+    WirePacket packet{};
     if (number(7) == 7) take(&packet, sizeof packet);
     wire_header& header = packet.header;
     if (mostly()) header.magic = WIRE_MAGIC;

@@ -3,8 +3,9 @@
 
 int use_atomic_header(void);
 int use_atomic_header(void) {
-  int (*open)(const char*, const haul_atomic_options*, haul_atomic**) = haul_atomic_open;
-  int (*add)(haul_remote*, uint64_t, uint64_t, uint64_t*) = haul_fetch_add;
+  int (*open)(const char*, const haul_atomic_node_options*, haul_atomic_node**) =
+      haul_atomic_node_open;
+  int (*add)(haul_atomic_remote*, uint64_t, uint64_t, uint64_t*) = haul_atomic_fetch_add;
   return open != NULL ? add(NULL, 0, 0, NULL) : 0;
 }
 

@@ -74,26 +74,26 @@ const haul_grant* World::grant() {
   return made;
 }
 
-haul_atomic_options* World::options() {
-  haul_atomic_options* made = sized<haul_atomic_options>();
+haul_atomic_node_options* World::options() {
+  haul_atomic_node_options* made = sized<haul_atomic_node_options>();
   made->timeout_ns = timeout_ns / 2;
   return made;
 }
 
-haul_atomic* World::node() {
-  haul_atomic* made = nullptr;
-  said(haul_atomic_open("block:127.0.0.1", options(), &made));
+haul_atomic_node* World::node() {
+  haul_atomic_node* made = nullptr;
+  said(haul_atomic_node_open("block:127.0.0.1", options(), &made));
   return last_node_ = made;
 }
 
-haul_window* World::window() {
-  haul_window* made = nullptr;
-  said(haul_window_create(node(), 64 * kib, &made));
+haul_atomic_window* World::window() {
+  haul_atomic_window* made = nullptr;
+  said(haul_atomic_window_create(node(), 64 * kib, &made));
   return last_window_ = made;
 }
 
-haul_remote* World::remote() {
-  haul_remote* made = nullptr;
+haul_atomic_remote* World::remote() {
+  haul_atomic_remote* made = nullptr;
   said(haul_atomic_connect(node(), &name_, &made));
   return last_remote_ = made;
 }
@@ -110,9 +110,9 @@ haul_atomic_operation* World::adds(std::uint64_t address) {
 }
 
 haul_atomic_operation* World::own_operations() {
-  haul_window_name name{};
+  haul_atomic_window_name name{};
   // The window that was made last is the call's.
-  said(haul_window_export(last_window_, &name));
+  said(haul_atomic_window_export(last_window_, &name));
   return adds(name.address);
 }
 
@@ -122,35 +122,35 @@ std::uint64_t World::atomic_ticket() {
   return made;
 }
 
-const haul_lock_options* World::lock_options() {
-  haul_lock_options* made = sized<haul_lock_options>();
+const haul_atomic_lock_options* World::lock_options() {
+  haul_atomic_lock_options* made = sized<haul_atomic_lock_options>();
   made->count = 1;
   home_.window = name_;
   home_.offset = 1024;
-  said(haul_window_export(last_window_, &member_.window));
+  said(haul_atomic_window_export(last_window_, &member_.window));
   member_.offset = 0;
   made->home = &home_;
   made->members = &member_;
   return made;
 }
 
-haul_lock* World::lock() {
-  haul_lock* made = nullptr;
-  haul_window* own = window();
-  said(haul_lock_open(last_node_, own, lock_options(), &made));
+haul_atomic_lock* World::lock() {
+  haul_atomic_lock* made = nullptr;
+  haul_atomic_window* own = window();
+  said(haul_atomic_lock_open(last_node_, own, lock_options(), &made));
   return made;
 }
 
-haul_lock* World::held_lock() {
-  haul_lock* made = lock();
+haul_atomic_lock* World::held_lock() {
+  haul_atomic_lock* made = lock();
   // Another cell's handle of the same member may have left it held.
-  said(haul_lock_acquire(made, 10 * timeout_ns, nullptr));
+  said(haul_atomic_lock_acquire(made, 10 * timeout_ns, nullptr));
   return made;
 }
 
-haul_lock* World::started_lock() {
-  haul_lock* made = lock();
-  said(haul_lock_start(made, HAUL_LOCK_ACQUIRE, timeout_ns));
+haul_atomic_lock* World::started_lock() {
+  haul_atomic_lock* made = lock();
+  said(haul_atomic_lock_start(made, HAUL_ATOMIC_LOCK_ACQUIRE, timeout_ns));
   return made;
 }
 

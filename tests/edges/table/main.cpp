@@ -78,8 +78,8 @@ class Cell {
     try {
       situation.run(world);
     } catch (const Refused& refused) {
-      std::fprintf(stderr, "an argument cannot be made: %s (%s, %s)\n", haul_strerror(refused.code),
-                   haul_last_error(), haul_atomic_last_error());
+      std::fprintf(stderr, "an argument cannot be made: %s (%s)\n", haul_strerror(refused.code),
+                   haul_last_error());
       _exit(1);
     }
     world.stage("exit()");

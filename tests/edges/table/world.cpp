@@ -31,13 +31,13 @@ void World::start_peer() {
   CHILD_EQUAL(pipe(ends), 0);
   peer_ = start_child([&] {
     close(ends[0]);
-    haul_window_name name{};
+    haul_atomic_window_name name{};
     if (function_.atomic) {
-      haul_atomic* node = nullptr;
-      haul_window* window = nullptr;
-      CHILD_EQUAL(haul_atomic_open("block:127.0.0.1", options(), &node), 0);
-      CHILD_EQUAL(haul_window_create(node, 64 * kib, &window), 0);
-      CHILD_EQUAL(haul_window_export(window, &name), 0);
+      haul_atomic_node* node = nullptr;
+      haul_atomic_window* window = nullptr;
+      CHILD_EQUAL(haul_atomic_node_open("block:127.0.0.1", options(), &node), 0);
+      CHILD_EQUAL(haul_atomic_window_create(node, 64 * kib, &window), 0);
+      CHILD_EQUAL(haul_atomic_window_export(window, &name), 0);
     }
     CHILD_EQUAL(write(ends[1], &name, sizeof name), sizeof name);
     for (;;) pause();
@@ -48,7 +48,7 @@ void World::start_peer() {
   close(ends[0]);
   if (!function_.atomic) return;
   char word[200];
-  CHILD_EQUAL(haul_window_format(&name_, word, sizeof word), 0);
+  CHILD_EQUAL(haul_atomic_window_format(&name_, word, sizeof word), 0);
   name_text_ = word;
 }
 
@@ -90,7 +90,7 @@ int World::call(const Call& call) {
   // No code but those of haul.h, with a sentence.
   CHILD_CHECK(result >= HAUL_ECLOSED);
   if (result < 0) {
-    const bool told = (function_.atomic ? haul_atomic_last_error() : haul_last_error())[0] != 0;
+    const bool told = haul_last_error()[0] != 0;
     CHILD_CHECK(told || copies_.size() > 0);
   }
   for (const Copy& copy : copies_) {

@@ -101,20 +101,20 @@ class World {
     return made;
   }
 
-  haul_atomic_options* options();
-  haul_atomic* node();
-  haul_window* window();
-  const haul_window_name* name() const { return &name_; }
+  haul_atomic_node_options* options();
+  haul_atomic_node* node();
+  haul_atomic_window* window();
+  const haul_atomic_window_name* name() const { return &name_; }
   const char* name_as_text() const { return name_text_.c_str(); }
   char* text() { return out<char, std::size_t{1} << 20>(); }
-  haul_remote* remote();
+  haul_atomic_remote* remote();
   haul_atomic_operation* operations() { return adds(name_.address); }
   haul_atomic_operation* own_operations();
   std::uint64_t atomic_ticket();
-  const haul_lock_options* lock_options();
-  haul_lock* lock();
-  haul_lock* held_lock();
-  haul_lock* started_lock();
+  const haul_atomic_lock_options* lock_options();
+  haul_atomic_lock* lock();
+  haul_atomic_lock* held_lock();
+  haul_atomic_lock* started_lock();
 
   // ---- results
   int outcome(int result);
@@ -144,13 +144,13 @@ class World {
   std::vector<std::shared_ptr<void>> kept_;
   std::unique_ptr<Service> service_;
   pid_t peer_ = -1;
-  haul_window_name name_{};
+  haul_atomic_window_name name_{};
   std::string name_text_;
-  haul_lock_place home_{}, member_{};
+  haul_atomic_lock_place home_{}, member_{};
   // What was made last: of arguments that belong together, the first is made first.
-  haul_atomic* last_node_ = nullptr;
-  haul_window* last_window_ = nullptr;
-  haul_remote* last_remote_ = nullptr;
+  haul_atomic_node* last_node_ = nullptr;
+  haul_atomic_window* last_window_ = nullptr;
+  haul_atomic_remote* last_remote_ = nullptr;
 };
 
 const std::vector<Function>& functions();

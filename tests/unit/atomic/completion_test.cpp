@@ -13,12 +13,12 @@ class CompletionMap : public testing::Test, public Outlet {
  protected:
   void SetUp() override {
     session.greet(1);
-    Packet answer = last;
+    WirePacket answer = last;
     answer.header.kind |= WIRE_REPLY;
     session.heard(answer, 2);
     ASSERT_EQ(session.state(), Session::State::open);
   }
-  void send(const Packet& packet) noexcept override { last = packet; }
+  void send(const WirePacket& packet) noexcept override { last = packet; }
   std::uint64_t submit(std::size_t count = 1) {
     haul_atomic_operation operations[HAUL_ATOMIC_MAX_BATCH];
     for (auto& one : operations) one = add_one;
@@ -38,7 +38,7 @@ class CompletionMap : public testing::Test, public Outlet {
     entry.state = completion_state(static_cast<std::uint32_t>(ticket), phase);
   }
 
-  Packet last{};
+  WirePacket last{};
   std::unique_ptr<completion_slot> slot = std::make_unique<completion_slot>();
   Session session{*this, {9, window_index, window_key, 0}, 1'000'000'000};
 };
@@ -88,7 +88,7 @@ TEST_F(CompletionMap, AnEarlierAnswerOfItsPlaceIsNotTaken) {
 
 TEST_F(CompletionMap, AnAnswerHeardBothWaysIsOne) {
   const std::uint64_t ticket = submit();
-  Packet answer = last;
+  WirePacket answer = last;
   answer.header.kind |= WIRE_REPLY;
   answer.operations[0].operand = 7;
   session.heard(answer, 20);

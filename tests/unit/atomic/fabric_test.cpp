@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "atomic/fabric/operation.hpp"
+#include "atomic/fabric/fabric_operation.hpp"
 #include "atomic/link/fabric_host.hpp"
 #include "unit/atomic/model.hpp"
 
@@ -18,7 +18,7 @@ TEST(FabricHost, OfEveryLengthIsReadBack) {
     host.bytes = bytes;
     for (std::size_t i = 0; i < bytes; ++i)
       host.address[i] = static_cast<std::uint8_t>(i * 37 + bytes);
-    haul_window_name name{};
+    haul_atomic_window_name name{};
     ASSERT_TRUE(format_fabric_host(host, &name)) << bytes;
     EXPECT_EQ(name.port, 0);
     FabricHost found;
@@ -31,13 +31,13 @@ TEST(FabricHost, OfEveryLengthIsReadBack) {
   FabricHost host;
   std::strcpy(host.provider, "efa");
   host.bytes = 44;
-  haul_window_name name{};
+  haul_atomic_window_name name{};
   EXPECT_FALSE(format_fabric_host(host, &name));
 }
 
 TEST(FabricHost, OfSocketsIsReadable) {
   for (const char* text : {"tcp;ofi_rxm@10.0.0.2", "tcp;ofi_rxm@2001:db8::1"}) {
-    haul_window_name name{}, again{};
+    haul_atomic_window_name name{}, again{};
     std::strcpy(name.host, text);
     name.port = 1234;
     FabricHost host;
@@ -52,7 +52,7 @@ TEST(FabricHost, OfSocketsIsReadable) {
 TEST(FabricHost, WhatIsNoneIsRefused) {
   for (const char* text : {"", "10.0.0.2", "@10.0.0.2", "tcp@", "tcp@=", "tcp@=A", "tcp@=A!AA",
                            "tcp@localhost", "tcp@=AAAAB"}) {
-    haul_window_name name{};
+    haul_atomic_window_name name{};
     std::strcpy(name.host, text);
     FabricHost host;
     EXPECT_FALSE(parse_fabric_host(name, &host)) << text;
@@ -67,7 +67,7 @@ struct Provider {
   std::uint64_t interference = 0;  // what somebody else adds before each of the first questions
   unsigned interferences = 0;
 
-  std::uint64_t ask(const Question& question) {
+  std::uint64_t ask(const ProviderQuestion& question) {
     ++questions;
     if (interferences > 0 && questions > 1) {
       words[question.offset / 8] += interference;
@@ -83,8 +83,8 @@ struct Provider {
     return old;
   }
   wire_result run(const wire_operation& asked, std::uint64_t* old) {
-    Operation operation;
-    Question question;
+    FabricOperation operation;
+    ProviderQuestion question;
     if (operation.begin(asked, abilities, 4096, sizeof words, &question)) {
       while (operation.heard(ask(question), &question)) continue;
     }

@@ -11,7 +11,7 @@ class Links : public testing::Test {
   void SetUp() override { ASSERT_EQ(asker.hello(service), WIRE_OK); }
   // Of each operation.
   std::vector<unsigned> results(std::initializer_list<wire_operation> operations) {
-    const Packet answer = asker.run(service, operations);
+    const WirePacket answer = asker.run(service, operations);
     std::vector<unsigned> found;
     for (unsigned i = 0; i < answer.header.count; ++i) {
       found.push_back(answer.operations[i].result);
@@ -110,9 +110,9 @@ TEST_F(Links, TheCpuObeysThemToo) {
 }
 
 TEST_F(Links, ADuplicateRepeatsWhatWasSkipped) {
-  const Packet question =
+  const WirePacket question =
       asker.request({operation(WIRE_READ, 0, 0, 1, 8, linked), operation(WIRE_ADD, 8, 1)});
-  Packet first = question, again = question;
+  WirePacket first = question, again = question;
   ASSERT_TRUE(asker.ask(service, &first));
   service.memory.word(0) = 1;  // now it would match
   ASSERT_TRUE(asker.ask(service, &again));

@@ -55,7 +55,7 @@ TEST(LockTrouble, ATakeOverThatComesLateMissesAHolderThatLives) {
     renew(world, 3);
     World::Player& waiter = *world.players[1];
     const auto takes_over = [&] {
-      return waiter.place == Reach::home && waiter.packet.size() == 2 &&
+      return waiter.place == Courier::home && waiter.packet.size() == 2 &&
              waiter.packet[0].code == HAUL_ATOMIC_CAS && waiter.executed == 0;
     };
     for (unsigned i = 0; i < 100'000 && !takes_over(); ++i) {
@@ -142,7 +142,7 @@ TEST(LockTrouble, ANeighbourThatForgotTheMemberIsAskedOnceMore) {
   ASSERT_EQ(run(world, 0, Goal::acquire), Code::ok);
   World::Player& waiter = *world.players[1];
   begin(world, 1);
-  while (waiter.place == Reach::home) {
+  while (waiter.place == Courier::home) {
     if (waiter.executed == waiter.packet.size() && !waiter.packet.empty()) waiter.forgotten = 1;
     step(world, 1);
     world.pass();

@@ -24,7 +24,7 @@ class World {
  public:
   static constexpr std::uint64_t lease_ns = 10'000'000;
 
-  struct Player final : Reach {
+  struct Player final : Courier {
     World* world = nullptr;
     unsigned rank = 0;
     std::uint64_t words[3] = {};
@@ -152,7 +152,7 @@ class World {
   // False: what is linked behind it is not executed.
   bool apply(int place, haul_atomic_operation& operation) {
     std::uint64_t* words =
-        place == Reach::home ? home : players[static_cast<std::size_t>(place)]->words;
+        place == Courier::home ? home : players[static_cast<std::size_t>(place)]->words;
     std::uint64_t& word = words[operation.address / 8];
     const std::uint64_t before = home[0];
     operation.status = 0;
@@ -166,7 +166,7 @@ class World {
         break;
       default: break;
     }
-    if (place == Reach::home && operation.code == HAUL_ATOMIC_SWAP) {
+    if (place == Courier::home && operation.code == HAUL_ATOMIC_SWAP) {
       order.push_back(rank_of(operation.operand));
     }
     if (token_of(home[0]) < token_of(before)) state_shrank = true;

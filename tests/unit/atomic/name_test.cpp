@@ -9,9 +9,9 @@
 namespace haul::atomics {
 namespace {
 
-haul_window_name make(const char* host, std::uint16_t port, std::uint32_t window,
-                      std::uint64_t address, std::uint64_t bytes, std::uint64_t key) {
-  haul_window_name name{};
+haul_atomic_window_name make(const char* host, std::uint16_t port, std::uint32_t window,
+                             std::uint64_t address, std::uint64_t bytes, std::uint64_t key) {
+  haul_atomic_window_name name{};
   std::strncpy(name.host, host, sizeof name.host - 1);
   name.port = port;
   name.window = window;
@@ -21,12 +21,12 @@ haul_window_name make(const char* host, std::uint16_t port, std::uint32_t window
   return name;
 }
 
-std::string text_of(const haul_window_name& name) {
+std::string text_of(const haul_atomic_window_name& name) {
   char text[160];
   return format_name(name, text, sizeof text) ? text : "";
 }
 
-const haul_window_name plain =
+const haul_atomic_window_name plain =
     make("10.0.0.2", 9475, 0, 0x7f2a4c000000, 0x1000, 0x6d3f0a92c1b4e857);
 
 TEST(Name, IsWrittenAsTheReferenceSays) {
@@ -35,18 +35,18 @@ TEST(Name, IsWrittenAsTheReferenceSays) {
 }
 
 TEST(Name, IsReadBackAsItWas) {
-  const haul_window_name names[] = {
+  const haul_atomic_window_name names[] = {
       plain,
       make("::1", 65535, 0xffffffff, ~0ull, ~0ull, ~0ull),
       make("fe80::1%eth0", 80, 7, 0x1000, 1ull << 40, 1),
       make("2001:db8::ffff:192.0.2.1", 1, 1, 1, 1, 0x8000000000000000),
       make("0123456789012345678901234567890123456789012345678901234567890.2", 0, 0, 0, 0, 0),
   };
-  for (const haul_window_name& name : names) {
+  for (const haul_atomic_window_name& name : names) {
     SCOPED_TRACE(name.host);
     const std::string text = text_of(name);
     ASSERT_FALSE(text.empty());
-    haul_window_name found;
+    haul_atomic_window_name found;
     std::memset(static_cast<void*>(&found), 0xff, sizeof found);
     ASSERT_TRUE(parse_name(text.c_str(), &found)) << text;
     EXPECT_EQ(std::memcmp(&found, &name, sizeof name), 0) << text;
@@ -54,11 +54,11 @@ TEST(Name, IsReadBackAsItWas) {
 }
 
 TEST(Name, OfAFabricHasASchemeOfItsOwn) {
-  haul_window_name name = make("tcp;ofi_rxm@10.0.0.2", 9475, 3, 0x1000, 0x2000, 0x7f);
+  haul_atomic_window_name name = make("tcp;ofi_rxm@10.0.0.2", 9475, 3, 0x1000, 0x2000, 0x7f);
   name.kind = by_fabric;
   const std::string text = text_of(name);
   EXPECT_EQ(text, "haul+fabric:tcp;ofi_rxm@10.0.0.2:9475/3/1000+2000#000000000000007f");
-  haul_window_name found{};
+  haul_atomic_window_name found{};
   ASSERT_TRUE(parse_name(text.c_str(), &found));
   EXPECT_EQ(std::memcmp(&found, &name, sizeof name), 0);
   EXPECT_FALSE(parse_name(("x" + text).c_str(), &found));
@@ -86,7 +86,7 @@ TEST(Name, NeedsRoomForAllOfIt) {
 
 TEST(Name, OfTheLongestHostFitsThePromisedRoom) {
   const std::string host(63, 'f');
-  haul_window_name name = make(host.c_str(), 65535, 0xffffffff, ~0ull, ~0ull, ~0ull);
+  haul_atomic_window_name name = make(host.c_str(), 65535, 0xffffffff, ~0ull, ~0ull, ~0ull);
   name.host[10] = ':';
   EXPECT_FALSE(text_of(name).empty());
 }
@@ -126,7 +126,7 @@ TEST(Name, WhatIsNoneIsRefusedAndLeftAlone) {
       "haul:0123456789012345678901234567890123456789012345678901234567890123:80/0/0+1#1",
   };
   for (const char* text : texts) {
-    haul_window_name found = plain;
+    haul_atomic_window_name found = plain;
     EXPECT_FALSE(parse_name(text, &found)) << text;
     EXPECT_EQ(std::memcmp(&found, &plain, sizeof plain), 0) << text;
   }
@@ -135,7 +135,7 @@ TEST(Name, WhatIsNoneIsRefusedAndLeftAlone) {
 TEST(Name, EveryShorterTextIsRefused) {
   const std::string text = "haul:[fe80::1%eth0]:9475/12/7f2a4c000000+1000#";
   for (std::size_t length = 0; length <= text.size(); ++length) {
-    haul_window_name found{};
+    haul_atomic_window_name found{};
     EXPECT_FALSE(parse_name(text.substr(0, length).c_str(), &found)) << length;
   }
 }

@@ -52,7 +52,7 @@ class Network final : public Outlet {
   std::uint64_t sent() const { return sent_; }
   bool is_cut = false;  // nothing arrives any more
 
-  void send(const Packet& packet) noexcept override {
+  void send(const WirePacket& packet) noexcept override {
     ++sent_;
     EXPECT_TRUE(intact(packet, packet_bytes(packet)));
     post({true, packet});
@@ -110,7 +110,7 @@ class Network final : public Outlet {
  private:
   struct Letter {
     bool is_question;
-    Packet packet;
+    WirePacket packet;
   };
   static constexpr std::uint64_t never = ~std::uint64_t{0}, usual_ns = 5'000,
                                  source = 0x0a0000010001;

@@ -1,5 +1,5 @@
 // Every operation at every width against a model, by the responder and by the CPU
-// (haul_window_run's way); places that an operation may not act on.
+// (haul_atomic_window_run's way); places that an operation may not act on.
 #include "unit/atomic/model.hpp"
 #include "unit/atomic/service.hpp"
 
@@ -16,7 +16,7 @@ class Operations : public testing::TestWithParam<By> {
   void SetUp() override { ASSERT_EQ(asker.hello(service), WIRE_OK); }
   wire_operation run(const wire_operation& operation) {
     if (GetParam() == By::responder) {
-      const Packet answer = asker.run(service, {operation});
+      const WirePacket answer = asker.run(service, {operation});
       EXPECT_EQ(answer.header.status, WIRE_OK);
       return answer.operations[0];
     }
@@ -129,8 +129,9 @@ TEST(OddWindow, AWordThatSticksOutIsOutside) {
   Service service(4, 12);
   Asker asker(5);
   ASSERT_EQ(asker.hello(service), WIRE_OK);
-  const Packet answer = asker.run(service, {operation(WIRE_ADD, 0, 1), operation(WIRE_ADD, 8, 1),
-                                            operation(WIRE_ADD, 8, 1, 0, 4)});
+  const WirePacket answer = asker.run(
+      service,
+      {operation(WIRE_ADD, 0, 1), operation(WIRE_ADD, 8, 1), operation(WIRE_ADD, 8, 1, 0, 4)});
   EXPECT_EQ(answer.operations[0].result, WIRE_DONE);
   EXPECT_EQ(answer.operations[1].result, WIRE_OUTSIDE);
   EXPECT_EQ(answer.operations[2].result, WIRE_DONE);
@@ -141,7 +142,7 @@ TEST(Batch, IsExecutedInItsOrder) {
   Service service;
   Asker asker(5);
   ASSERT_EQ(asker.hello(service), WIRE_OK);
-  Packet packet = asker.request({});
+  WirePacket packet = asker.request({});
   packet.header.count = WIRE_MAX_OPERATIONS;
   std::uint64_t word = 3;
   std::uint64_t olds[WIRE_MAX_OPERATIONS];
@@ -169,7 +170,7 @@ TEST(Batch, OneRefusedOperationDoesNotStopTheOthers) {
   Service service;
   Asker asker(5);
   ASSERT_EQ(asker.hello(service), WIRE_OK);
-  const Packet answer = asker.run(
+  const WirePacket answer = asker.run(
       service, {operation(WIRE_ADD, 0, 1), operation(WIRE_ADD, 3, 1), operation(WIRE_ADD, 0, 1)});
   EXPECT_EQ(answer.operations[1].result, WIRE_UNALIGNED);
   EXPECT_EQ(answer.operations[2].operand, 1u);

@@ -90,14 +90,14 @@ class Processors : public testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
   // True: answered. A drop is asked again by the caller, as a client does.
-  bool serve_here(Packet* packet, std::uint64_t source) {
+  bool serve_here(WirePacket* packet, std::uint64_t source) {
     responder self{&shared, nullptr};
     const std::size_t bytes = packet_bytes(*packet);
     const char* limit = reinterpret_cast<const char*>(packet) + bytes;
     return ::serve(&self, &packet->header, static_cast<__u32>(bytes), limit, source,
                    service.now_s) == SERVE_ANSWER;
   }
-  bool ask_until_answered(const Packet& question, std::uint64_t source, Packet* answer) {
+  bool ask_until_answered(const WirePacket& question, std::uint64_t source, WirePacket* answer) {
     for (int tries = 0; tries < 1'000'000; ++tries) {
       *answer = question;
       if (serve_here(answer, source)) return true;
@@ -119,8 +119,9 @@ TEST_F(Processors, TheSamePacketOnAllIsExecutedOnce) {
   on_each([&](unsigned) {
     Asker mine = asker;
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      Packet answer;
-      const Packet question = mine.request({operation(WIRE_ADD, 0, 1), operation(WIRE_ADD, 8, 2)});
+      WirePacket answer;
+      const WirePacket question =
+          mine.request({operation(WIRE_ADD, 0, 1), operation(WIRE_ADD, 8, 2)});
       before_results = &meeting;
       if (!ask_until_answered(question, mine.source, &answer) || answer.header.status != WIRE_OK ||
           answer.operations[0].operand != i || answer.operations[1].operand != 2 * i) {
@@ -142,16 +143,16 @@ TEST_F(Processors, NewAndOldSequencesOfOnePlaceMeet) {
   std::atomic<std::uint64_t> wrong{0};
   on_each([&](unsigned processor) {
     Asker mine = asker;
-    Packet last = mine.request({operation(WIRE_ADD, 0, 1)});
+    WirePacket last = mine.request({operation(WIRE_ADD, 0, 1)});
     for (std::uint64_t i = 0; i < rounds; ++i) {
       mine.sequence += WIRE_RESULTS - 1;
-      const Packet next = mine.request({operation(WIRE_ADD, 0, 1)});
+      const WirePacket next = mine.request({operation(WIRE_ADD, 0, 1)});
       meeting.meet();
       if (processor == 0) {
-        Packet answer;
+        WirePacket answer;
         if (!ask_until_answered(next, mine.source, &answer)) ++wrong;
       } else if (i > 0) {
-        Packet copy = last;
+        WirePacket copy = last;
         serve_here(&copy, mine.source);  // replayed or dropped
       }
       last = next;
@@ -172,7 +173,7 @@ TEST_F(Processors, ClientsThatWantOneSlotAreKeptApart) {
       meeting.meet();
       before_taking_slot = &meeting;
       slots_looked_at = 0;
-      Packet answer;
+      WirePacket answer;
       if (!ask_until_answered(mine.packet(WIRE_HELLO), mine.source, &answer) ||
           answer.header.status != WIRE_OK) {
         ++wrong;
@@ -185,7 +186,7 @@ TEST_F(Processors, ClientsThatWantOneSlotAreKeptApart) {
       } else {
         ++added;
       }
-      Packet bye = mine.packet(WIRE_BYE);
+      WirePacket bye = mine.packet(WIRE_BYE);
       serve_here(&bye, mine.source);
     }
   });
@@ -196,13 +197,13 @@ TEST_F(Processors, ClientsThatWantOneSlotAreKeptApart) {
 TEST_F(Processors, ALateCopyOfAnEndedSessionLeavesTheNextOnesResultsAlone) {
   Asker old(5);
   ASSERT_EQ(old.hello(service), WIRE_OK);
-  const Packet first = old.request({operation(WIRE_ADD, 0, 1)});
-  Packet answer = first;
+  const WirePacket first = old.request({operation(WIRE_ADD, 0, 1)});
+  WirePacket answer = first;
   ASSERT_TRUE(serve_here(&answer, old.source));
   // A copy is held up behind the look at its session; meanwhile that one ends, and its slot's next
   // session uses the same entry of the table.
   Asker next(6);
-  Packet next_first;
+  WirePacket next_first;
   meanwhile = [&] {
     old.bye(service);
     ASSERT_EQ(next.hello(service), WIRE_OK);
@@ -211,7 +212,7 @@ TEST_F(Processors, ALateCopyOfAnEndedSessionLeavesTheNextOnesResultsAlone) {
     answer = next_first;
     ASSERT_TRUE(serve_here(&answer, next.source));
   };
-  Packet copy = first;
+  WirePacket copy = first;
   EXPECT_FALSE(serve_here(&copy, old.source));
   EXPECT_EQ(service.memory.word(0), 1u) << "the copy was executed once more";
   // A copy of the next session's packet is answered from the table.
@@ -228,7 +229,7 @@ TEST_F(Processors, EntriesOfAnySessionBeforeAreEmptyToTheNext) {
   for (const std::uint32_t passed : generations) {
     Asker one = first;
     ASSERT_EQ(one.hello(service), WIRE_OK);
-    Packet answer = one.request({operation(WIRE_ADD, 0, 1)});
+    WirePacket answer = one.request({operation(WIRE_ADD, 0, 1)});
     ASSERT_TRUE(serve_here(&answer, one.source));
     one.bye(service);
     service.tables.find_session(one.slot & 0xffff)->generation += passed - 1;
@@ -245,12 +246,12 @@ TEST_F(Processors, EntriesOfAnySessionBeforeAreEmptyToTheNext) {
 TEST_F(Processors, SessionsComeAndGoBesideLateCopies) {
   constexpr std::uint64_t rounds = 20'000;
   std::atomic<std::uint64_t> wrong{0};
-  Packet last{};
+  WirePacket last{};
   on_each([&](unsigned processor) {
-    Packet bye{};
+    WirePacket bye{};
     for (std::uint64_t i = 0; i < rounds; ++i) {
       meeting.meet();
-      Packet copy = last;
+      WirePacket copy = last;
       meeting.meet();
       if (processor == 1) {
         // A copy of what the session before has asked, while that one ends.
@@ -259,10 +260,10 @@ TEST_F(Processors, SessionsComeAndGoBesideLateCopies) {
       }
       if (i != 0) serve_here(&bye, 1);
       Asker asker(i + 1, 1);
-      Packet answer;
+      WirePacket answer;
       if (!ask_until_answered(asker.packet(WIRE_HELLO), 1, &answer)) ++wrong;
       asker.slot = answer.header.slot;
-      const Packet question = asker.request({operation(WIRE_ADD, 0, 1)});
+      const WirePacket question = asker.request({operation(WIRE_ADD, 0, 1)});
       for (int copies = 0; copies < 2; ++copies) {
         if (!ask_until_answered(question, 1, &answer) || answer.header.status != WIRE_OK ||
             answer.operations[0].operand != i) {
@@ -282,11 +283,11 @@ TEST_F(Processors, GuardedWordsLoseNothing) {
   std::atomic<std::uint64_t> added{0};
   on_each([&](unsigned processor) {
     Asker mine((processor + 1ull) << 32 | 1, processor + 1);
-    Packet answer;
+    WirePacket answer;
     ASSERT_TRUE(ask_until_answered(mine.packet(WIRE_HELLO), mine.source, &answer));
     mine.slot = answer.header.slot;
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      const Packet question = mine.request({operation(WIRE_ADD, 0, 1, 0, 8, WIRE_GUARDED, 7)});
+      const WirePacket question = mine.request({operation(WIRE_ADD, 0, 1, 0, 8, WIRE_GUARDED, 7)});
       ASSERT_TRUE(ask_until_answered(question, mine.source, &answer));
       if (answer.operations[0].result == WIRE_DONE) ++added;
     }

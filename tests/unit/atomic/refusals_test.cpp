@@ -25,12 +25,12 @@ class Refusals : public testing::Test {
     }
   }
   // A packet that would add 1 but for `spoil`: dropped, or answered with this status.
-  void expect(int status, unsigned event, const std::function<void(Packet*)>& spoil,
+  void expect(int status, unsigned event, const std::function<void(WirePacket*)>& spoil,
               bool sealed = true, std::size_t bytes = 0) {
-    Packet packet = asker.request({operation(WIRE_ADD, 0, 1)});
+    WirePacket packet = asker.request({operation(WIRE_ADD, 0, 1)});
     spoil(&packet);
     if (sealed) seal(&packet);
-    const Packet asked = packet;
+    const WirePacket asked = packet;
     const bool answered = service.tables.serve(&packet, bytes != 0 ? bytes : packet_bytes(packet),
                                                asker.source, service.now_s);
     EXPECT_EQ(answered, status != dropped);
@@ -53,14 +53,14 @@ class Refusals : public testing::Test {
 };
 
 TEST_F(Refusals, WithoutSpoilingItWouldBeServed) {
-  Packet packet = asker.request({operation(WIRE_ADD, 0, 1)});
+  WirePacket packet = asker.request({operation(WIRE_ADD, 0, 1)});
   ASSERT_TRUE(asker.ask(service, &packet));
   EXPECT_EQ(packet.header.status, WIRE_OK);
   EXPECT_EQ(service.memory.word(0), 1u);
   expect_counted({SERVED_PACKETS, SERVED_OPERATIONS});
 }
 
-const auto as_it_is = [](Packet*) {};
+const auto as_it_is = [](WirePacket*) {};
 
 TEST_F(Refusals, ShorterThanItsHeader) {
   expect(dropped, DROPPED_SHORT, as_it_is, true, header_bytes - 1);
@@ -73,62 +73,64 @@ TEST_F(Refusals, LongerThanItsOperations) {
 }
 TEST_F(Refusals, MoreOperationsThanThereCanBe) {
   expect(
-      dropped, DROPPED_SHORT, [](Packet* packet) { packet->header.count = 17; }, false,
-      sizeof(Packet));
+      dropped, DROPPED_SHORT, [](WirePacket* packet) { packet->header.count = 17; }, false,
+      sizeof(WirePacket));
 }
 TEST_F(Refusals, AnotherMagic) {
-  expect(dropped, DROPPED_MAGIC, [](Packet* packet) { packet->header.magic ^= 1; });
+  expect(dropped, DROPPED_MAGIC, [](WirePacket* packet) { packet->header.magic ^= 1; });
 }
 TEST_F(Refusals, AnotherVersionIsToldOurs) {
-  expect(WIRE_OTHER_VERSION, REFUSED_VERSION, [](Packet* packet) { packet->header.version = 2; });
+  expect(WIRE_OTHER_VERSION, REFUSED_VERSION,
+         [](WirePacket* packet) { packet->header.version = 2; });
 }
 TEST_F(Refusals, AReplyOfAnyKind) {
   std::uint64_t count = 0;
   for (const unsigned kind : {WIRE_REQUEST, WIRE_HELLO, WIRE_BYE}) {
-    Packet packet = asker.packet(kind | WIRE_REPLY);
+    WirePacket packet = asker.packet(kind | WIRE_REPLY);
     EXPECT_FALSE(asker.ask(service, &packet));
     EXPECT_EQ(service.count(REFUSED_MALFORMED), ++count);
   }
 }
 TEST_F(Refusals, AStatusInAQuestion) {
-  expect(dropped, REFUSED_MALFORMED, [](Packet* packet) { packet->header.status = WIRE_FULL; });
+  expect(dropped, REFUSED_MALFORMED, [](WirePacket* packet) { packet->header.status = WIRE_FULL; });
 }
 TEST_F(Refusals, AnUnknownKind) {
-  expect(WIRE_MALFORMED, REFUSED_MALFORMED, [](Packet* packet) { packet->header.kind = 4; });
+  expect(WIRE_MALFORMED, REFUSED_MALFORMED, [](WirePacket* packet) { packet->header.kind = 4; });
 }
 TEST_F(Refusals, NoKind) {
-  expect(WIRE_MALFORMED, REFUSED_MALFORMED, [](Packet* packet) { packet->header.kind = 0; });
+  expect(WIRE_MALFORMED, REFUSED_MALFORMED, [](WirePacket* packet) { packet->header.kind = 0; });
 }
 TEST_F(Refusals, ARequestWithoutOperations) {
-  expect(WIRE_MALFORMED, REFUSED_MALFORMED, [](Packet* packet) { packet->header.count = 0; });
+  expect(WIRE_MALFORMED, REFUSED_MALFORMED, [](WirePacket* packet) { packet->header.count = 0; });
 }
 TEST_F(Refusals, AHelloWithOperations) {
   expect(WIRE_MALFORMED, REFUSED_MALFORMED,
-         [](Packet* packet) { packet->header.kind = WIRE_HELLO; });
+         [](WirePacket* packet) { packet->header.kind = WIRE_HELLO; });
 }
 TEST_F(Refusals, AByeWithOperations) {
-  expect(WIRE_MALFORMED, REFUSED_MALFORMED, [](Packet* packet) { packet->header.kind = WIRE_BYE; });
+  expect(WIRE_MALFORMED, REFUSED_MALFORMED,
+         [](WirePacket* packet) { packet->header.kind = WIRE_BYE; });
 }
 TEST_F(Refusals, AHelloOfNobody) {
   for (const std::uint64_t nobody : {std::uint64_t{0}, ~std::uint64_t{0}}) {
-    Packet packet = Asker(nobody).packet(WIRE_HELLO);
+    WirePacket packet = Asker(nobody).packet(WIRE_HELLO);
     ASSERT_TRUE(asker.ask(service, &packet));
     EXPECT_EQ(packet.header.status, WIRE_MALFORMED);
   }
   expect_counted({REFUSED_MALFORMED, REFUSED_MALFORMED});
 }
 TEST_F(Refusals, AWrongKey) {
-  expect(WIRE_NO_WINDOW, REFUSED_WINDOW, [](Packet* packet) { packet->header.key ^= 1; });
+  expect(WIRE_NO_WINDOW, REFUSED_WINDOW, [](WirePacket* packet) { packet->header.key ^= 1; });
 }
 TEST_F(Refusals, AWindowThatIsNotThere) {
-  expect(WIRE_NO_WINDOW, REFUSED_WINDOW, [](Packet* packet) { packet->header.window ^= 1; });
+  expect(WIRE_NO_WINDOW, REFUSED_WINDOW, [](WirePacket* packet) { packet->header.window ^= 1; });
 }
 TEST_F(Refusals, AWindowBeyondAll) {
   expect(WIRE_NO_WINDOW, REFUSED_WINDOW,
-         [](Packet* packet) { packet->header.window = max_windows; });
+         [](WirePacket* packet) { packet->header.window = max_windows; });
 }
 TEST_F(Refusals, TheKeyOfNoWindow) {
-  expect(WIRE_NO_WINDOW, REFUSED_WINDOW, [](Packet* packet) {
+  expect(WIRE_NO_WINDOW, REFUSED_WINDOW, [](WirePacket* packet) {
     packet->header.window = 0;
     packet->header.key = 0;
   });
@@ -140,25 +142,27 @@ TEST_F(Refusals, AWindowThatWasRemoved) {
 TEST_F(Refusals, AWindowThatWasRemovedAndTheSessionWithIt) {
   // Restarted: what there was is not known any more.
   service.tables.remove_window(window_index);
-  expect(WIRE_NO_SESSION, REFUSED_WINDOW, [](Packet* packet) { packet->header.session ^= 1; });
+  expect(WIRE_NO_SESSION, REFUSED_WINDOW, [](WirePacket* packet) { packet->header.session ^= 1; });
 }
 TEST_F(Refusals, ASessionOfAnotherNumber) {
-  expect(WIRE_NO_SESSION, REFUSED_SESSION, [](Packet* packet) { packet->header.session ^= 1; });
+  expect(WIRE_NO_SESSION, REFUSED_SESSION, [](WirePacket* packet) { packet->header.session ^= 1; });
 }
 TEST_F(Refusals, ASessionOfNobody) {
-  expect(WIRE_NO_SESSION, REFUSED_SESSION, [](Packet* packet) {
+  expect(WIRE_NO_SESSION, REFUSED_SESSION, [](WirePacket* packet) {
     packet->header.session = 0;
     packet->header.slot = (packet->header.slot & 0xffff) == 0 ? 1 : 0;
   });
 }
 TEST_F(Refusals, AnotherSlot) {
-  expect(WIRE_NO_SESSION, REFUSED_SESSION, [](Packet* packet) { packet->header.slot ^= 1; });
+  expect(WIRE_NO_SESSION, REFUSED_SESSION, [](WirePacket* packet) { packet->header.slot ^= 1; });
 }
 TEST_F(Refusals, ASlotBeyondAll) {
-  expect(WIRE_NO_SESSION, REFUSED_SESSION, [](Packet* packet) { packet->header.slot |= 0xffff; });
+  expect(WIRE_NO_SESSION, REFUSED_SESSION,
+         [](WirePacket* packet) { packet->header.slot |= 0xffff; });
 }
 TEST_F(Refusals, AnotherGenerationOfItsSlot) {
-  expect(WIRE_NO_SESSION, REFUSED_SESSION, [](Packet* packet) { packet->header.slot ^= 0x10000; });
+  expect(WIRE_NO_SESSION, REFUSED_SESSION,
+         [](WirePacket* packet) { packet->header.slot ^= 0x10000; });
 }
 TEST_F(Refusals, AnotherSource) {
   asker.source ^= 1;
@@ -166,10 +170,10 @@ TEST_F(Refusals, AnotherSource) {
 }
 
 TEST_F(Refusals, EveryFlippedBitIsNoticed) {
-  Packet good = asker.request({operation(WIRE_ADD, 0, 1)});
+  WirePacket good = asker.request({operation(WIRE_ADD, 0, 1)});
   const std::size_t bytes = packet_bytes(good);
   for (std::size_t bit = 0; bit < 8 * bytes; ++bit) {
-    Packet packet = good;
+    WirePacket packet = good;
     reinterpret_cast<unsigned char*>(&packet)[bit / 8] ^=
         static_cast<unsigned char>(1u << (bit % 8));
     EXPECT_FALSE(service.tables.serve(&packet, bytes, asker.source, service.now_s)) << bit;
@@ -182,7 +186,7 @@ TEST_F(Refusals, EveryFlippedBitIsNoticed) {
 }
 
 TEST_F(Refusals, APacketOfZerosIsNotRight) {
-  Packet packet{};
+  WirePacket packet{};
   EXPECT_FALSE(service.tables.serve(&packet, header_bytes, asker.source, service.now_s));
   packet.header.magic = WIRE_MAGIC;
   EXPECT_FALSE(service.tables.serve(&packet, header_bytes, asker.source, service.now_s));
@@ -190,7 +194,7 @@ TEST_F(Refusals, APacketOfZerosIsNotRight) {
 }
 
 TEST_F(Refusals, SwappedWordsAreNoticed) {
-  Packet packet = asker.request({operation(WIRE_CAS, 0, 5, 0)});
+  WirePacket packet = asker.request({operation(WIRE_CAS, 0, 5, 0)});
   std::swap(packet.operations[0].operand, packet.operations[0].compare);
   EXPECT_FALSE(asker.ask(service, &packet));
   expect_counted({DROPPED_CHECKSUM});

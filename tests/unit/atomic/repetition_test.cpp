@@ -19,9 +19,9 @@ class Repetition : public testing::Test, public Outlet {
     ASSERT_EQ(session.state(), Session::State::open);
     ASSERT_EQ(session.round_trip_ns(), round_trip_ns);
   }
-  void send(const Packet& packet) noexcept override { sent.push_back(packet); }
-  void answer(const Packet& asked) {
-    Packet packet = asked;
+  void send(const WirePacket& packet) noexcept override { sent.push_back(packet); }
+  void answer(const WirePacket& asked) {
+    WirePacket packet = asked;
     packet.header.kind |= WIRE_REPLY;
     session.heard(packet, now_ns);
   }
@@ -41,12 +41,12 @@ class Repetition : public testing::Test, public Outlet {
   void wait_for_repetition() {
     for (const std::size_t before = sent.size(); sent.size() == before;) wait();
   }
-  void hear(const Packet& asked, std::uint64_t ticket) {
+  void hear(const WirePacket& asked, std::uint64_t ticket) {
     answer(asked);
     ASSERT_EQ(session.collect(ticket, nullptr, 0), Code::ok);
   }
 
-  std::vector<Packet> sent;
+  std::vector<WirePacket> sent;
   std::uint64_t now_ns = 1;
   Session session{*this, {9, 0, 1, 7}, 5'000'000'000};
 };
@@ -68,7 +68,7 @@ TEST_F(Repetition, WhatIsLostMakesNoRoundTripLonger) {
 TEST_F(Repetition, AnAnswerToTheFirstIsMeasuredFromThere) {
   for (int i = 0; i < 100; ++i) {
     const std::uint64_t heard_ns = now_ns + (i % 2 == 0 ? 1'000'000 : 1'100'000), ticket = ask();
-    const Packet first = sent.back();
+    const WirePacket first = sent.back();
     while (session.next_ns() < heard_ns) wait();
     now_ns = heard_ns;
     hear(first, ticket);

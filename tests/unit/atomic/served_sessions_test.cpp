@@ -27,14 +27,14 @@ TEST(ServedSessions, ADuplicateIsAnsweredAsTheFirst) {
   Asker asker(5);
   ASSERT_EQ(asker.hello(service), WIRE_OK);
   service.memory.word(8) = 40;
-  const Packet question =
+  const WirePacket question =
       asker.request({operation(WIRE_ADD, 8, 2), operation(WIRE_SWAP, 8, 7),
                      operation(WIRE_CAS, 8, 9, 8, 8, WIRE_LINK), operation(WIRE_ADD, 3, 1),
                      operation(WIRE_ADD, 4, 1, 0, 4)});
-  Packet first = question;
+  WirePacket first = question;
   ASSERT_TRUE(asker.ask(service, &first));
   for (int i = 0; i < 3; ++i) {
-    Packet again = question;
+    WirePacket again = question;
     ASSERT_TRUE(asker.ask(service, &again));
     EXPECT_EQ(std::memcmp(&again, &first, packet_bytes(first)), 0);
   }
@@ -56,7 +56,7 @@ TEST(ServedSessions, ADuplicateOfAnotherLengthIsNone) {
   one_slot.memory.word(0) = 1;
   second.run(one_slot, {operation(WIRE_READ, 0)});
   --second.sequence;
-  Packet longer = second.request({operation(WIRE_READ, 0), operation(WIRE_READ, 0)});
+  WirePacket longer = second.request({operation(WIRE_READ, 0), operation(WIRE_READ, 0)});
   EXPECT_FALSE(second.ask(one_slot, &longer));
   EXPECT_EQ(one_slot.count(DROPPED_OLD), 1u);
 }
@@ -65,7 +65,7 @@ TEST(ServedSessions, AnOldSequenceIsDropped) {
   Service service;
   Asker asker(5);
   ASSERT_EQ(asker.hello(service), WIRE_OK);
-  Packet late = asker.request({operation(WIRE_ADD, 0, 1)});
+  WirePacket late = asker.request({operation(WIRE_ADD, 0, 1)});
   asker.sequence += WIRE_RESULTS - 1;
   asker.run(service, {operation(WIRE_ADD, 0, 1)});
   EXPECT_FALSE(asker.ask(service, &late));
@@ -79,16 +79,16 @@ TEST(ServedSessions, SequencesWrap) {
   ASSERT_EQ(asker.hello(service), WIRE_OK);
   asker.sequence = 0xffffff00;
   for (std::uint64_t i = 0; i < 512; ++i) {
-    const Packet question = asker.request({operation(WIRE_ADD, 0, 1)});
+    const WirePacket question = asker.request({operation(WIRE_ADD, 0, 1)});
     for (int duplicate = 0; duplicate < 2; ++duplicate) {
-      Packet packet = question;
+      WirePacket packet = question;
       ASSERT_TRUE(asker.ask(service, &packet)) << i;
       ASSERT_EQ(packet.operations[0].operand, i);
     }
     if (i < WIRE_RESULTS) continue;
     // The one 64 before it, on whichever side of the wrap.
     asker.sequence -= WIRE_RESULTS + 1;
-    Packet late = asker.request({operation(WIRE_ADD, 0, 1)});
+    WirePacket late = asker.request({operation(WIRE_ADD, 0, 1)});
     EXPECT_FALSE(asker.ask(service, &late)) << i;
     asker.sequence += WIRE_RESULTS;
   }
@@ -137,13 +137,13 @@ TEST(ServedSessions, AnIdleOneIsTakenOverAfterAMinuteAndItsStragglersRefused) {
   Asker idle(5), next(6, other_place);
   ASSERT_EQ(idle.hello(service), WIRE_OK);
   idle.run(service, {operation(WIRE_ADD, 0, 1)});
-  const Packet straggler = idle.request({operation(WIRE_ADD, 0, 100)});
+  const WirePacket straggler = idle.request({operation(WIRE_ADD, 0, 100)});
   service.now_s += SESSION_IDLE_S;
   EXPECT_EQ(next.hello(service), WIRE_FULL);
   ++service.now_s;
   ASSERT_EQ(next.hello(service), WIRE_OK);
   for (int i = 0; i < 3; ++i) {
-    Packet packet = straggler;
+    WirePacket packet = straggler;
     ASSERT_TRUE(idle.ask(service, &packet));
     EXPECT_EQ(packet.header.status, WIRE_NO_SESSION);
   }
@@ -198,18 +198,18 @@ TEST(ServedSessions, LateDuplicatesOfAFinishedSessionExecuteNothing) {
   // hello begins a session again, in which its requests must not count as new.
   Service service;
   Asker asker(5);
-  const Packet hello = asker.packet(WIRE_HELLO);
+  const WirePacket hello = asker.packet(WIRE_HELLO);
   ASSERT_EQ(asker.hello(service), WIRE_OK);
-  std::vector<Packet> sent;
+  std::vector<WirePacket> sent;
   for (int i = 0; i < 10; ++i) {
     sent.push_back(asker.request({operation(WIRE_ADD, 0, 1)}));
-    Packet packet = sent.back();
+    WirePacket packet = sent.back();
     ASSERT_TRUE(asker.ask(service, &packet));
   }
   asker.bye(service);
-  Packet again = hello;
+  WirePacket again = hello;
   ASSERT_TRUE(asker.ask(service, &again));
-  for (Packet& packet : sent) asker.ask(service, &packet);
+  for (WirePacket& packet : sent) asker.ask(service, &packet);
   EXPECT_EQ(service.memory.word(0), 10u);
 }
 
@@ -229,7 +229,7 @@ TEST(ServedSessions, AClientFindsItsSlotThoughAnEarlierOneIsFree) {
 TEST(ServedSessions, AGoodbyeIsAnsweredWhoeverSaysIt) {
   Service service;
   Asker stranger(9);
-  Packet bye = stranger.packet(WIRE_BYE);
+  WirePacket bye = stranger.packet(WIRE_BYE);
   ASSERT_TRUE(stranger.ask(service, &bye));
   EXPECT_EQ(bye.header.kind, WIRE_BYE | WIRE_REPLY);
   stranger.slot = 0xffffffff;

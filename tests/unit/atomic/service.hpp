@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <memory>
 
-#include "atomic/client/packet.hpp"
 #include "atomic/responder/tables.hpp"
+#include "atomic/wire/wire_packet.hpp"
 
 namespace haul::atomics::test {
 
@@ -81,8 +81,8 @@ struct Asker {
   explicit Asker(std::uint64_t id_, std::uint64_t source_ = 0x0a0000010001)
       : id(id_), source(source_) {}
 
-  Packet packet(unsigned kind) const {
-    Packet made{};
+  WirePacket packet(unsigned kind) const {
+    WirePacket made{};
     made.header.magic = WIRE_MAGIC;
     made.header.version = WIRE_VERSION;
     made.header.kind = static_cast<__u8>(kind);
@@ -94,8 +94,8 @@ struct Asker {
     seal(&made);
     return made;
   }
-  Packet request(std::initializer_list<wire_operation> operations) {
-    Packet made = packet(WIRE_REQUEST);
+  WirePacket request(std::initializer_list<wire_operation> operations) {
+    WirePacket made = packet(WIRE_REQUEST);
     made.header.sequence = ++sequence;
     for (const wire_operation& one : operations) {
       made.operations[made.header.count++] = one;
@@ -103,12 +103,12 @@ struct Asker {
     seal(&made);
     return made;
   }
-  bool ask(Service& service, Packet* packet) const {
+  bool ask(Service& service, WirePacket* packet) const {
     return service.tables.serve(packet, packet_bytes(*packet), source, service.now_s);
   }
   // Its status.
   unsigned hello(Service& service) {
-    Packet asked = packet(WIRE_HELLO);
+    WirePacket asked = packet(WIRE_HELLO);
     EXPECT_TRUE(ask(service, &asked));
     EXPECT_TRUE(intact(asked, header_bytes));
     EXPECT_EQ(asked.header.kind, WIRE_HELLO | WIRE_REPLY);
@@ -116,13 +116,13 @@ struct Asker {
     return asked.header.status;
   }
   void bye(Service& service) const {
-    Packet asked = packet(WIRE_BYE);
+    WirePacket asked = packet(WIRE_BYE);
     EXPECT_TRUE(ask(service, &asked));
   }
   // Asks it all at once; the answer, which must be one.
-  Packet run(Service& service, std::initializer_list<wire_operation> operations) {
-    Packet asked = request(operations);
-    const Packet before = asked;
+  WirePacket run(Service& service, std::initializer_list<wire_operation> operations) {
+    WirePacket asked = request(operations);
+    const WirePacket before = asked;
     EXPECT_TRUE(ask(service, &asked));
     EXPECT_TRUE(intact(asked, packet_bytes(before)));
     EXPECT_EQ(asked.header.kind, WIRE_REQUEST | WIRE_REPLY);

@@ -70,12 +70,12 @@ TEST_F(ClientSession, GreetingsThatAreRefusedSayWhy) {
                            {200, Code::io}};
   for (const Case& one : refusals) {
     struct Last final : Outlet {
-      void send(const Packet& packet) noexcept override { last = packet; }
-      Packet last{};
+      void send(const WirePacket& packet) noexcept override { last = packet; }
+      WirePacket last{};
     } outlet;
     Session alone(outlet, {9, window_index, window_key, 0}, second);
     alone.greet(1);
-    Packet answer = outlet.last;
+    WirePacket answer = outlet.last;
     answer.header.kind |= WIRE_REPLY;
     answer.header.status = static_cast<__u8>(one.status);
     alone.heard(answer, 2);
@@ -182,11 +182,11 @@ TEST_F(ClientSession, WhatIsNotAnsweredTimesOutAndTheSessionGoesOn) {
 
 TEST_F(ClientSession, AnAnswerBehindTheTimeOutIsNotTaken) {
   struct Kept final : Outlet {
-    void send(const Packet& packet) noexcept override { packets.push_back(packet); }
-    std::vector<Packet> packets;
+    void send(const WirePacket& packet) noexcept override { packets.push_back(packet); }
+    std::vector<WirePacket> packets;
   } outlet;
   Session alone(outlet, {0x900000001, window_index, window_key, 0}, second);
-  const auto answer = [&](Packet packet) {
+  const auto answer = [&](WirePacket packet) {
     EXPECT_TRUE(service.tables.serve(&packet, packet_bytes(packet), 1, service.now_s));
     return packet;
   };
@@ -194,7 +194,7 @@ TEST_F(ClientSession, AnAnswerBehindTheTimeOutIsNotTaken) {
   alone.heard(answer(outlet.packets.back()), 2);
   std::uint64_t ticket = 0;
   ASSERT_EQ(alone.submit(&add_one, 1, 0, 3, &ticket), Code::ok);
-  const Packet question = outlet.packets.back();
+  const WirePacket question = outlet.packets.back();
   alone.tick(2 * second);
   haul_atomic_operation done{};
   ASSERT_EQ(alone.find(ticket), Found::answered);
@@ -212,7 +212,7 @@ TEST_F(ClientSession, AnAnswerBehindTheTimeOutIsNotTaken) {
 TEST_F(ClientSession, AStrangersAnswersAreNotTaken) {
   network.open();
   const std::uint64_t ticket = network.submit({add_one});
-  Packet answer{};
+  WirePacket answer{};
   answer.header.magic = WIRE_MAGIC;
   answer.header.kind = WIRE_REQUEST | WIRE_REPLY;
   answer.header.count = 1;

@@ -1,4 +1,4 @@
-// The words of haul_atomic_open().
+// The words of haul_atomic_node_open().
 #include "atomic/node/specification.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "atomic/fabric/endpoint.hpp"
+#include "atomic/fabric/fabric_endpoint.hpp"
 
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "atomic/link/address.hpp"
+#include "atomic/link/socket_address.hpp"
 #include "base/os.hpp"
 #include "base/sealed.hpp"
 
@@ -19,17 +19,17 @@ constexpr std::uint32_t version = FI_VERSION(1, 17);
 constexpr std::uint64_t memory_modes =
     FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
-struct Pair {
+struct ProviderAtomic {
   wire_code code;
   fi_op operation;
 };
-constexpr Pair pairs[] = {{WIRE_READ, FI_ATOMIC_READ},  {WIRE_ADD, FI_SUM},
-                          {WIRE_SWAP, FI_ATOMIC_WRITE}, {WIRE_CAS, FI_CSWAP},
-                          {WIRE_AND, FI_BAND},          {WIRE_OR, FI_BOR},
-                          {WIRE_XOR, FI_BXOR}};
+constexpr ProviderAtomic pairs[] = {{WIRE_READ, FI_ATOMIC_READ},  {WIRE_ADD, FI_SUM},
+                                    {WIRE_SWAP, FI_ATOMIC_WRITE}, {WIRE_CAS, FI_CSWAP},
+                                    {WIRE_AND, FI_BAND},          {WIRE_OR, FI_BOR},
+                                    {WIRE_XOR, FI_BXOR}};
 
 fi_op operation_of(unsigned code) noexcept {
-  for (const Pair& pair : pairs) {
+  for (const ProviderAtomic& pair : pairs) {
     if (pair.code == code) return pair.operation;
   }
   return FI_ATOMIC_WRITE;
@@ -43,13 +43,13 @@ void close_one(Object*& object) noexcept {
 
 }  // namespace
 
-bool Endpoint::find(const FabricOptions& options, Error* error) noexcept {
+bool FabricEndpoint::find(const FabricOptions& options, Error* error) noexcept {
   fi_info* hints = fi_allocinfo();
   if (hints == nullptr) {
     *error = make_error(Code::no_memory, 0, "no memory for libfabric; free some");
     return false;
   }
-  Address numeric;
+  SocketAddress numeric;
   const bool by_address = parse_host(options.place, 0, &numeric);
   char port[8] = "";
   if (options.port != 0) snprintf(port, sizeof port, "%u", options.port);
@@ -86,7 +86,7 @@ bool Endpoint::find(const FabricOptions& options, Error* error) noexcept {
   return false;
 }
 
-int Endpoint::start() noexcept {
+int FabricEndpoint::start() noexcept {
   const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
   local_ = (mode & FI_MR_LOCAL) != 0;
   by_address_ = (mode & FI_MR_VIRT_ADDR) != 0;
@@ -119,8 +119,8 @@ int Endpoint::start() noexcept {
   return fi_getname(&endpoint_->fid, host_.address, &host_.bytes);
 }
 
-bool Endpoint::ask_abilities(Error* error) noexcept {
-  for (const Pair& pair : pairs) {
+bool FabricEndpoint::ask_abilities(Error* error) noexcept {
+  for (const ProviderAtomic& pair : pairs) {
     const std::uint64_t kind = pair.code == WIRE_CAS ? FI_COMPARE_ATOMIC : FI_FETCH_ATOMIC;
     fi_atomic_attr found{};
     abilities_.wide[pair.code] =
@@ -137,7 +137,7 @@ bool Endpoint::ask_abilities(Error* error) noexcept {
   return false;
 }
 
-bool Endpoint::open(const FabricOptions& options, Error* error) noexcept {
+bool FabricEndpoint::open(const FabricOptions& options, Error* error) noexcept {
   if (!find(options, error)) return false;
   const int result = start();
   if (result == 0) return ask_abilities(error);
@@ -147,7 +147,7 @@ bool Endpoint::open(const FabricOptions& options, Error* error) noexcept {
   return false;
 }
 
-void Endpoint::close() noexcept {
+void FabricEndpoint::close() noexcept {
   close_one(endpoint_);
   close_one(addresses_);
   close_one(queue_);
@@ -157,8 +157,8 @@ void Endpoint::close() noexcept {
   info_ = nullptr;
 }
 
-int Endpoint::enlist(void* at, std::size_t bytes, std::uint64_t access,
-                     fid_mr** registration) noexcept {
+int FabricEndpoint::enlist(void* at, std::size_t bytes, std::uint64_t access,
+                           fid_mr** registration) noexcept {
   // Where we choose the key nobody should guess it; one in use is refused.
   for (;;) {
     std::uint64_t key = 0;
@@ -175,14 +175,14 @@ int Endpoint::enlist(void* at, std::size_t bytes, std::uint64_t access,
   }
 }
 
-int Endpoint::insert(const FabricHost& peer, fi_addr_t* address) noexcept {
+int FabricEndpoint::insert(const FabricHost& peer, fi_addr_t* address) noexcept {
   const int count = fi_av_insert(addresses_, peer.address, 1, address, 0, nullptr);
   if (count == 1) return 0;
   return count < 0 ? count : -FI_EINVAL;
 }
 
-ssize_t Endpoint::ask(const Target& target, const Question& question, Words* words,
-                      void* descriptor, void* context) noexcept {
+ssize_t FabricEndpoint::ask(const Target& target, const ProviderQuestion& question, Words* words,
+                            void* descriptor, void* context) noexcept {
   words->operand = question.operand;
   words->compare = question.compare;
   words->result = 0;
@@ -197,7 +197,7 @@ ssize_t Endpoint::ask(const Target& target, const Question& question, Words* wor
                          target.peer, at, target.key, type, operation_of(question.code), context);
 }
 
-bool Endpoint::next_ended(void** context, int* failure) noexcept {
+bool FabricEndpoint::next_ended(void** context, int* failure) noexcept {
   fi_cq_entry entry{};
   const ssize_t count = fi_cq_read(queue_, &entry, 1);
   if (count == 1) {
@@ -217,7 +217,7 @@ bool Endpoint::next_ended(void** context, int* failure) noexcept {
   return true;
 }
 
-void Endpoint::sleep(std::uint64_t longest_ns, int other) noexcept {
+void FabricEndpoint::sleep(std::uint64_t longest_ns, int other) noexcept {
   constexpr std::uint64_t nap_ns = 50'000;
   const int queue_fd = queue_fd_.get();
   if (queue_fd < 0) {

@@ -1,10 +1,10 @@
-#include "atomic/responder/xdp.hpp"
+#include "atomic/plugin/xdp_program.hpp"
 
-#include "atomic/responder/plugin.hpp"
+#include "atomic/plugin/plugin.hpp"
 
 namespace haul::atomics {
 
-Xdp* open_xdp(const XdpOptions& options, Error* error) noexcept {
+XdpProgram* open_xdp(const XdpOptions& options, Error* error) noexcept {
   const auto open = reinterpret_cast<OpenXdp>(open_plugin(xdp_plugin, error));
   return open != nullptr ? open(options, error) : nullptr;
 }

@@ -1,4 +1,4 @@
-#include "atomic/fabric/operation.hpp"
+#include "atomic/fabric/fabric_operation.hpp"
 
 namespace haul::atomics {
 
@@ -19,16 +19,16 @@ std::uint64_t applied(std::uint64_t old, unsigned code, std::uint64_t operand,
 
 }  // namespace
 
-bool Operation::done(wire_result result, std::uint64_t old) noexcept {
+bool FabricOperation::done(wire_result result, std::uint64_t old) noexcept {
   result_ = result;
   old_ = result == WIRE_DONE && asked_.code != WIRE_WRITE ? old : 0;
   return false;
 }
 
-bool Operation::begin(const wire_operation& asked, const Abilities& abilities,
-                      std::uint64_t window_address, std::uint64_t window_bytes,
-                      Question* question) noexcept {
-  *this = Operation{};
+bool FabricOperation::begin(const wire_operation& asked, const Abilities& abilities,
+                            std::uint64_t window_address, std::uint64_t window_bytes,
+                            ProviderQuestion* question) noexcept {
+  *this = FabricOperation{};
   asked_ = asked;
   const std::uint64_t offset = asked.address - window_address;
   const bool guarded = (asked.flags & WIRE_GUARDED) != 0;
@@ -62,7 +62,7 @@ bool Operation::begin(const wire_operation& asked, const Abilities& abilities,
   return true;
 }
 
-bool Operation::heard(std::uint64_t word, Question* question) noexcept {
+bool FabricOperation::heard(std::uint64_t word, ProviderQuestion* question) noexcept {
   if (!loops_) return done(WIRE_DONE, word);
   const bool guarded = (asked_.flags & WIRE_GUARDED) != 0;
   const bool narrow = asked_.width == 4 || guarded;

@@ -1,4 +1,4 @@
-#include "atomic/link/address.hpp"
+#include "atomic/link/socket_address.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -12,25 +12,25 @@
 
 namespace haul::atomics {
 
-std::uint16_t Address::port() const noexcept {
+std::uint16_t SocketAddress::port() const noexcept {
   return ntohs(is_six() ? six.sin6_port : four.sin_port);
 }
 
-void Address::set_port(std::uint16_t port) noexcept {
+void SocketAddress::set_port(std::uint16_t port) noexcept {
   (is_six() ? six.sin6_port : four.sin_port) = htons(port);
 }
 
-bool Address::is_wildcard() const noexcept {
+bool SocketAddress::is_wildcard() const noexcept {
   return is_six() ? IN6_IS_ADDR_UNSPECIFIED(&six.sin6_addr) : four.sin_addr.s_addr == 0;
 }
 
-bool Address::operator==(const Address& other) const noexcept {
+bool SocketAddress::operator==(const SocketAddress& other) const noexcept {
   if (any.sa_family != other.any.sa_family || port() != other.port()) return false;
   if (!is_six()) return four.sin_addr.s_addr == other.four.sin_addr.s_addr;
   return std::memcmp(&six.sin6_addr, &other.six.sin6_addr, sizeof six.sin6_addr) == 0;
 }
 
-std::uint64_t Address::number() const noexcept {
+std::uint64_t SocketAddress::number() const noexcept {
   if (!is_six()) return std::uint64_t{four.sin_addr.s_addr} << 16 | four.sin_port;
   std::uint64_t halves[2];
   std::memcpy(halves, &six.sin6_addr, sizeof halves);
@@ -38,8 +38,8 @@ std::uint64_t Address::number() const noexcept {
   return (mixed >> 16 | 1ull << 63) ^ six.sin6_port;
 }
 
-Address as_six(const Address& four) noexcept {
-  Address mapped;
+SocketAddress as_six(const SocketAddress& four) noexcept {
+  SocketAddress mapped;
   mapped.six.sin6_family = AF_INET6;
   mapped.six.sin6_port = four.four.sin_port;
   mapped.six.sin6_addr.s6_addr[10] = mapped.six.sin6_addr.s6_addr[11] = 0xff;
@@ -47,16 +47,16 @@ Address as_six(const Address& four) noexcept {
   return mapped;
 }
 
-Address as_four(const Address& address) noexcept {
+SocketAddress as_four(const SocketAddress& address) noexcept {
   if (!address.is_six() || !IN6_IS_ADDR_V4MAPPED(&address.six.sin6_addr)) return address;
-  Address four;
+  SocketAddress four;
   four.four.sin_family = AF_INET;
   four.four.sin_port = address.six.sin6_port;
   std::memcpy(&four.four.sin_addr, &address.six.sin6_addr.s6_addr[12], sizeof four.four.sin_addr);
   return four;
 }
 
-bool parse_host(const char* host, std::uint16_t port, Address* address) noexcept {
+bool parse_host(const char* host, std::uint16_t port, SocketAddress* address) noexcept {
   const KeepErrno keep;
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST;
@@ -65,7 +65,7 @@ bool parse_host(const char* host, std::uint16_t port, Address* address) noexcept
   if (getaddrinfo(host, nullptr, &hints, &found) != 0) return false;
   const bool fits = found->ai_addrlen <= sizeof address->six;
   if (fits) {
-    *address = Address{};
+    *address = SocketAddress{};
     std::memcpy(&address->six, found->ai_addr, found->ai_addrlen);
     address->set_port(port);
   }
@@ -73,7 +73,7 @@ bool parse_host(const char* host, std::uint16_t port, Address* address) noexcept
   return fits;
 }
 
-void format_host(const Address& address, char* text, std::size_t bytes) noexcept {
+void format_host(const SocketAddress& address, char* text, std::size_t bytes) noexcept {
   const KeepErrno keep;
   if (getnameinfo(&address.any, address.bytes(), text, static_cast<socklen_t>(bytes), nullptr, 0,
                   NI_NUMERICHOST) != 0) {
@@ -85,14 +85,14 @@ namespace {
 
 // The best of those that `fits` accepts: IPv4 before IPv6, link-local ones last.
 template <class Fits>
-int best_address(Fits fits, Address* best) noexcept {
+int best_address(Fits fits, SocketAddress* best) noexcept {
   const KeepErrno keep;
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return -errno;
   int best_rank = 0;
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || !fits(*one)) continue;
-    Address here;
+    SocketAddress here;
     int rank = 0;
     if (one->ifa_addr->sa_family == AF_INET) {
       std::memcpy(&here.four, one->ifa_addr, sizeof here.four);
@@ -113,7 +113,7 @@ int best_address(Fits fits, Address* best) noexcept {
 
 }  // namespace
 
-int address_of_interface(const char* name, Address* address) noexcept {
+int address_of_interface(const char* name, SocketAddress* address) noexcept {
   {
     const KeepErrno keep;
     if (if_nametoindex(name) == 0) return -ENODEV;
@@ -122,7 +122,7 @@ int address_of_interface(const char* name, Address* address) noexcept {
                       address);
 }
 
-void any_own_address(Address* address) noexcept {
+void any_own_address(SocketAddress* address) noexcept {
   const auto reachable = [](const ifaddrs& one) {
     return (one.ifa_flags & IFF_UP) != 0 && (one.ifa_flags & IFF_LOOPBACK) == 0;
   };

@@ -1,4 +1,4 @@
-#include "atomic/responder/plugin.hpp"
+#include "atomic/plugin/plugin.hpp"
 
 #include <dlfcn.h>
 

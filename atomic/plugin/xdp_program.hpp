@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "atomic/responder/plugin.hpp"
+#include "atomic/plugin/plugin.hpp"
 #include "atomic/wire/completion.h"
 #include "atomic/wire/xdp_facts.h"
 #include "base/error.hpp"
@@ -23,7 +23,7 @@ struct XdpOptions {
 };
 
 // One program on one interface. Thread-safe but for close().
-class Xdp {
+class XdpProgram {
  public:
   // A window's memory: a descriptor to be mapped (the caller's to close), or -1 and *error.
   virtual int make_memory(std::size_t pages, Error* error) noexcept = 0;
@@ -45,15 +45,15 @@ class Xdp {
   virtual void close() noexcept = 0;
 
  protected:
-  ~Xdp() = default;
+  ~XdpProgram() = default;
 };
 
 // The plug-in's one function. nullptr and *error.
-using OpenXdp = Xdp* (*)(const XdpOptions& options, Error* error) noexcept;
+using OpenXdp = XdpProgram* (*)(const XdpOptions& options, Error* error) noexcept;
 inline constexpr Plugin xdp_plugin{"libhaul-atomic-xdp.so", "haul_atomic_xdp_open",
                                    "install libbpf1 and build haul with libbpf-dev and clang"};
 
 // Opens the plug-in, and then the program. nullptr and *error.
-Xdp* open_xdp(const XdpOptions& options, Error* error) noexcept;
+XdpProgram* open_xdp(const XdpOptions& options, Error* error) noexcept;
 
 }  // namespace haul::atomics

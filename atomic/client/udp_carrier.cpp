@@ -1,4 +1,4 @@
-#include "atomic/client/client.hpp"
+#include "atomic/client/udp_carrier.hpp"
 
 #include <poll.h>
 
@@ -42,36 +42,37 @@ bool empty(completion_slot* slot) noexcept {
 
 }  // namespace
 
-UdpConnection::UdpConnection(Client& client, const Session::Names& names, const Address& peer,
-                             std::uint64_t timeout_ns, completion_slot* slot) noexcept
-    : Connection(client, names, timeout_ns, Session::Way::lossy),
+UdpConnection::UdpConnection(UdpCarrier& client, const Session::Names& names,
+                             const SocketAddress& peer, std::uint64_t timeout_ns,
+                             completion_slot* slot) noexcept
+    : RemoteConnection(client, names, timeout_ns, Session::Delivery::lossy),
       client_(client),
       peer_(peer),
       slot_(slot) {}
 
-void UdpConnection::send(const Packet& packet) noexcept {
+void UdpConnection::send(const WirePacket& packet) noexcept {
   const std::size_t bytes = packet_bytes(packet);
   if (front_.known && client_.raw_.send(front_, &packet, bytes)) return;
   front_.known = false;
   client_.socket_.send(&packet, bytes, peer_);
 }
 
-int Client::open(const Options& options, const Address& at) noexcept {
+int UdpCarrier::open(const Options& options, const SocketAddress& at) noexcept {
   return begin(options) ? socket_.open(at) : -ENOMEM;
 }
 
-void Client::hear_by(Xdp* xdp, const char* interface) noexcept {
+void UdpCarrier::hear_by(XdpProgram* xdp, const char* interface) noexcept {
   xdp_ = xdp;
   raw_.open(interface);
 }
 
-void Client::close() noexcept {
+void UdpCarrier::close() noexcept {
   disconnect_all();
   raw_.close();
   socket_.close();
 }
 
-Error Client::refusal(Code code, const haul_window_name& name) const noexcept {
+Error UdpCarrier::refusal(Code code, const haul_atomic_window_name& name) const noexcept {
   switch (code) {
     case Code::timed_out:
       return make_error(code, 0,
@@ -101,15 +102,15 @@ Error Client::refusal(Code code, const haul_window_name& name) const noexcept {
   }
 }
 
-Expected<Connection*> Client::make(const haul_window_name& name,
-                                   const Session::Names& names) noexcept {
+Expected<RemoteConnection*> UdpCarrier::make(const haul_atomic_window_name& name,
+                                             const Session::Names& names) noexcept {
   if (name.kind != 0) {
     return make_error(Code::not_supported, 0,
                       "the window is reached over a fabric (%s) and this node speaks UDP; open a "
                       "node with fabric:PROVIDER",
                       name.host);
   }
-  Address peer;
+  SocketAddress peer;
   if (!parse_host(name.host, name.port, &peer)) {
     return make_error(Code::invalid, 0, "'%s' is not a numeric address; take the name as exported",
                       name.host);
@@ -134,21 +135,21 @@ Expected<Connection*> Client::make(const haul_window_name& name,
   return connection;
 }
 
-void Client::is_open(Connection& connection) noexcept {
+void UdpCarrier::is_open(RemoteConnection& connection) noexcept {
   UdpConnection& one = own(connection);
   if (raw_.is_open() && !one.front_.known) {
     raw_.find_way(socket_.local(), one.peer_, &one.front_);
   }
 }
 
-void Client::parting(Connection& connection) noexcept {
+void UdpCarrier::parting(RemoteConnection& connection) noexcept {
   completion_slot* slot = own(connection).slot_;
   if (slot != nullptr) slot->session = 0;
 }
 
-void Client::receive(std::uint64_t now_ns) noexcept {
+void UdpCarrier::receive(std::uint64_t now_ns) noexcept {
   for (unsigned i = 0; i < most_at_once; ++i) {
-    Packet packet;
+    WirePacket packet;
     const ssize_t bytes = socket_.receive(&packet, sizeof packet, nullptr);
     if (bytes == -EAGAIN || bytes == -EBADF) return;
     // An ICMP error of something sent earlier is a loss.
@@ -160,7 +161,7 @@ void Client::receive(std::uint64_t now_ns) noexcept {
   }
 }
 
-void Client::pump_one(Connection& connection, std::uint64_t now_ns) noexcept {
+void UdpCarrier::pump_one(RemoteConnection& connection, std::uint64_t now_ns) noexcept {
   UdpConnection& one = own(connection);
   Session& session = session_of(one);
   if (one.slot_ != nullptr) session.look(*one.slot_, now_ns);
@@ -175,27 +176,27 @@ void Client::pump_one(Connection& connection, std::uint64_t now_ns) noexcept {
   }
 }
 
-bool Client::has_unheard_by_socket() const noexcept {
-  return any_waiting([](const Connection& one) {
+bool UdpCarrier::has_unheard_by_socket() const noexcept {
+  return any_waiting([](const RemoteConnection& one) {
     return static_cast<const UdpConnection&>(one).slot_ == nullptr ||
            session_of(one).state() == Session::State::greeting;
   });
 }
 
-void Client::pump(std::uint64_t now_ns) noexcept {
+void UdpCarrier::pump(std::uint64_t now_ns) noexcept {
   if (xdp_ == nullptr || now_ns - socket_looked_ns_ >= socket_every_ns || has_unheard_by_socket()) {
     socket_looked_ns_ = now_ns;
     receive(now_ns);
   }
   // Said at once: nothing can leave, nor be heard.
   const bool lost = socket_.is_lost();
-  for_each_waiting([&](Connection& one) {
+  for_each_waiting([&](RemoteConnection& one) {
     if (lost) session_of(one).lose(Code::io);
-    Client::pump_one(one, now_ns);
+    UdpCarrier::pump_one(one, now_ns);
   });
 }
 
-void Client::sleep(Connection& connection) noexcept {
+void UdpCarrier::sleep(RemoteConnection& connection) noexcept {
   const KeepErrno keep;
   const UdpConnection& one = own(connection);
   const Session& session = session_of(connection);

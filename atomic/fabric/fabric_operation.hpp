@@ -1,6 +1,6 @@
 // One operation of a packet as a fabric executes it: by the provider's own where it has it, else by
-// a loop of compare&swap. Pure: what is asked of the provider goes out as a Question, and the
-// word's old value comes back.
+// a loop of compare&swap. Pure: what is asked of the provider goes out as a ProviderQuestion, and
+// the word's old value comes back.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@ struct Abilities {
 };
 
 // Fetches the word of this width, and does this to it.
-struct Question {
+struct ProviderQuestion {
   std::uint8_t code = 0, width = 0;
   std::uint64_t offset = 0;  // in the window
   std::uint64_t operand = 0, compare = 0;
 };
 
-class Operation {
+class FabricOperation {
  public:
   // A word that others change all the time is left to them after so many tries.
   static constexpr unsigned guard_tries = 64;
 
   // True: ask *question. False: refused, untouched; result() says why.
   bool begin(const wire_operation& asked, const Abilities& abilities, std::uint64_t window_address,
-             std::uint64_t window_bytes, Question* question) noexcept;
+             std::uint64_t window_bytes, ProviderQuestion* question) noexcept;
   // The old value of the word that was asked about. True: ask once more; false: done.
-  bool heard(std::uint64_t word, Question* question) noexcept;
+  bool heard(std::uint64_t word, ProviderQuestion* question) noexcept;
 
   wire_result result() const noexcept { return result_; }
   // What the operation says was there before.
@@ -43,7 +43,7 @@ class Operation {
 
   wire_operation asked_{};
   const bool* able_ = nullptr;  // of the width that is asked for
-  Question question_{};
+  ProviderQuestion question_{};
   bool loops_ = false, has_guess_ = false;
   unsigned shift_ = 0;  // of a word of 32 bits in one of 64
   unsigned tries_ = 0;

@@ -10,13 +10,13 @@
 
 namespace haul::atomics {
 
-struct Address {
+struct SocketAddress {
   union {
     sockaddr any;
     sockaddr_in four;
     sockaddr_in6 six;
   };
-  Address() noexcept : six{} {}
+  SocketAddress() noexcept : six{} {}
 
   bool is_six() const noexcept { return any.sa_family == AF_INET6; }
   // Does it stand for all addresses of the host?
@@ -24,25 +24,25 @@ struct Address {
   socklen_t bytes() const noexcept { return is_six() ? sizeof six : sizeof four; }
   std::uint16_t port() const noexcept;  // host order
   void set_port(std::uint16_t port) noexcept;
-  bool operator==(const Address& other) const noexcept;
+  bool operator==(const SocketAddress& other) const noexcept;
   // One number for address and port, in which IPv4 ones do not collide (wire/tables.h: source).
   std::uint64_t number() const noexcept;
 };
 
 // How a socket of both families writes an IPv4 address (::ffff:10.0.0.2), and back: another address
 // stays what it is.
-Address as_six(const Address& four) noexcept;
-Address as_four(const Address& address) noexcept;
+SocketAddress as_six(const SocketAddress& four) noexcept;
+SocketAddress as_four(const SocketAddress& address) noexcept;
 
 // "10.0.0.2", "fe80::1%eth0". False: not numeric.
-bool parse_host(const char* host, std::uint16_t port, Address* address) noexcept;
+bool parse_host(const char* host, std::uint16_t port, SocketAddress* address) noexcept;
 // The host alone, as text; "" if there is no room.
-void format_host(const Address& address, char* text, std::size_t bytes) noexcept;
+void format_host(const SocketAddress& address, char* text, std::size_t bytes) noexcept;
 
 // The first IPv4 address of an interface that is up, else its first IPv6 one. -ENODEV: no such
 // interface; -EADDRNOTAVAIL: it has none.
-int address_of_interface(const char* name, Address* address) noexcept;
+int address_of_interface(const char* name, SocketAddress* address) noexcept;
 // Any address of this host that others can reach, loopback if there is none.
-void any_own_address(Address* address) noexcept;
+void any_own_address(SocketAddress* address) noexcept;
 
 }  // namespace haul::atomics

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "atomic/fabric/operation.hpp"
+#include "atomic/fabric/fabric_operation.hpp"
 #include "atomic/link/fabric_host.hpp"
 #include "atomic/responder/fabric.hpp"
 #include "base/descriptor.hpp"
@@ -18,12 +18,12 @@
 
 namespace haul::atomics {
 
-class Endpoint {
+class FabricEndpoint {
  public:
-  Endpoint() noexcept = default;
-  ~Endpoint() { close(); }
-  Endpoint(const Endpoint&) = delete;
-  Endpoint& operator=(const Endpoint&) = delete;
+  FabricEndpoint() noexcept = default;
+  ~FabricEndpoint() { close(); }
+  FabricEndpoint(const FabricEndpoint&) = delete;
+  FabricEndpoint& operator=(const FabricEndpoint&) = delete;
 
   bool open(const FabricOptions& options, Error* error) noexcept;
   // Ends what is under way: its contexts are nobody's afterwards.
@@ -50,8 +50,8 @@ class Endpoint {
     std::uint64_t operand = 0, compare = 0, result = 0;
   };
   // 0 or -FI_E*.
-  ssize_t ask(const Target& target, const Question& question, Words* words, void* descriptor,
-              void* context) noexcept;
+  ssize_t ask(const Target& target, const ProviderQuestion& question, Words* words,
+              void* descriptor, void* context) noexcept;
 
   // One that has ended: its context, and 0 or FI_E*. False: none has.
   bool next_ended(void** context, int* failure) noexcept;

@@ -7,7 +7,7 @@
 
 namespace haul::atomics {
 
-class Patience {
+class RetransmitTimer {
  public:
   // Nothing is sent again sooner: a receiver that waits for its core is slow, not lost.
   static constexpr std::uint64_t least_ns = 200'000;

@@ -1,0 +1,18 @@
+// A file of its own, so that no compiler takes the function below for one that cannot be replaced.
+#include "base/error.hpp"
+#include "base/private.hpp"
+
+namespace haul {
+
+namespace {
+
+// The sentence alone, and no Error: static TLS is scarce where the library comes by dlopen().
+constinit thread_local char last_sentence[Error::sentence_bytes] = {};
+
+}  // namespace
+
+}  // namespace haul
+
+extern "C" char* haul_private_last_error(void) {
+  return haul::last_sentence;
+}
