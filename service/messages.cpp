@@ -1,5 +1,4 @@
 // What clients and monitors say once they have been welcomed.
-#include <cstring>
 
 #include "base/clock.hpp"
 #include "base/os.hpp"

@@ -2,7 +2,6 @@
 #include "service/monitor.hpp"
 
 #include <haul/haul.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // Nodes and connections.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 #include "atomic/api/handles.hpp"
 #include "atomic/node/specification.hpp"

@@ -1,5 +1,4 @@
 // Windows and their names.
-#include <cstring>
 
 #include "atomic/api/handles.hpp"
 #include "atomic/link/fabric_host.hpp"

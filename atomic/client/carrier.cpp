@@ -1,7 +1,6 @@
 #include "atomic/client/carrier.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <new>
 
 #include "base/clock.hpp"

@@ -1,6 +1,5 @@
 #include "atomic/fabric/carrier.hpp"
 
-#include <poll.h>
 #include <rdma/fi_errno.h>
 
 #include <algorithm>

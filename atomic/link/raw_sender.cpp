@@ -4,7 +4,6 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <sys/ioctl.h>
-#include <sys/uio.h>
 
 #include <cerrno>
 #include <cstring>

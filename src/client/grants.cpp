@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 
 #include "base/clock.hpp"

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 
 #include "base/clock.hpp"
 #include "base/os.hpp"

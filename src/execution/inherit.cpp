@@ -1,8 +1,6 @@
 // Which of it can be done anew, and doing it.
 #include "execution/inherit.hpp"
 
-#include <bit>
-
 #include "base/clock.hpp"
 #include "base/mappings.hpp"
 #include "engine/engine.hpp"

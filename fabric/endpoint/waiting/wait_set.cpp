@@ -1,7 +1,6 @@
 // Waiting for several queues at once.
 #include "fabric/endpoint/waiting/wait_set.hpp"
 
-#include <algorithm>
 #include <new>
 
 #include "fabric/endpoint/completion/completion_queue.hpp"

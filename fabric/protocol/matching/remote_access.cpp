@@ -3,8 +3,6 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
 
-#include <algorithm>
-
 #include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {

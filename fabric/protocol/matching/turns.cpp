@@ -1,7 +1,5 @@
 #include "fabric/protocol/matching/turns.hpp"
 
-#include <algorithm>
-
 #include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {

@@ -1,8 +1,7 @@
 // Which carriers there are, and how one is opened.
-#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <rdma/fi_errno.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "base/log.hpp"
