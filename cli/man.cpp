@@ -167,6 +167,23 @@ Page knobs_page() {
   return page;
 }
 
+// The table of docs/guide/knobs.md, which a test compares with this.
+void print_knobs_table() {
+  fmt::print("| variable | default | values | meaning |\n|---|---|---|---|\n");
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Knob::count_); ++i) {
+    const KnobRow& row = knob_rows()[i];
+    char text[96];
+    describe_knob_values(row, text, sizeof text);
+    std::string values = text;
+    for (std::size_t at = values.find('|'); at != std::string::npos; at = values.find('|', at)) {
+      values.replace(at, 1, ", ");
+    }
+    fmt::print("| `{}` | {} | {} | {} |\n", row.variable,
+               row.default_text[0] == '\0' ? "(empty)" : fmt::format("`{}`", row.default_text),
+               values, row.help);
+  }
+}
+
 std::vector<Page> pages_of(const Tree& tree) {
   std::vector<Page> pages{root_page(tree)};
   for (const CLI::App* app : commands_of(tree)) pages.push_back(command_page(tree, *app));
@@ -210,9 +227,12 @@ void add_man(Tree& tree) {
                                "for each command and haul-knobs.7 into a directory.");
   auto name = std::make_shared<std::string>("haul");
   auto directory = std::make_shared<std::string>();
+  auto markdown = std::make_shared<bool>(false);
   app.add_option("page", *name, "A command, or knobs (default haul)")->type_name("");
   app.add_option("--out", *directory, "Write all pages here")->type_name("DIR");
-  app.callback([name, directory, &tree] {
+  app.add_flag("--knobs-markdown", *markdown, "Print the knobs as a table of Markdown");
+  app.callback([name, directory, markdown, &tree] {
+    if (*markdown) return print_knobs_table();
     std::vector<Page> pages = pages_of(tree);
     if (directory->empty()) {
       print_page(pages, *name);

@@ -128,35 +128,6 @@ constexpr std::size_t arena_bytes = [] {
   return bytes;
 }();
 
-// "a number from 0 to 16", "error, warning, info or debug".
-void describe_values(const KnobRow& row, char* text, std::size_t size) noexcept {
-  switch (row.kind) {
-    case KnobKind::number:
-      snprintf(text, size, "a number from %llu to %llu",
-               static_cast<unsigned long long>(row.minimum),
-               static_cast<unsigned long long>(row.maximum));
-      return;
-    case KnobKind::bytes:
-      snprintf(text, size, "a %s from %llu to %llu bytes (suffixes K, M, G)",
-               row.power_of_two ? "power of two" : "number",
-               static_cast<unsigned long long>(row.minimum),
-               static_cast<unsigned long long>(row.maximum));
-      return;
-    case KnobKind::choice: snprintf(text, size, "one of %s", row.choices); return;
-    case KnobKind::text:
-      if (is_long(row)) {
-        snprintf(text, size, "a text of at most %zu bytes", long_text_bytes - 1);
-      } else if (row.maximum >= unbounded - 1) {
-        snprintf(text, size, "%s or a number of bytes (suffixes K, M, G)", row.choices);
-      } else {
-        snprintf(text, size, "%s or a number from %llu to %llu", row.choices,
-                 static_cast<unsigned long long>(row.minimum),
-                 static_cast<unsigned long long>(row.maximum));
-      }
-      return;
-  }
-}
-
 bool parse_digits(const char*& cursor, std::uint64_t& value) noexcept {
   if (*cursor < '0' || *cursor > '9') return false;
   value = 0;
@@ -290,7 +261,7 @@ bool table_ready() noexcept {
   for (std::size_t i = 0; i < knob_count; ++i) {
     if (rejected[i] == nullptr) continue;
     char values[96];
-    describe_values(rows[i], values, sizeof values);
+    describe_knob_values(rows[i], values, sizeof values);
     log(LogLevel::warning, "%s='%.60s' is not %s; using default '%s'", rows[i].variable,
         rejected[i], values, rows[i].default_text);
   }
@@ -313,11 +284,39 @@ const char* knob_text(Knob knob) noexcept {
   return table_ready() ? table.texts[index] : read_value(rows[index]).text;
 }
 
+void describe_knob_values(const KnobRow& row, char* text, std::size_t size) noexcept {
+  switch (row.kind) {
+    case KnobKind::number:
+      snprintf(text, size, "a number from %llu to %llu",
+               static_cast<unsigned long long>(row.minimum),
+               static_cast<unsigned long long>(row.maximum));
+      return;
+    case KnobKind::bytes:
+      snprintf(text, size, "a %s from %llu to %llu bytes (suffixes K, M, G)",
+               row.power_of_two ? "power of two" : "number",
+               static_cast<unsigned long long>(row.minimum),
+               static_cast<unsigned long long>(row.maximum));
+      return;
+    case KnobKind::choice: snprintf(text, size, "one of %s", row.choices); return;
+    case KnobKind::text:
+      if (is_long(row)) {
+        snprintf(text, size, "a text of at most %zu bytes", long_text_bytes - 1);
+      } else if (row.maximum >= unbounded - 1) {
+        snprintf(text, size, "%s or a number of bytes (suffixes K, M, G)", row.choices);
+      } else {
+        snprintf(text, size, "%s or a number from %llu to %llu", row.choices,
+                 static_cast<unsigned long long>(row.minimum),
+                 static_cast<unsigned long long>(row.maximum));
+      }
+      return;
+  }
+}
+
 Expected<std::uint64_t> parse_knob(const KnobRow& row, const char* text) noexcept {
   std::uint64_t value = 0;
   if (parse_value(row, text, value)) return value;
   char values[96];
-  describe_values(row, values, sizeof values);
+  describe_knob_values(row, values, sizeof values);
   return make_error(Code::invalid, 0, "%s='%.40s' is not %s; set it so, or unset it for '%s'",
                     row.variable, text, values, row.default_text);
 }

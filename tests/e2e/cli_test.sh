@@ -186,5 +186,10 @@ for page in "$work"/man/*; do
   fi
 done
 
+# ---- the guide's table of knobs is the command's
+"$haul" man --knobs-markdown > "$work/knobs"
+grep '^|' "$(dirname "$0")/../../docs/guide/knobs.md" | diff - "$work/knobs" > "$work/out" ||
+  failed "docs/guide/knobs.md is not what haul man --knobs-markdown prints: $(cat "$work/out")"
+
 [ $failures = 0 ] && echo 'all passed'
 exit $((failures != 0))
