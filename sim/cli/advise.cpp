@@ -1,6 +1,7 @@
 // bcisim advise: which affinities a caller of haul should ask for.
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -19,12 +20,9 @@ struct AdviseArguments {
 };
 
 std::string_view haul_name(Affinity affinity) {
-  switch (affinity) {
-    case Affinity::cacheable: return "HAUL_CACHEABLE";
-    case Affinity::neutral: return "HAUL_NEUTRAL";
-    case Affinity::non_cacheable: break;
-  }
-  return "HAUL_NON_CACHEABLE";
+  constexpr std::array<std::string_view, 3> names{"HAUL_CACHEABLE", "HAUL_NEUTRAL",
+                                                  "HAUL_NON_CACHEABLE"};
+  return names[static_cast<std::size_t>(affinity)];
 }
 
 bool is_fill(const SiteAdvice& advice) {

@@ -2,35 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "cli/commands.hpp"
 
 namespace bcisim::cli {
 namespace {
 
-// Half a line each.
-std::string_view what_is(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::traditional: return "the loops that were traced; what others are compared with";
-    case Scheme::vector_loop: return "loops of 16 bytes a turn";
-    case Scheme::rep_movs: return "one instruction, but a load and a store for each 8 bytes";
-    case Scheme::copy_engine: return "bulk instructions, retire when the copy is done (CopyEng)";
-    case Scheme::dma: return "bulk, retire early; a dependent waits for the copy (0-DMA)";
-    case Scheme::fast_bci: return "bulk, retire early; a dependent waits for its block (FastBCI)";
-    case Scheme::perfect_granularity: return "as copy-engine (a limit of figure 2)";
-    case Scheme::perfect_pipeline: return "as fast-bci, with an engine for each copy (a limit)";
-    case Scheme::perfect_cache: break;
-  }
-  return "as that, and copies help caches and never harm (a limit)";
-}
-
-std::string_view what_is(Affinity affinity) {
-  switch (affinity) {
-    case Affinity::cacheable: return "cacheable: the side's blocks come into the caches";
-    case Affinity::neutral: return "neutral: what is cached stays, nothing new comes in";
-    case Affinity::non_cacheable: break;
-  }
-  return "non-cacheable: what is cached goes, nothing new comes in";
-}
+// What each is, in half a line, in the order of the enumerators.
+constexpr std::array<std::string_view, schemes.size()> scheme_words{
+    "the loops that were traced; what others are compared with",
+    "loops of 16 bytes a turn",
+    "one instruction, but a load and a store for each 8 bytes",
+    "bulk instructions, retire when the copy is done (CopyEng)",
+    "bulk, retire early; a dependent waits for the copy (0-DMA)",
+    "bulk, retire early; a dependent waits for its block (FastBCI)",
+    "as copy-engine (a limit of figure 2)",
+    "as fast-bci, with an engine for each copy (a limit)",
+    "as that, and copies help caches and never harm (a limit)"};
+constexpr std::array<std::string_view, every_affinity.size()> affinity_words{
+    "cacheable: the side's blocks come into the caches",
+    "neutral: what is cached stays, nothing new comes in",
+    "non-cacheable: what is cached goes, nothing new comes in"};
 
 }  // namespace
 
@@ -54,14 +47,16 @@ Affinities affinities_from(const std::string& name) {
 std::string help_of_schemes() {
   std::string text = "Schemes, how copies are made:";
   for (const SchemeTraits& traits : schemes)
-    text += fmt::format("\n  {:<20} {}", traits.name, what_is(traits.scheme));
+    text += fmt::format("\n  {:<20} {}", traits.name,
+                        scheme_words[static_cast<std::size_t>(traits.scheme)]);
   return text;
 }
 
 std::string help_of_affinities() {
   std::string text = "Affinities, of the source and of the destination, such as NEU_C:";
   for (const Affinity affinity : every_affinity)
-    text += fmt::format("\n  {:<4} {}", name_of(affinity), what_is(affinity));
+    text += fmt::format("\n  {:<4} {}", name_of(affinity),
+                        affinity_words[static_cast<std::size_t>(affinity)]);
   return text;
 }
 

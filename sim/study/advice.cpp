@@ -22,14 +22,11 @@ std::vector<Affinities> choices_of(const ProfiledSite& site) {
   return choices;
 }
 
-// How far a side is from what is preferred where nothing tells.
+// How far a side is from what is preferred where nothing tells: cacheable, neutral, non-cacheable.
+// A default and the last are less than two neutrals.
 unsigned oddness_of(Affinity affinity) {
-  switch (affinity) {
-    case Affinity::cacheable: return 0;
-    case Affinity::neutral: return 2;
-    case Affinity::non_cacheable: break;
-  }
-  return 3;  // so that a default and this are less than two neutrals
+  constexpr std::array<unsigned, 3> oddness{0, 2, 3};
+  return oddness[static_cast<std::size_t>(affinity)];
 }
 
 }  // namespace
