@@ -2,7 +2,6 @@
 // releases it at a given rate (paper 002, Fig. 7).
 #include <fmt/format.h>
 
-#include <cmath>
 #include <functional>
 #include <map>
 

@@ -2,7 +2,6 @@
 // another node acquires and releases the lock at a given rate (paper 002, Fig. 8).
 #include <fmt/format.h>
 
-#include <cmath>
 #include <map>
 
 #include "base/clock.hpp"

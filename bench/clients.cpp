@@ -3,7 +3,6 @@
 // core.
 #include <haul/haul.h>
 
-#include <algorithm>
 #include <array>
 #include <vector>
 

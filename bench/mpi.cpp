@@ -1,6 +1,5 @@
 // mpi: messages within this node under each MPI that is here. haul's provider, the MPI's own shared
 // memory and libfabric's shm take turns, a launch each; ratios are of launches of the same round.
-#include <fmt/format.h>
 
 #include "bench/directory.hpp"
 #include "bench/mpi_messages.hpp"

@@ -11,8 +11,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <sstream>
 
 #include "base/clock.hpp"

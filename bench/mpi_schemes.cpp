@@ -2,9 +2,6 @@
 //   SCNI  the ranks themselves
 //   MCNI  a dedicated core: a thread of each rank's, or the node's service
 // A mover needs a core beside those of the ranks; on fewer, its figures say only that it works.
-#include <fmt/format.h>
-
-#include <memory>
 
 #include "bench/directory.hpp"
 #include "bench/failure.hpp"

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <string_view>
 
 #include "base/clock.hpp"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <fstream>
 
 #include "bench/failure.hpp"

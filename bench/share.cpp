@@ -51,7 +51,6 @@ struct Block {
   alignas(64) std::atomic<std::uint32_t> check;  // counts as go does: the time has been taken
   alignas(64) std::atomic<std::uint32_t> checked;
   std::uint32_t current, current_document;  // of the request that go announces
-  bool cma_refused;
   pid_t server;
   std::uint64_t address[documents];  // in the server
   haul_grant grants[readers];        // fd: the number in the reader

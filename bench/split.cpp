@@ -1,6 +1,5 @@
 // split (paper 000, Fig. 7): what the caller pays for a submit, a test, and a submit that wakes the
 // mover; and how long the copy itself takes.
-#include <algorithm>
 #include <array>
 
 #include "base/cpu.hpp"
