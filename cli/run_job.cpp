@@ -1,14 +1,12 @@
 #include "cli/run_job.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 
 #include "base/os.hpp"
 #include "bench/failure.hpp"
