@@ -48,7 +48,8 @@ if(NOT HAUL_FABRIC STREQUAL "OFF" AND HAUL_LIBFABRIC AND HAUL_LIBFABRIC_INCLUDE)
   add_library(haul_atomic_fabric MODULE ${atomic_fabric_sources}
     "${PROJECT_SOURCE_DIR}/atomic/client/carrier.cpp" "${PROJECT_SOURCE_DIR}/atomic/client/session.cpp"
     "${PROJECT_SOURCE_DIR}/atomic/wire/wire_packet.cpp" "${PROJECT_SOURCE_DIR}/atomic/link/socket_address.cpp"
-    "${PROJECT_SOURCE_DIR}/atomic/link/fabric_host.cpp")
+    "${PROJECT_SOURCE_DIR}/atomic/link/fabric_host.cpp"
+    "${PROJECT_SOURCE_DIR}/atomic/responder/responder.cpp")
   target_link_libraries(haul_atomic_fabric PRIVATE haul_options haul_base Threads::Threads
     "${HAUL_LIBFABRIC}")
   target_include_directories(haul_atomic_fabric PRIVATE "${PROJECT_SOURCE_DIR}"

@@ -1,5 +1,13 @@
 // How a node reaches the windows of others: its connections, each with a session, and the waiting
-// for answers. What carries the packets is UDP (client.hpp) or a fabric (responder/fabric.hpp).
+// for answers. Carrier is the contract of what carries the packets: UDP (udp_carrier.hpp) or a
+// fabric (fabric/carrier.hpp). A node holds one, and knows no more of it.
+//
+// Calls take turns by one lock. Under it a call hands its packet to the session, which sends it by
+// Outlet, and looks for answers (pump()) on behalf of every connection that waits: whoever looks
+// hears for all, so an answer may be found by another thread than the one that asked. A waiter
+// spins for spin_ns, then sleeps without the lock (sleep()) until something may have come, and
+// never for long, as another thread may have taken what woke it. The same look repeats what is due
+// (session.hpp): a packet that was lost is sent again only while somebody looks.
 #pragma once
 
 #include <haul/atomic.h>
@@ -71,7 +79,10 @@ class Carrier {
   std::size_t reap(RemoteConnection& connection, haul_atomic_completion* completions,
                    std::size_t capacity) noexcept;
 
-  // Why a window is not to be had.
+  // Disconnects whatever is connected; nobody uses the carrier afterwards.
+  virtual void end() noexcept = 0;
+
+  // Why a window cannot be reached.
   virtual Error refusal(Code code, const haul_atomic_window_name& name) const noexcept = 0;
 
   // Packets that were sent again, over all connections so far.

@@ -57,8 +57,16 @@ void UdpConnection::send(const WirePacket& packet) noexcept {
   client_.socket_.send(&packet, bytes, peer_);
 }
 
-int UdpCarrier::open(const Options& options, const SocketAddress& at) noexcept {
-  return begin(options) ? socket_.open(at) : -ENOMEM;
+UdpCarrier* UdpCarrier::open(const Options& options, const SocketAddress& at,
+                             Error* error) noexcept {
+  auto* carrier = new (std::nothrow) UdpCarrier;
+  int result = carrier != nullptr && carrier->begin(options) ? 0 : -ENOMEM;
+  if (result == 0) result = carrier->socket_.open(at);
+  if (result == 0) return carrier;
+  delete carrier;
+  *error = make_error(Code::io, -result, "cannot open a UDP socket (%s); check the address",
+                      describe_errno(-result));
+  return nullptr;
 }
 
 void UdpCarrier::hear_by(XdpProgram* xdp, const char* interface) noexcept {
@@ -66,10 +74,11 @@ void UdpCarrier::hear_by(XdpProgram* xdp, const char* interface) noexcept {
   raw_.open(interface);
 }
 
-void UdpCarrier::close() noexcept {
+void UdpCarrier::end() noexcept {
   disconnect_all();
   raw_.close();
   socket_.close();
+  delete this;
 }
 
 Error UdpCarrier::refusal(Code code, const haul_atomic_window_name& name) const noexcept {

@@ -32,19 +32,18 @@ class UdpConnection final : public RemoteConnection {
 
 class UdpCarrier final : public Carrier {
  public:
-  UdpCarrier() noexcept = default;
-  ~UdpCarrier() { close(); }
-
-  // Opens the socket at an address of this host (port 0). 0 or -errno.
-  int open(const Options& options, const SocketAddress& at) noexcept;
+  // Opens the socket at an address of this host (port 0). nullptr and *error.
+  static UdpCarrier* open(const Options& options, const SocketAddress& at, Error* error) noexcept;
   std::uint16_t port() const noexcept { return socket_.local().port(); }
   // From now on answers come by the completion map, and packets leave as frames by this interface,
-  // if that can be had.
+  // if that can be opened.
   void hear_by(XdpProgram* xdp, const char* interface) noexcept;
-  void close() noexcept;
+  void end() noexcept override;
 
  private:
   friend class UdpConnection;
+  UdpCarrier() noexcept = default;
+  ~UdpCarrier() = default;
 
   Expected<RemoteConnection*> make(const haul_atomic_window_name& name,
                                    const Session::Names& names) noexcept override;

@@ -51,7 +51,7 @@ bool FabricCarrier::open(const FabricOptions& options, Error* error) noexcept {
   char port[16] = "";
   if (name_.port != 0) snprintf(port, sizeof port, " port %u", name_.port);
   snprintf(description_, sizeof description_, "fabric, %s%s; %s", name_.host, port,
-           is_atomic_with_cpu(name_.host)
+           is_atomic_with_cpu()
                ? "its operations are software's, atomic with this host's CPUs"
                : "its operations are the network interface's, not atomic with the CPUs': "
                  "the owner's are haul_atomic_window_run() alone");
@@ -66,7 +66,7 @@ FabricCarrier::~FabricCarrier() {
     os::join_thread(thread_);
   }
   end_.close();
-  for (unsigned i = 0; i < most_windows; ++i) {
+  for (unsigned i = 0; i < max_windows; ++i) {
     if (windows_[i] != nullptr) fi_close(&windows_[i]->fid);
   }
   runs_.close_registrations();
@@ -80,8 +80,8 @@ void FabricCarrier::close() noexcept {
 
 // ---- windows ----
 
-bool FabricCarrier::add_window(unsigned index, char* memory, std::size_t bytes,
-                               haul_atomic_window_name* name, Error* error) noexcept {
+bool FabricCarrier::add_window(const WindowMemory& memory, haul_atomic_window_name* name,
+                               Error* error) noexcept {
   const KeepErrno keep;
   if (endpoint_.needs_a_look() && !running_ && !start_thread()) {
     *error = make_error(Code::no_memory, 0, "no thread for the fabric's progress; end some");
@@ -89,16 +89,16 @@ bool FabricCarrier::add_window(unsigned index, char* memory, std::size_t bytes,
   }
   const Hold hold(*this);
   fid_mr* registration = nullptr;
-  const int result =
-      endpoint_.enlist(memory, bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, &registration);
+  const int result = endpoint_.enlist(memory.at, memory.mapped_bytes,
+                                      FI_REMOTE_READ | FI_REMOTE_WRITE, &registration);
   if (result != 0) {
     *error = make_error(Code::no_memory, 0,
                         "%s cannot register a window of %zu bytes (%s); raise the limit of locked "
                         "memory (ulimit -l)",
-                        endpoint_.host().provider, bytes, fi_strerror(-result));
+                        endpoint_.host().provider, memory.mapped_bytes, fi_strerror(-result));
     return false;
   }
-  windows_[index] = registration;
+  windows_[name->window] = registration;
   name->kind = name_.kind;
   name->port = name_.port;
   std::memcpy(name->host, name_.host, sizeof name->host);
@@ -250,16 +250,20 @@ void FabricCarrier::sleep(RemoteConnection& connection) noexcept {
 
 }  // namespace haul::atomics
 
-extern "C" [[gnu::visibility("default")]] haul::atomics::Fabric* haul_atomic_fabric_open(
-    const haul::atomics::FabricOptions& options, haul::Error* error) noexcept {
+extern "C" [[gnu::visibility("default")]] bool haul_atomic_fabric_open(
+    const haul::atomics::FabricOptions& options, haul::atomics::FabricSides* sides,
+    haul::Error* error) noexcept {
   using namespace haul;
   const KeepErrno keep;
   auto* carrier = new (std::nothrow) atomics::FabricCarrier;
   if (carrier == nullptr) {
     *error = make_error(Code::no_memory, ENOMEM, "no memory for a fabric; free some");
-    return nullptr;
+    return false;
   }
-  if (carrier->open(options, error)) return carrier;
-  carrier->close();
-  return nullptr;
+  if (!carrier->open(options, error)) {
+    carrier->close();
+    return false;
+  }
+  *sides = {carrier, carrier, carrier->name(), carrier->description()};
+  return true;
 }

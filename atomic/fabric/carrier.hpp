@@ -30,17 +30,25 @@ class FabricConnection final : public RemoteConnection {
   bool is_asked_ = false;  // whether it is still there
 };
 
-class FabricCarrier final : public Fabric {
+class FabricCarrier final : public Carrier, public Responder {
  public:
   FabricCarrier() noexcept = default;
   bool open(const FabricOptions& options, Error* error) noexcept;
 
-  bool add_window(unsigned index, char* memory, std::size_t bytes, haul_atomic_window_name* name,
+  const char* description() const noexcept { return description_; }
+  const haul_atomic_window_name& name() const noexcept { return name_; }
+
+  // The responder.
+  bool is_atomic_with_cpu() const noexcept override {
+    return haul::atomics::is_atomic_with_cpu(name_.host);
+  }
+  bool add_window(const WindowMemory& memory, haul_atomic_window_name* name,
                   Error* error) noexcept override;
   void remove_window(unsigned index) noexcept override;
-  const char* description() const noexcept override { return description_; }
-  const haul_atomic_window_name& name() const noexcept override { return name_; }
   void close() noexcept override;
+
+  // The carrier; its object is the responder's.
+  void end() noexcept override { disconnect_all(); }
 
  private:
   friend class FabricConnection;
@@ -78,7 +86,7 @@ class FabricCarrier final : public Fabric {
   FabricEndpoint endpoint_;
   haul_atomic_window_name name_{};
   char description_[200] = {};
-  fid_mr* windows_[most_windows] = {};
+  fid_mr* windows_[max_windows] = {};
   Runs runs_;
   Run* unposted_ = nullptr;  // the provider had no room for their questions
   pthread_cond_t heard_ = PTHREAD_COND_INITIALIZER;

@@ -17,18 +17,16 @@ namespace haul::atomics {
 namespace {
 
 constexpr int backlog = 16;
-// poll() looks its numbers up anew whenever something happens: where the program has put a file at
+// poll() looks its numbers up again whenever something happens: where the program has put a file at
 // one, nothing does any more. Well below the second for which others wait for an answer.
 constexpr int look_ms = 250;
 
 }  // namespace
 
-int Attendant::open(Node* node, const haul_atomic_window_name& name, XdpProgram* xdp,
-                    UdpSocket* passed, UdpSocket* passed_six) noexcept {
+int Attendant::open(Node* node, const haul_atomic_window_name& name,
+                    Responder* responder) noexcept {
   node_ = node;
-  xdp_ = xdp;
-  passed_[0] = passed;
-  passed_[1] = passed_six;
+  responder_ = responder;
   attach_socket_name(name, socket_name_);
   const int listener = os::listen_abstract(socket_name_, backlog);
   listener_ = os::Descriptor::of(listener);
@@ -64,7 +62,7 @@ void Attendant::close() noexcept {
   listener_.close();
 }
 
-void Attendant::listen_anew() noexcept {
+void Attendant::listen_again() noexcept {
   // The program has closed it. While another one has the name nobody can attach.
   listener_ = os::Descriptor::of(os::listen_abstract(socket_name_, backlog));
 }
@@ -75,26 +73,26 @@ void Attendant::run() noexcept {
   while (!stop_.load(std::memory_order_relaxed)) {
     int listener = listener_.get();
     if (listens && listener < 0) {
-      listen_anew();
+      listen_again();
       listener = listener_.number();
     }
     // A descriptor of -1 is passed over.
+    static_assert(Responder::most_sockets == 2);
     pollfd events[] = {{end_.get(), POLLIN, 0},
                        {listener, POLLIN, 0},
-                       {passed_[0]->fd(), POLLIN, 0},
-                       {passed_[1]->fd(), POLLIN, 0}};
+                       {responder_->socket_fd(0), POLLIN, 0},
+                       {responder_->socket_fd(1), POLLIN, 0}};
     const KeepErrno keep;
     const int ready = poll(events, std::size(events), look_ms);
     if (ready < 0 && errno != EINTR) os::sleep_ns(10'000'000);
+    for (unsigned i = 0; i < Responder::most_sockets; ++i) {
+      // Packets may have come for a socket that is not ours any more: looking opens it again.
+      if (ready <= 0 || events[2 + i].revents != 0) responder_->serve_socket(i);
+    }
     if (ready <= 0) {
-      // Packets may have come for a socket that is not ours any more: looking makes it anew.
-      serve_passed(*passed_[0]);
-      serve_passed(*passed_[1]);
       take_signals_of_nobody();
       continue;
     }
-    if (events[2].revents != 0) serve_passed(*passed_[0]);
-    if (events[3].revents != 0) serve_passed(*passed_[1]);
     if (events[1].revents != 0) admit();
   }
 }
@@ -103,8 +101,8 @@ void Attendant::admit() noexcept {
   const int accepted = os::accept_from(listener_.get());
   os::Descriptor from = os::Descriptor::of(accepted);
   if (accepted < 0) {
-    // Without descriptors (EMFILE) who waits is waited for, but not by spinning. (EBADF: the
-    // program has closed the listener.)
+    // Without descriptors (EMFILE) a process waits until there is one again, but this thread does
+    // not spin. (EBADF: the program has closed the listener.)
     if (accepted != -EAGAIN && accepted != -EBADF) os::sleep_ns(10'000'000);
     return;
   }
@@ -129,23 +127,6 @@ void Attendant::admit() noexcept {
     if (memory >= 0) os::close_fd(memory);
   }
   from.close();
-}
-
-void Attendant::serve_passed(UdpSocket& socket) noexcept {
-  constexpr unsigned most_at_once = 64;
-  for (unsigned i = 0; i < most_at_once; ++i) {
-    WirePacket packet;
-    SocketAddress from;
-    const ssize_t bytes = socket.receive(&packet, sizeof packet, &from);
-    if (bytes == -EAGAIN || bytes == -EBADF) return;
-    if (bytes < 0) continue;
-    // An IPv6 client is known by a number that stands for its address.
-    const std::uint64_t source = from.number();
-    const auto address = static_cast<std::uint32_t>(source >> 16);
-    const std::uint16_t port = from.is_six() ? from.six.sin6_port : from.four.sin_port;
-    const std::size_t answer = xdp_->serve(&packet, static_cast<std::size_t>(bytes), address, port);
-    if (answer != 0) socket.send(&packet, answer, from);
-  }
 }
 
 }  // namespace haul::atomics

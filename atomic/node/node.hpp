@@ -1,4 +1,5 @@
-// A node: its responder, its windows, its client side. What a haul_atomic_node is.
+// A node: a responder and a carrier (opening.hpp), and the windows that it serves. What a
+// haul_atomic_node is.
 #pragma once
 
 #include <haul/atomic.h>
@@ -6,10 +7,8 @@
 
 #include <cstdint>
 
-#include "atomic/client/udp_carrier.hpp"
 #include "atomic/node/attendant.hpp"
-#include "atomic/node/specification.hpp"
-#include "atomic/responder/fabric.hpp"
+#include "atomic/node/opening.hpp"
 #include "atomic/window/window.hpp"
 #include "base/error.hpp"
 
@@ -25,7 +24,7 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   // False in a child of fork.
-  bool is_here() const noexcept { return carrier().is_here(); }
+  bool is_here() const noexcept { return parts_.carrier->is_here(); }
 
   Expected<Window*> create_window(std::size_t bytes) noexcept;
   // Ends its service; it is no longer this node's.
@@ -34,17 +33,9 @@ class Node {
   // close. False: it does not know the key of that window.
   bool answer(const AttachRequest& request, AttachReply* reply, int* fd) noexcept;
 
-  Carrier& carrier() noexcept {
-    return fabric_ != nullptr ? static_cast<Carrier&>(*fabric_) : client_;
-  }
-  const Carrier& carrier() const noexcept {
-    return fabric_ != nullptr ? static_cast<const Carrier&>(*fabric_) : client_;
-  }
-  const char* description() const noexcept { return description_; }
-  // The process has closed the descriptors that it serves by, and they could not be had again.
-  bool has_lost_service() const noexcept {
-    return serves_by_xdp_ ? !xdp_->is_intact() : host_.is_lost();
-  }
+  Carrier& carrier() noexcept { return *parts_.carrier; }
+  const char* description() const noexcept { return parts_.description; }
+  bool has_lost_service() const noexcept { return parts_.responder->is_lost(); }
   void counters(std::uint64_t* values) noexcept;
 
   // The events of a responder, those of an XDP client, packets sent again.
@@ -53,30 +44,11 @@ class Node {
 
  private:
   Node() noexcept = default;
-  bool start(const Specification& specification, const haul_atomic_node_options& options,
-             Error* error) noexcept;
-  bool find_place(const Specification& specification, const haul_atomic_node_options& options,
-                  SocketAddress* at, Error* error) noexcept;
-  bool start_xdp(const Specification& specification, const haul_atomic_node_options& options,
-                 const SocketAddress& at, Error* error) noexcept;
-  bool start_host(HostMode mode, const haul_atomic_node_options& options, const SocketAddress& at,
-                  Error* error) noexcept;
-  bool start_fabric(const Specification& specification, const haul_atomic_node_options& options,
-                    Error* error) noexcept;
   bool serve(Window* window, Error* error) noexcept;
   bool start_attendant(Error* error) noexcept;
-  void describe(const char* how, const char* interface, const char* why) noexcept;
 
-  haul_atomic_window_name name_{};  // host and port; what windows' names begin with
-  XdpProgram* xdp_ = nullptr;
-  // xdp: the port's sockets, for what the program leaves to the kernel.
-  UdpSocket passed_, passed_six_;
-  HostResponder host_;
-  bool serves_by_host_ = false, serves_by_xdp_ = false;
-  UdpCarrier client_;         // by UDP, or
-  Fabric* fabric_ = nullptr;  // over a fabric
+  NodeParts parts_;
   Attendant attendant_;
-  char description_[256] = {};
 
   pthread_mutex_t windows_lock_ = PTHREAD_MUTEX_INITIALIZER;
   Window* windows_[max_windows] = {};

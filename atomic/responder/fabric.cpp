@@ -2,9 +2,9 @@
 
 namespace haul::atomics {
 
-Fabric* open_fabric(const FabricOptions& options, Error* error) noexcept {
+bool open_fabric(const FabricOptions& options, FabricSides* sides, Error* error) noexcept {
   const auto open = reinterpret_cast<OpenFabric>(open_plugin(fabric_plugin, error));
-  return open != nullptr ? open(options, error) : nullptr;
+  return open != nullptr && open(options, sides, error);
 }
 
 }  // namespace haul::atomics

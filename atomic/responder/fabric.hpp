@@ -1,13 +1,12 @@
-// What the plug-in libhaul-atomic-fabric.so does (libfabric is there): windows that the network
-// interface serves, or a libfabric provider's software, and connections to them. Both libraries are
-// of one haul version.
+// A fabric: one endpoint of libfabric is a node's responder and its carrier at once. The plug-in
+// libhaul-atomic-fabric.so opens it (libfabric is there); both libraries are of one haul version.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "atomic/client/carrier.hpp"
 #include "atomic/plugin/plugin.hpp"
+#include "atomic/responder/responder.hpp"
 #include "base/error.hpp"
 
 namespace haul::atomics {
@@ -19,32 +18,21 @@ struct FabricOptions {
   Carrier::Options client;
 };
 
-// One endpoint: the carrier of its node's connections. Thread-safe but for close().
-class Fabric : public Carrier {
- public:
-  static constexpr unsigned most_windows = 256;
-
-  // Serves memory (whole pages) from now on: name->kind, host, port and key say how it is reached.
-  virtual bool add_window(unsigned index, char* memory, std::size_t bytes,
-                          haul_atomic_window_name* name, Error* error) noexcept = 0;
-  // When it returns no operation touches the window's memory any more.
-  virtual void remove_window(unsigned index) noexcept = 0;
-  // One line: provider, address, and whose atomics these are.
-  virtual const char* description() const noexcept = 0;
-  // The host and port of its names.
-  virtual const haul_atomic_window_name& name() const noexcept = 0;
-  virtual void close() noexcept = 0;
-
- protected:
-  ~Fabric() = default;
+// The endpoint's two sides: one object, which Responder::close() frees.
+struct FabricSides {
+  Responder* responder = nullptr;
+  Carrier* carrier = nullptr;
+  haul_atomic_window_name name{};  // the host and port of its windows' names
+  const char* description = "";    // provider, address, and whose atomics these are; the object's
 };
 
-// The plug-in's one function. nullptr and *error.
-using OpenFabric = Fabric* (*)(const FabricOptions& options, Error* error) noexcept;
+// The plug-in's one function. False and *error.
+using OpenFabric = bool (*)(const FabricOptions& options, FabricSides* sides,
+                            Error* error) noexcept;
 inline constexpr Plugin fabric_plugin{"libhaul-atomic-fabric.so", "haul_atomic_fabric_open",
                                       "install libfabric1 and build haul with libfabric-dev"};
 
-// Opens the plug-in, and then the endpoint. nullptr and *error.
-Fabric* open_fabric(const FabricOptions& options, Error* error) noexcept;
+// Opens the plug-in, and then the endpoint. False and *error.
+bool open_fabric(const FabricOptions& options, FabricSides* sides, Error* error) noexcept;
 
 }  // namespace haul::atomics

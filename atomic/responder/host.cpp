@@ -1,6 +1,7 @@
 #include "atomic/responder/host.hpp"
 
 #include <cerrno>
+#include <new>
 
 #include "base/clock.hpp"
 #include "base/os.hpp"
@@ -16,37 +17,56 @@ constexpr std::uint64_t no_socket_nap_ns = 20'000'000;
 
 }  // namespace
 
-Code HostResponder::open(const Options& options, int* sys_errno) noexcept {
+HostResponder* HostResponder::open(const Options& options, Error* error) noexcept {
+  auto* responder = new (std::nothrow) HostResponder;
+  if (responder == nullptr) {
+    *error = make_error(Code::no_memory, ENOMEM, "no memory for a responder; free some");
+    return nullptr;
+  }
+  if (responder->start(options, error)) return responder;
+  responder->close();
+  return nullptr;
+}
+
+bool HostResponder::start(const Options& options, Error* error) noexcept {
   options_ = options;
-  if (!tables_.open(options.sessions)) return Code::no_memory;
-  int error = socket_.open(options.at);
+  if (!tables_.open(options.sessions)) {
+    *error = make_error(Code::no_memory, 0,
+                        "no memory for %u sessions; ask for fewer, or free some", options.sessions);
+    return false;
+  }
+  const int result = socket_.open(options.at);
+  if (result != 0) {
+    *error = make_error(result == -EADDRINUSE ? Code::again : Code::io, -result,
+                        "cannot serve at %s port %u (%s); choose another port", options.shown,
+                        options.at.port(), describe_errno(-result));
+    return false;
+  }
+  socket_.receive_timeout_ms(sleep_ms);
+  socket_.look_before_taking();
   // The thread begins where its maker is.
-  if (error == 0 && options.cpu >= 0 && !os::pin_thread(static_cast<unsigned>(options.cpu))) {
-    socket_.close();
-    return Code::invalid;
+  if (options.cpu >= 0 && !os::pin_thread(static_cast<unsigned>(options.cpu))) {
+    *error = make_error(Code::invalid, 0,
+                        "the responder's thread may not run on CPU %d; choose one that this "
+                        "process may use",
+                        options.cpu);
+    return false;
   }
-  bool no_thread = false;
-  if (error == 0) {
-    socket_.receive_timeout_ms(sleep_ms);
-    socket_.look_before_taking();
-    error = os::start_thread(
-        &thread_,
-        [](void* self) -> void* {
-          static_cast<HostResponder*>(self)->serve();
-          return nullptr;
-        },
-        this);
-    no_thread = error != 0;
-  }
+  const int failed = start_thread();
   if (options.cpu >= 0) os::unpin_thread();
-  if (error != 0) {
-    socket_.close();
-    *sys_errno = -error;
-    if (no_thread) return Code::no_memory;
-    return error == -EADDRINUSE ? Code::again : Code::io;
-  }
-  running_ = true;
-  return Code::ok;
+  running_ = failed == 0;
+  if (!running_) *error = no_thread(-failed);
+  return running_;
+}
+
+int HostResponder::start_thread() noexcept {
+  return os::start_thread(
+      &thread_,
+      [](void* self) -> void* {
+        static_cast<HostResponder*>(self)->serve();
+        return nullptr;
+      },
+      this);
 }
 
 void HostResponder::close() noexcept {
@@ -54,21 +74,27 @@ void HostResponder::close() noexcept {
     stop_.store(true, std::memory_order_relaxed);
     socket_.shut();  // wakes a receive
     os::join_thread(thread_);
-    running_ = false;
   }
   socket_.close();
+  delete this;
 }
 
-void HostResponder::add_window(unsigned index, const window_entry& window, char* memory) noexcept {
+bool HostResponder::add_window(const WindowMemory& memory, haul_atomic_window_name* name,
+                               Error*) noexcept {
   pthread_mutex_lock(&windows_);
-  tables_.add_window(index, window, memory);
+  tables_.add_window(name->window, entry_of(*name), memory.at);
   pthread_mutex_unlock(&windows_);
+  return true;
 }
 
 void HostResponder::remove_window(unsigned index) noexcept {
   pthread_mutex_lock(&windows_);
   tables_.remove_window(index);
   pthread_mutex_unlock(&windows_);
+}
+
+void HostResponder::count(std::uint64_t* values) noexcept {
+  for (unsigned event = 0; event < SERVE_EVENTS; ++event) values[event] += tables_.count_of(event);
 }
 
 bool HostResponder::serve_one(bool wait) noexcept {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "atomic/link/udp_socket.hpp"
+#include "atomic/responder/responder.hpp"
 #include "atomic/responder/tables.hpp"
 #include "base/error.hpp"
 
@@ -15,35 +16,35 @@ namespace haul::atomics {
 
 enum class HostMode : std::uint8_t { poll, spin, block };
 
-class HostResponder {
+class HostResponder final : public Responder {
  public:
-  HostResponder() noexcept = default;
-  ~HostResponder() { close(); }
-  HostResponder(const HostResponder&) = delete;
-  HostResponder& operator=(const HostResponder&) = delete;
-
   struct Options {
     HostMode mode = HostMode::block;
     SocketAddress at;
+    const char* shown = "";  // the host, in errors
     unsigned sessions = 256;
     int cpu = -1;
     std::uint64_t spin_ns = 50'000;
   };
-  // Starts the thread. ok, invalid (it may not run on `cpu`), or the code and *sys_errno.
-  Code open(const Options& options, int* sys_errno) noexcept;
-  // Ends it; blocks for a moment.
-  void close() noexcept;
+  // Starts the thread. nullptr and *error.
+  static HostResponder* open(const Options& options, Error* error) noexcept;
+  void close() noexcept override;
+
+  // Another process has the port of the socket that the program has closed.
+  bool is_lost() const noexcept override { return is_lost_.load(std::memory_order_relaxed); }
+  bool add_window(const WindowMemory& memory, haul_atomic_window_name* name,
+                  Error* error) noexcept override;
+  void remove_window(unsigned index) noexcept override;
+  void count(std::uint64_t* values) noexcept override;
 
   // Where it serves; stays the same.
   const SocketAddress& local() const noexcept { return socket_.local(); }
-  // The program has closed its socket, and another process has the port: nobody is served.
-  bool is_lost() const noexcept { return is_lost_.load(std::memory_order_relaxed); }
-  void add_window(unsigned index, const window_entry& window, char* memory) noexcept;
-  // When it returns nobody touches the window's memory any more.
-  void remove_window(unsigned index) noexcept;
-  std::uint64_t count_of(unsigned event) const noexcept { return tables_.count_of(event); }
 
  private:
+  HostResponder() noexcept = default;
+  ~HostResponder() = default;
+  bool start(const Options& options, Error* error) noexcept;
+  int start_thread() noexcept;
   void serve() noexcept;
   bool serve_one(bool wait) noexcept;
 

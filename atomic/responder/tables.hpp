@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <memory>
 
+#include "atomic/responder/responder.hpp"
 #include "atomic/wire/tables.h"
 #include "atomic/wire/wire_packet.hpp"
 
 namespace haul::atomics {
-
-inline constexpr unsigned max_windows = 256;
 
 // serve() is called by one thread; windows come and go by others, which exclude it by a lock of
 // theirs.

@@ -83,7 +83,7 @@ Code Window::run(haul_atomic_operation* operations, std::size_t count) noexcept 
   if (runs_far_) return run_far(operations, count);
   wire_operation wire[WIRE_MAX_OPERATIONS];
   for (std::size_t i = 0; i < count; ++i) wire[i] = to_wire(operations[i]);
-  execute_here(entry(), memory_, wire, count);
+  execute_here(entry_of(name_), memory_, wire, count);
   Code first = Code::ok;
   for (std::size_t i = 0; i < count; ++i) {
     take_answer(wire[i], Code::ok, &operations[i]);

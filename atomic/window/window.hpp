@@ -9,7 +9,7 @@
 
 #include "atomic/client/carrier.hpp"
 #include "atomic/link/kernel_object.hpp"
-#include "atomic/wire/tables.h"
+#include "atomic/responder/responder.hpp"
 #include "base/error.hpp"
 
 namespace haul::atomics {
@@ -31,8 +31,6 @@ class Window {
   const haul_atomic_window_name& name() const noexcept { return name_; }
   // What others are let into; the program may have closed it.
   const KernelObject& memory_object() const noexcept { return fd_; }
-  // As the responder knows it.
-  window_entry entry() const noexcept { return {name_.key, name_.address, name_.bytes}; }
   std::size_t mapped_bytes() const noexcept { return pages_of(name_.bytes) * 4096; }
 
   // Executes 1 to 16 operations by the CPU, as a responder would, or by a connection (below). ok,
@@ -49,8 +47,6 @@ class Window {
   Node* owner() const noexcept { return owner_; }
   // Before the carrier of run_by() is closed.
   void orphan() noexcept;
-
-  static std::size_t pages_of(std::size_t bytes) noexcept { return (bytes + 4095) / 4096; }
 
  private:
   Window(Node* owner, int fd, const haul_atomic_window_name& name, char* memory) noexcept

@@ -46,7 +46,7 @@ export PKG_CONFIG_PATH=$usr/lib/pkgconfig
 export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1
 
 for file in lib/libhaul.so.0 lib/libhaul.so include/haul/haul.h include/haul/haul.hpp share/doc/haul/LICENSE \
-  lib/libhaul-atomic.so.0 include/haul/atomic.h; do
+  lib/libhaul-atomic.so.0 include/haul/atomic.h include/haul/atomic.hpp; do
   [ -e "$usr/$file" ] || fail "$file was not installed"
 done
 if [ -e "$E2E_BUILD/lib/libhaul-fi.so" ]; then
@@ -105,7 +105,7 @@ for folder in "$E2E_SOURCE"/examples/*/; do
   [ -n "$source" ] || fail "examples/$name has no main.c or main.cpp"
   case $source in *.c) compiler='cc -std=c11' ;; *) compiler='c++ -std=c++20' ;; esac
   package=haul target=haul::haul
-  if [ "$name" = atomic ]; then package=haul-atomic target=haul::atomic; fi
+  case $name in atomic*) package=haul-atomic target=haul::atomic ;; esac
   # Warnings of the installed headers count, so they are no system headers here.
   $compiler -O2 -Wall -Wextra -Wpedantic -Werror "$source" -o "$work/$name" \
     $(pkg-config --cflags --libs $package) -pthread
