@@ -27,5 +27,5 @@ if(TARGET haul_atomic_xdp)
   # dlopen() is called by the sanitizer's runtime, to which a RUNPATH of the caller does not apply.
   set_target_properties(haul_atomic_twin_tests PROPERTIES BUILD_RPATH "${PROJECT_BINARY_DIR}/lib")
   target_link_options(haul_atomic_twin_tests PRIVATE -Wl,--disable-new-dtags)
-  haul_gtest(haul_atomic_twin_tests atomic)
+  haul_gtest(haul_atomic_twin_tests atomic NAME twins)
 endif()

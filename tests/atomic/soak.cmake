@@ -37,15 +37,19 @@ haul_soak(atomic_lock_soak "${atomic_dir}/lock_soak.cpp" "${atomic_dir}/lock_ref
   "${atomic_dir}/lock_star.cpp")
 
 foreach(responder block xdp-skb xdp-native)
-  add_test(NAME atomic.soak.${responder} COMMAND atomic_soak --operations 500000 --responder ${responder})
+  add_test(NAME atomic.soak.${responder} COMMAND ${run_test} --length --operations 100000 500000
+    $<TARGET_FILE:atomic_soak> --responder ${responder})
   list(APPEND soak_tests atomic.soak.${responder})
 endforeach()
 foreach(responder block xdp-skb)
-  add_test(NAME atomic.lock_soak.${responder} COMMAND atomic_lock_soak --responder ${responder})
+  add_test(NAME atomic.lock_soak.${responder} COMMAND ${run_test} --length --seconds 4 10
+    $<TARGET_FILE:atomic_lock_soak> --responder ${responder})
   list(APPEND soak_tests atomic.lock_soak.${responder})
 endforeach()
-add_test(NAME atomic.soak.control COMMAND atomic_soak --control)
-add_test(NAME atomic.lock_soak.control COMMAND atomic_lock_soak --control --seconds 4)
+set_tests_properties(${soak_tests} PROPERTIES LABELS "atomic;long")
+add_test(NAME atomic.soak.control COMMAND ${run_test} $<TARGET_FILE:atomic_soak> --control)
+add_test(NAME atomic.lock_soak.control COMMAND ${run_test} $<TARGET_FILE:atomic_lock_soak> --control --seconds 4)
+set_tests_properties(atomic.soak.control atomic.lock_soak.control PROPERTIES LABELS atomic)
 set_tests_properties(${soak_tests} atomic.soak.control atomic.lock_soak.control PROPERTIES
-  LABELS atomic TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 RUN_SERIAL ON
-  ENVIRONMENT "${script_environment}")
+  TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 RESOURCE_LOCK node ENVIRONMENT "${script_environment}")
+haul_add_to(atomic atomic_soak atomic_lock_soak)
