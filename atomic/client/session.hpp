@@ -1,6 +1,20 @@
 // One client's session at a responder: sequence numbers, what is unanswered, repetition, answers
-// not yet collected. Pure: time comes in as an argument, packets go out through Outlet, so that
-// tests can lose, repeat and reorder them.
+// not yet collected.
+//
+// greet() asks the responder for a slot (WIRE_HELLO) and says the number of the session, random and
+// the client's own; the answer brings the slot, and the session is open. Each packet then has the
+// next sequence number and occupies the exchange of sequence % 64 until its answer is collected, so
+// at most 63 are out, and the responder, which keeps the results of 64, still knows each that may
+// be repeated. A packet without an answer is sent again, the same but for the count of its
+// repetitions, after a time that
+// RetransmitTimer measures and doubles; an answer says which repetition it answers, so round trips
+// are measured of one packet and its own answer. The responder executes whichever copy comes first
+// and answers all others from its memory (wire/serve.h): that is exactly once. What is unanswered
+// for timeout_ns fails, and nobody knows whether it was executed. A responder that does not know
+// the session (restarted, or silent clients forgotten) loses it for good: all fails with peer_gone.
+//
+// Pure: time comes in as an argument, packets go out through Outlet, so that tests can lose, repeat
+// and reorder them.
 #pragma once
 
 #include <haul/atomic.h>

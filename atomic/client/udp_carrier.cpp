@@ -175,7 +175,7 @@ void UdpCarrier::pump_one(RemoteConnection& connection, std::uint64_t now_ns) no
   Session& session = session_of(one);
   if (one.slot_ != nullptr) session.look(*one.slot_, now_ns);
   session.tick(now_ns);
-  // Nobody hears the frames: the way may have changed, so let the kernel find it anew.
+  // Nobody hears the frames: the way may have changed, so let the kernel find it again.
   const std::uint64_t repeated = session.repeated();
   if (!session.anything_unanswered()) {
     if (!one.front_.known && one.repeats_seen_ != repeated) is_open(one);

@@ -1,5 +1,5 @@
 // A UDP socket, non-blocking and close-on-exec, in a process that may close it, or put a file of
-// its own at its number, at any time. Then the socket is opened anew at its address and port, and
+// its own at its number, at any time. Then the socket is opened again at its address and port, and
 // whoever speaks through it notices nothing.
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace haul::atomics {
 
 // Not thread-safe, but for shut() beside a receive() that waits, and local(), which a socket that
-// is opened anew keeps.
+// is opened again keeps.
 class UdpSocket {
  public:
   UdpSocket() noexcept = default;
@@ -45,7 +45,7 @@ class UdpSocket {
   // -EBADF: lost, as below.
   ssize_t send(const void* data, std::size_t bytes, const SocketAddress& to) noexcept;
   // Bytes, -EAGAIN if nothing is there, -EMSGSIZE if it is longer, or -errno; -EBADF: there is no
-  // socket, or it is lost (until it can be opened anew, which each call tries). `from` may be
+  // socket, or it is lost (until it can be opened again, which each call tries). `from` may be
   // nullptr. `wait`: sleeps until something is there or receive_timeout_ms() is over.
   ssize_t receive(void* data, std::size_t bytes, SocketAddress* from, bool wait = false) noexcept;
   // For a thread that receives all the time, hence also at the instant when the program puts a
@@ -70,7 +70,7 @@ class UdpSocket {
   bool looks_first_ = false;
   bool both_ = false;  // of IPv6, and speaks IPv4 as well
   bool lost_ = false;
-  std::uint64_t tried_ns_ = 0;  // to open it anew
+  std::uint64_t tried_ns_ = 0;  // // to open it again
   pthread_mutex_t replacing_ = PTHREAD_MUTEX_INITIALIZER;
   SocketAddress local_;
 };

@@ -3,9 +3,20 @@
 // answers come back through Courier, time is an argument, so that tests can interleave members at
 // will.
 //
-// What makes it safe is one word, the home's `state`: a member holds the lock as long as that is
-// what it made it. The queue only decides who is next, and may break: every wait ends by a look at
-// `state`.
+// What makes it safe is one word, the home's `state`: a member holds the lock as long as `state` is
+// what that member has made it, and an operation that would change it misses, or changes nothing,
+// once somebody else has. The queue only decides who is next, and may break: every wait ends by a
+// look at `state`.
+//
+// To acquire, a member swaps its node into the home's `tail`; if there was none before, the same
+// packet sets `held`, and that is all. Else it links its node to the one before, in that member's
+// window, and polls its own memory. To release, the holder clears `tail` and `state` in one packet
+// if nobody is linked behind it; else it writes the grant, with the `state` that it holds, into its
+// successor's window, and the successor makes `state` its own by compare&swap. A member that gives
+// up leaves its node marked (abandoned), and a holder that would grant it the lock passes it over.
+// A waiter reads `state` now and then: if that has not changed for a lease, it takes the holder for
+// dead and the lock over, by another epoch, so that the old holder's fencing token is refused from
+// then on.
 #pragma once
 
 #include <haul/atomic.h>
@@ -102,7 +113,7 @@ class Member {
     renew
   };
 
-  // What follows when a successor has been told to begin anew.
+  // What follows when a successor has been told to queue again.
   enum class Then : std::uint8_t { enqueue, end };
 
   std::uint64_t own(std::uint64_t word) const noexcept;
@@ -187,7 +198,7 @@ class Member {
   unsigned sent_ = 0;  // operations of the packet that is out
   int to_ = Courier::home;
   bool again_ = false;  // it is out for the second time
-  bool anew_ = false;   // this goal has enqueued anew, as the home knew us no longer
+  bool anew_ = false;   // this goal has queued again, as the home knew us no longer
 };
 
 }  // namespace haul::atomics::lock

@@ -52,7 +52,7 @@ void Member::grant_to(std::uint64_t successor, std::uint64_t now_ns) noexcept {
   const std::uint64_t tag = tag_of(successor);
   add(HAUL_ATOMIC_READ, QueueNode::next);
   add_cas(QueueNode::waiting, waiting(tag, waits), waiting(tag, granted), true);
-  // Behind the grant, so that only who grants writes it.
+  // Behind the grant, so that only the granting member writes it.
   add(HAUL_ATOMIC_WRITE, QueueNode::hint, state_);
   send(static_cast<int>(rank_of(successor)), Step::grant, now_ns);
 }

@@ -112,8 +112,9 @@ void Member::go_on_waiting(std::uint64_t now_ns) noexcept {
     return;
   }
   if (word == waiting(tag_, requeue)) {
-    // Its head is here now. (If all began anew whom the one in front tells to, two could chase each
-    // other around for good, each behind the other.) A look at the lock tells if it is the old one.
+    // Its head is here now. (If every member queued again that the one in front tells to, two could
+    // chase each other around for good, each behind the other.) A look at the lock tells if it is
+    // the old one.
     put_own(QueueNode::waiting, waiting(tag_, waits));
     tries_ = 0;
     step_ = Step::head;
@@ -153,7 +154,7 @@ void Member::give_up(std::uint64_t now_ns) noexcept {
 void Member::heard_undo(std::uint64_t now_ns) noexcept {
   if (!swap_own(QueueNode::waiting, waiting(tag_, waits), waiting(tag_, idle)) &&
       own(QueueNode::waiting) == waiting(tag_, granted)) {
-    step_ = Step::wait;  // after all: who granted it has let go of it
+    step_ = Step::wait;  // after all: the member that granted it has let go of it
     return;
   }
   put_own(QueueNode::waiting, waiting(tag_, idle));
@@ -191,7 +192,7 @@ void Member::after_notice(std::uint64_t now_ns) noexcept {
   }
 }
 
-// The lock as it is. Waits go on, or the lock can be had.
+// The lock as it is. Waits go on, or the lock is free to be taken.
 void Member::look_at(std::uint64_t state, std::uint64_t now_ns) noexcept {
   // Equal is unchanged: it only grows. Nor can it have come back when take_over() compares it.
   const bool same = state == seen_;
@@ -257,7 +258,7 @@ void Member::heard_lock(std::uint64_t now_ns) noexcept {
       return;
     case Step::confirm:
       if (!swapped(0)) {
-        begin_anew(now_ns);  // granted by who no longer held it
+        begin_anew(now_ns);  // granted by a member that no longer held it
         return;
       }
       hold(passed_on(found));

@@ -115,7 +115,7 @@ void Places::connect(Place& place) noexcept {
       stage_ = Stage::connecting;
       return;
     }
-    // The node has no more connections: one to a neighbour can be had again.
+    // The node has no more connections: one to a neighbour is given up for this one.
     if (made.error().code == Code::no_memory && drop_one_for(place)) continue;
     fail(made.error());
     return;

@@ -1,11 +1,11 @@
 // The words of a lock, and what their bits say. docs/design/atomic-locks.md has the protocol.
 //
 // At home: `state` is the lock, {epoch 20, count 36, beat 7, held 1}: a number that only ever
-// grows, so that who finds it as it was knows that nothing has happened in between. Beat tells that
-// the holder is alive, and carries into count. `tail` names the last node of the queue. In each
-// member's window: `next` names the node behind its own, `waiting` is what it waits at, `hint`
-// the state that whoever grants it the lock holds. (Paper 002, IV: the lock variable, next and
-// locked.)
+// grows, so that a member that finds it as it was knows that nothing has happened in between. Beat
+// tells that the holder is alive, and carries into count. `tail` names the last node of the queue.
+// In each member's window: `next` names the node behind its own, `waiting` is what it waits at,
+// `hint` the state in which the granting member holds the lock. (Paper 002, IV: the lock variable,
+// next and locked.)
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ constexpr std::uint64_t tag_of(std::uint64_t word) noexcept {
 constexpr unsigned rank_of(std::uint64_t reference) noexcept {
   return static_cast<unsigned>(reference & 0xffff) - 1;
 }
-// `next` of a node that nobody has linked himself to.
+// `next` of a node to which no other is linked.
 constexpr std::uint64_t nobody(std::uint64_t tag) noexcept {
   return tag << 16;
 }
@@ -79,7 +79,7 @@ enum WaiterPhase : std::uint64_t {
   granted = 2,
   abandoned = 3,  // its member has given up: the lock goes to the next, or it comes back
   skipped = 4,    // ... and was passed over: the node is in no queue any more
-  requeue = 5     // the queue is broken in front of it: it is the head, or must begin anew
+  requeue = 5     // the queue is broken in front of it: it is the head, or must queue again
 };
 constexpr std::uint64_t waiting(std::uint64_t tag, WaiterPhase phase) noexcept {
   return tag << 16 | phase;

@@ -104,8 +104,8 @@ Expected<AttachReply> ask_once(const haul_atomic_window_name& name, AttachReques
   return reply;
 }
 
-// An owner that has closed its descriptors listens anew a moment later; who had connected to the
-// old socket is cut off, and asks again.
+// An owner that has closed its descriptors listens again a moment later; a process that had
+// connected to the old socket is cut off, and asks again.
 Expected<AttachReply> connect_and_ask(const haul_atomic_window_name& name, AttachRequest::What what,
                                       int* fd) noexcept {
   constexpr std::uint64_t nap_ns = 20'000'000;

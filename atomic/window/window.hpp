@@ -40,7 +40,7 @@ class Window {
   // As whoever serves it has named it.
   void rename(const haul_atomic_window_name& name) noexcept { name_ = name; }
 
-  // From now on run() goes by a connection of this carrier, for whom the CPU's operations are not
+  // From now on run() goes by a connection of this carrier: the CPU's operations are not
   // atomic with those of others; nullptr: it is refused.
   void run_by(Carrier* carrier) noexcept;
 

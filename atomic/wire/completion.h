@@ -1,5 +1,15 @@
 /* Where a client's XDP program leaves replies, and the client finds them without a system call: the
- * completion map, mapped by both. */
+ * completion map, mapped by both.
+ *
+ * A connection has one slot; a reply of sequence s goes into its entry s % WIRE_RESULTS. The
+ * program claims the entry (compare&swap of `state` to a newer sequence, FILLING), writes it, and
+ * publishes it by a swap to DONE; the client reads the entry when its state is DONE of the sequence
+ * that it awaits, and never writes one of a live session. A client that is about to sleep counts
+ * `asleep` up and looks once more; the program publishes before it reads `asleep`. Both are
+ * sequentially consistent, so either the client sees the reply, or the program sees the sleeper and
+ * lets the packet go on to the socket at which that client sleeps. A slot changes hands when
+ * `session` does: the new owner clears it, waits until no entry is FILLING, and then writes its own
+ * number. */
 #ifndef HAUL_ATOMIC_WIRE_COMPLETION_H
 #define HAUL_ATOMIC_WIRE_COMPLETION_H
 

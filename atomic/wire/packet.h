@@ -2,7 +2,12 @@
  * responder answers. In C for the BPF program, in C++ for all else.
  *
  * A reply has the length of its request and is written over it: header, then 0 to 16 operations.
- * All numbers are little-endian, whatever the host. One UDP payload is one packet. */
+ * All numbers are little-endian, whatever the host. One UDP payload is one packet.
+ *
+ * A client begins with a hello, whose reply names its slot in the responder's table of sessions; it
+ * sends requests with growing sequence numbers, repeats each until it is answered, and ends with a
+ * bye, for whose reply it does not wait. A packet may be lost, doubled, delayed or damaged at any
+ * time: the checksum finds damage, and the pair {session, sequence} makes a copy known as one. */
 #ifndef HAUL_ATOMIC_WIRE_PACKET_H
 #define HAUL_ATOMIC_WIRE_PACKET_H
 

@@ -7,8 +7,14 @@
  * within the window. Atomics are the __sync builtins, which BPF has; each is a full barrier.
  *
  * Exactly once (paper 002, III-B): a result entry of {session slot, sequence % WIRE_RESULTS} is
- * claimed by compare&swap before the first operation and published after the last. Who finds its
- * sequence there gets the stored answer; who finds it claimed is dropped, and asks again. */
+ * claimed by compare&swap before the first operation and published after the last. A
+ * copy that finds its sequence published gets the stored answer; a copy that finds it claimed is
+ * dropped, and its client asks again. Copies may be served on several CPUs at once (XDP runs on the
+ * CPU of each receive queue), so the compare&swap alone decides which of them executes; a copy that
+ * comes so late that its entry has a newer sequence is dropped, too.
+ *
+ * The slot of a session changes hands only while its number says SESSION_BUSY, and its generation
+ * is counted then: requests name the generation, so those of an earlier owner find no session. */
 #ifndef HAUL_ATOMIC_WIRE_SERVE_H
 #define HAUL_ATOMIC_WIRE_SERVE_H
 
@@ -82,7 +88,7 @@ SERVE_INLINE __u32 applied(__u32 old, __u8 code, __u32 operand, __u32 compare) {
   }
 }
 
-/* A guarded word is stamped by whoever touches it, readers too: what a newer holder of a lock has
+/* Every operation stamps a guarded word, reads too: what a newer holder of a lock has
  * seen, an older one cannot change any more. Stamps are compared modulo 2^32. */
 SERVE_INLINE __u8 execute_guarded(__u64* word, struct wire_operation* op) {
   for (__u32 tries = 0; tries < GUARD_TRIES; ++tries) {
@@ -195,7 +201,7 @@ SERVE_INLINE struct session_entry* own_session(struct responder* self,
 }
 
 /* Its slot: the one it has, or, of those its number leads to, the first that is free, or else long
- * unused. SERVE_DROP: one of them changes hands at this moment, so let it ask again. */
+ * unused. SERVE_DROP: one of them changes hands at this moment, so the client is to ask again. */
 SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wire_header* header,
                                               __u64 source, __u32 now_s) {
   const __u32 slots = session_slots(self);
@@ -249,8 +255,8 @@ SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wir
  * have been held up until that one had ended and the slot's next one had used the copy's entry: it
  * would be executed once more, and the next one's results be lost. An entry of the next session is
  * written after the generation was counted on, and the addition of 0 is a load behind a full
- * barrier: who has seen the former sees the latter. (Not the entry's generation but the slot's is
- * looked at, as an entry may be older than any serial number can tell.) */
+ * barrier: a reader that has seen the former sees the latter. (Not the entry's generation but the
+ * slot's is looked at, as an entry may be older than any serial number can tell.) */
 SERVE_INLINE __u8 is_current(struct session_entry* session, __u32 generation) {
   return (__sync_fetch_and_add(&session->generation, 0) & GENERATION_MASK) == generation;
 }

@@ -1,4 +1,5 @@
-/* What a responder remembers: windows, sessions, results; and what it counts. */
+/* What a responder remembers: windows, sessions, results; and what it counts. wire/serve.h says how
+ * the tables are used; a host responder has them in memory, an XDP program in BPF maps. */
 #ifndef HAUL_ATOMIC_WIRE_TABLES_H
 #define HAUL_ATOMIC_WIRE_TABLES_H
 

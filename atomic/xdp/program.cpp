@@ -32,7 +32,8 @@ namespace haul::atomics {
 namespace {
 
 int show(libbpf_print_level level, const char* format, va_list arguments) {
-  // Refusals are told as errors of ours; the verifier's log helps only who changes the program.
+  // Refusals are told as errors of ours; the verifier's log helps only
+  // those who change the program.
   if (level == LIBBPF_DEBUG || !log_enabled(LogLevel::debug)) return 0;
   return vfprintf(stderr, format, arguments);
 }
@@ -214,7 +215,7 @@ bool LoadedProgram::add_window(unsigned index, const window_entry& window, int m
                         "with them its service; open another node");
     return false;
   }
-  // The memory first: who finds the key finds it.
+  // The memory first: a packet that finds the key finds its memory.
   if (bpf_map_update_elem(memory_.get(), &index, &memory_fd, BPF_ANY) == 0 &&
       bpf_map_update_elem(windows_.get(), &index, &window, BPF_ANY) == 0) {
     return true;
