@@ -8,8 +8,8 @@
 
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/domain.hpp"
+#include "fabric/endpoint/object.hpp"
 #include "fabric/endpoint/offer/names.hpp"
-#include "fabric/endpoint/unimplemented.hpp"
 
 namespace haul::fabric {
 
@@ -26,16 +26,8 @@ fi_ops_av AddressVector::av_ops = {
 
 AddressVector::AddressVector(Domain& domain, const fi_av_attr& attr, void* user_context) noexcept
     : fid_av{}, owner_(domain), asynchronous_((attr.flags & FI_EVENT) != 0) {
-  static fi_ops base_ops = {.size = sizeof(fi_ops),
-                            .close = close,
-                            .bind = bind,
-                            .control = unimplemented,
-                            .ops_open = unimplemented,
-                            .tostr = unimplemented,
-                            .ops_set = unimplemented};
-  fid.fclass = FI_CLASS_AV;
-  fid.context = user_context;
-  fid.ops = &base_ops;
+  static fi_ops base_ops = object_calls(close, bind);
+  begin_object(fid, FI_CLASS_AV, user_context, base_ops);
   ops = &av_ops;
 }
 

@@ -10,9 +10,9 @@
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/fabric.hpp"
 #include "fabric/endpoint/memory_region.hpp"
+#include "fabric/endpoint/object.hpp"
 #include "fabric/endpoint/transfer/atomics.hpp"
 #include "fabric/endpoint/transfer/endpoint.hpp"
-#include "fabric/endpoint/unimplemented.hpp"
 #include "fabric/endpoint/waiting/poll_set.hpp"
 
 namespace haul::fabric {
@@ -61,16 +61,8 @@ Domain::Domain(Fabric& fabric, const fi_info& info, void* user_context) noexcept
       threading(info.domain_attr->threading),
       automatic(is_automatic(*info.domain_attr)),
       lock(needs_lock(*info.domain_attr)) {
-  static fi_ops base_ops = {.size = sizeof(fi_ops),
-                            .close = close,
-                            .bind = bind,
-                            .control = control,
-                            .ops_open = unimplemented,
-                            .tostr = unimplemented,
-                            .ops_set = unimplemented};
-  fid.fclass = FI_CLASS_DOMAIN;
-  fid.context = user_context;
-  fid.ops = &base_ops;
+  static fi_ops base_ops = object_calls(close, bind, control);
+  begin_object(fid, FI_CLASS_DOMAIN, user_context, base_ops);
   ops = &domain_ops;
   mr = &mr_ops;
 }

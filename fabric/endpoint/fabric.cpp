@@ -8,8 +8,8 @@
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/domain.hpp"
 #include "fabric/endpoint/lock.hpp"
+#include "fabric/endpoint/object.hpp"
 #include "fabric/endpoint/offer/info.hpp"
-#include "fabric/endpoint/unimplemented.hpp"
 #include "fabric/endpoint/waiting/wait_set.hpp"
 
 namespace haul::fabric {
@@ -33,16 +33,8 @@ fi_ops_fabric fabric_ops = {
 }  // namespace
 
 Fabric::Fabric(void* user_context) noexcept : fid_fabric{} {
-  static fi_ops base_ops = {.size = sizeof(fi_ops),
-                            .close = close,
-                            .bind = unimplemented,
-                            .control = unimplemented,
-                            .ops_open = unimplemented,
-                            .tostr = unimplemented,
-                            .ops_set = unimplemented};
-  fid.fclass = FI_CLASS_FABRIC;
-  fid.context = user_context;
-  fid.ops = &base_ops;
+  static fi_ops base_ops = object_calls(close);
+  begin_object(fid, FI_CLASS_FABRIC, user_context, base_ops);
   ops = &fabric_ops;
 }
 

@@ -10,8 +10,8 @@
 #include "fabric/endpoint/completion/counter.hpp"
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/domain.hpp"
+#include "fabric/endpoint/object.hpp"
 #include "fabric/endpoint/transfer/endpoint.hpp"
-#include "fabric/endpoint/unimplemented.hpp"
 
 namespace haul::fabric {
 
@@ -26,16 +26,8 @@ bool has_mode(int mr_mode, int bit) noexcept {
 }  // namespace
 
 MemoryRegion::MemoryRegion(Domain& domain, void* user_context) noexcept : fid_mr{}, owner_(domain) {
-  static fi_ops base_ops = {.size = sizeof(fi_ops),
-                            .close = close,
-                            .bind = bind,
-                            .control = control,
-                            .ops_open = unimplemented,
-                            .tostr = unimplemented,
-                            .ops_set = unimplemented};
-  fid.fclass = FI_CLASS_MR;
-  fid.context = user_context;
-  fid.ops = &base_ops;
+  static fi_ops base_ops = object_calls(close, bind, control);
+  begin_object(fid, FI_CLASS_MR, user_context, base_ops);
   mem_desc = this;
 }
 
@@ -95,7 +87,7 @@ int MemoryRegion::open_attributes(fid_t domain, const fi_mr_attr* attr, std::uin
 int MemoryRegion::close(fid_t object) noexcept {
   MemoryRegion& self = of(object);
   {
-    // Not amid a turn that uses the region.
+    // Not during a turn that uses the region.
     Guard guard(self.owner_.lock);
     self.owner_.regions.remove(self.key);
   }

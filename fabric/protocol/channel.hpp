@@ -56,7 +56,7 @@ class Outbox {
 struct ReceivedPacket {
   Header header;
   const std::byte* payload = nullptr;
-  const Address* from = nullptr;  // inboxes of many peers: who sent it; until release()
+  const Address* from = nullptr;  // inboxes of many peers: the sender; until release()
 };
 
 class Inbox {
@@ -107,7 +107,7 @@ class DirectAccess {
   // Bytes that one start() should move, so that others get their turn.
   virtual std::size_t grain(const Peer& peer, std::size_t whole) const noexcept = 0;
   // Claims of a transfer that both sides work on: a word that both processes share, one of
-  // claim_count, in the memory of who sent the request. nullptr: there is none for this peer.
+  // claim_count, in the memory of the sender of the request. nullptr: there is none for this peer.
   static constexpr unsigned claim_count = 16;
   virtual std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept = 0;
   virtual ~DirectAccess() = default;

@@ -38,7 +38,7 @@ struct CompletionNotice {
   void* buffer = nullptr;   // receive: where they are (multi-receive: within the buffer)
   std::uint64_t data = 0;   // remote CQ data, with FI_REMOTE_CQ_DATA in flags
   std::uint64_t tag = 0;    // remote_*: the region's key
-  Peer* source = nullptr;   // receive, remote_*: who sent it
+  Peer* source = nullptr;   // receive, remote_*: the sender
   // Failures only:
   int error = 0;             // FI_E*, positive; 0: none
   std::size_t overflow = 0;  // bytes that did not fit (FI_ETRUNC)
@@ -154,7 +154,8 @@ class Matcher {
   // of operations that have completed for the program).
   bool flushed() const noexcept;
   // Nothing can be done before a packet or an event comes: no copy is under way, and no packet
-  // waits for room. Doorbells tell of neither, so who sleeps while this is false must look again.
+  // waits for room. Doorbells tell of neither, so a thread that sleeps while this is false must
+  // look again.
   bool idle() const noexcept;
   const Statistics& statistics() const noexcept;
 

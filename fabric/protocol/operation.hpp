@@ -36,7 +36,8 @@ struct Group {
 };
 
 // How a transfer that needs no packets goes on. The receiving side claims chunks from the front,
-// the sending side from the back, of a word that both share; alone, who pulls counts for itself.
+// the sending side from the back, of a word that both share. Where only one side works, it counts
+// for itself.
 struct ChunkTransfer {
   MemoryPlace place;                             // of the peer's memory
   std::size_t chunk = 0;                         // bytes

@@ -24,7 +24,7 @@ enum class PacketKind : std::uint8_t {
   share,     // sender to receiver: my share is copied (data: chunks), or cannot be (detail: FI_E*)
   result,    // what an atomic fetched, behind the header; or its failure (detail: FI_E*)
   throttle,  // detail 1: send me requests only, I keep too much; 0: no longer
-  pad,       // the transport's own: nothing until the ring begins anew
+  pad,       // the transport's own: fills the end of the ring, where the next packet does not fit
 };
 inline constexpr PacketKind last_kind = PacketKind::pad;
 
@@ -64,7 +64,7 @@ struct Header {
     std::uint8_t bytes[32];
     struct {
       std::uint64_t length;  // of the whole
-      std::uint64_t token;   // the operation's name at who sent this packet
+      std::uint64_t token;   // the operation's name at the sender of this packet
       MemoryPlace place;     // request, clear: the sender's memory. RMA, atomic: target address
     } far;
   };

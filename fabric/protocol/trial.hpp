@@ -1,7 +1,7 @@
 // Which of two ways is the sooner one for messages of one peer and one size: found out by trying.
 //
 // Neither side can tell in advance. One copy by the kernel beats two through shared memory as long
-// as nobody writes the buffer anew, and loses when somebody does: then the sender pays for fetching
+// as nobody rewrites the buffer, and loses when somebody does: then the sender pays for fetching
 // its lines back, before it sends, where no transfer's own time shows it. So what is compared is
 // the time from the end of one message to the end of the next, with all that lies between. Where a
 // program mostly computes, the two differ by less than its own ups and downs, and it does not

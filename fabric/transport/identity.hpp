@@ -16,8 +16,9 @@ std::uint64_t host_identity() noexcept;
 bool make_address(Address* address) noexcept;
 
 // The endpoint of this host that a port names, which programs may agree on beforehand. It is
-// reached within its node only: whoever looks it up by its port knows none of its places. Port 0:
-// an address of this host that names no endpoint, for who opens one to choose.
+// reached within its node only: a program that looks it up by its port learns none of its places.
+// Port 0: an address of this host that names no endpoint, so that an endpoint with a new one is
+// opened.
 Address address_of_port(std::uint16_t port) noexcept;
 bool names_an_endpoint(const Address& address) noexcept;
 

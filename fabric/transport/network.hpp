@@ -18,7 +18,7 @@ class EndpointNetwork : public Network {
 
   // ---- sleeping (wait objects) ----
   // A descriptor of this process's that becomes readable when the doorbell rings; -errno if there
-  // is none to be had. Thread-safe, as are the next two.
+  // is none. Thread-safe, as are the next two.
   virtual int doorbell() noexcept = 0;
   // From now on a packet or an event rings the doorbell. The caller then makes progress once more
   // before it sleeps: what came before is not rung for.

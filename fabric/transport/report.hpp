@@ -1,4 +1,5 @@
-// What an endpoint says of itself: to who asks its socket (`haul top`), and unasked to a collector
+// What an endpoint says of itself: to a program that asks its socket (`haul top`), and unasked to a
+// collector
 // (`haul run --report`, knob HAUL_FABRIC_REPORT).
 #pragma once
 

@@ -9,8 +9,8 @@
 
 #include "fabric/endpoint/completion/error_text.hpp"
 #include "fabric/endpoint/domain.hpp"
+#include "fabric/endpoint/object.hpp"
 #include "fabric/endpoint/offer/info.hpp"
-#include "fabric/endpoint/unimplemented.hpp"
 #include "fabric/endpoint/waiting/wait_set.hpp"
 
 namespace haul::fabric {
@@ -50,16 +50,8 @@ FabricCompletionQueue::FabricCompletionQueue(Domain& domain, const fi_cq_attr& a
       size_(attr.size != 0 ? attr.size : default_queue_size),
       entry_bytes_(bytes_of(attr.format)),
       ring_(std::min(size_, default_queue_size)) {
-  static fi_ops base_ops = {.size = sizeof(fi_ops),
-                            .close = close,
-                            .bind = unimplemented,
-                            .control = control,
-                            .ops_open = unimplemented,
-                            .tostr = unimplemented,
-                            .ops_set = unimplemented};
-  fid.fclass = FI_CLASS_CQ;
-  fid.context = user_context;
-  fid.ops = &base_ops;
+  static fi_ops base_ops = object_calls(close, unimplemented, control);
+  begin_object(fid, FI_CLASS_CQ, user_context, base_ops);
   ops = &cq_ops;
 }
 
@@ -80,9 +72,8 @@ int FabricCompletionQueue::open(fid_domain* domain, fi_cq_attr* attr, fid_cq** q
   Domain& owner = Domain::of(domain);
   auto* made = new (std::nothrow) FabricCompletionQueue(owner, asked, context);
   if (made == nullptr) return -FI_ENOMEM;
-  const int error = made->ring_.valid() ? choose_wait(asked.wait_obj, asked.wait_set, *made,
-                                                      made->own_wait_, made->wait_, made->set_)
-                                        : -FI_ENOMEM;
+  const int error =
+      made->ring_.valid() ? made->choose_wait(asked.wait_obj, asked.wait_set) : -FI_ENOMEM;
   if (error != 0) {
     delete made;
     return error;
@@ -95,18 +86,14 @@ int FabricCompletionQueue::open(fid_domain* domain, fi_cq_attr* attr, fid_cq** q
 
 int FabricCompletionQueue::close(fid_t object) noexcept {
   FabricCompletionQueue& self = of(object);
-  if (self.references.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
-  if (self.set_ != nullptr) self.set_->remove(self);
+  if (const int error = self.prepare_close(); error != 0) return error;
   self.owner_.references.fetch_sub(1, std::memory_order_release);
   delete &self;
   return 0;
 }
 
 int FabricCompletionQueue::control(fid_t object, int command, void* argument) noexcept {
-  const FabricCompletionQueue& self = of(object);
-  if (command == FI_GETWAIT) return WaitObject::get_wait(self.wait_, argument);
-  if (command == FI_GETWAITOBJ) return WaitObject::get_kind(self.wait_, argument);
-  return -FI_ENOSYS;
+  return of(object).control_wait(command, argument);
 }
 
 // Copies successes until the first failure. The shorter formats are the front of the longest.

@@ -19,7 +19,6 @@ namespace haul::fabric {
 
 class Domain;
 class EndpointState;
-class WaitSet;
 
 class FabricCompletionQueue final : public fid_cq, public Waitable {
  public:
@@ -46,8 +45,6 @@ class FabricCompletionQueue final : public fid_cq, public Waitable {
   }
 
   Domain& owner() const noexcept { return owner_; }
-  // Endpoints bound to it; it cannot be closed before.
-  std::atomic<unsigned> references{0};
   // fi_trywait().
   bool try_park() noexcept;
   bool ready() noexcept override;
@@ -86,9 +83,6 @@ class FabricCompletionQueue final : public fid_cq, public Waitable {
   CompletionRing ring_;
   PollBackoff backoff_;
   ProgressGroup group_;
-  WaitObject* wait_ = nullptr;  // own_wait_, a wait set's, or none
-  WaitSet* set_ = nullptr;
-  std::unique_ptr<WaitObject> own_wait_;
   std::atomic<unsigned> sleepers_{0};  // in blocking reads
   std::atomic<unsigned> signals_{0};   // fi_cq_signal() not yet noticed by sleepers
   Address error_address_;              // err_data of the latest error, where this queue owns it

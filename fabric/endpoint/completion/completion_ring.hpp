@@ -17,7 +17,7 @@ namespace haul::fabric {
 struct CompletionError {
   int error = 0;
   std::size_t overflow = 0;
-  bool has_address = false;  // FI_EADDRNOTAVAIL: who sent it
+  bool has_address = false;  // FI_EADDRNOTAVAIL: the sender
   Address address;
 };
 

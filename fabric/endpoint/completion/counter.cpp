@@ -6,7 +6,7 @@
 #include <new>
 
 #include "fabric/endpoint/domain.hpp"
-#include "fabric/endpoint/unimplemented.hpp"
+#include "fabric/endpoint/object.hpp"
 #include "fabric/endpoint/waiting/wait_set.hpp"
 
 namespace haul::fabric {
@@ -23,16 +23,8 @@ fi_ops_cntr Counter::cntr_ops = {
 };
 
 Counter::Counter(Domain& domain, void* user_context) noexcept : fid_cntr{}, owner_(domain) {
-  static fi_ops base_ops = {.size = sizeof(fi_ops),
-                            .close = close,
-                            .bind = unimplemented,
-                            .control = control,
-                            .ops_open = unimplemented,
-                            .tostr = unimplemented,
-                            .ops_set = unimplemented};
-  fid.fclass = FI_CLASS_CNTR;
-  fid.context = user_context;
-  fid.ops = &base_ops;
+  static fi_ops base_ops = object_calls(close, unimplemented, control);
+  begin_object(fid, FI_CLASS_CNTR, user_context, base_ops);
   ops = &cntr_ops;
 }
 
@@ -45,8 +37,7 @@ int Counter::open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
   Domain& owner = Domain::of(domain);
   std::unique_ptr<Counter> made(new (std::nothrow) Counter(owner, context));
   if (made == nullptr) return -FI_ENOMEM;
-  const int error =
-      choose_wait(asked.wait_obj, asked.wait_set, *made, made->own_wait_, made->wait_, made->set_);
+  const int error = made->choose_wait(asked.wait_obj, asked.wait_set);
   if (error != 0) return error;
   owner.references.fetch_add(1, std::memory_order_relaxed);
   *counter = made.release();
@@ -55,18 +46,14 @@ int Counter::open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** counter,
 
 int Counter::close(fid_t object) noexcept {
   Counter& self = of(object);
-  if (self.references_.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
-  if (self.set_ != nullptr) self.set_->remove(self);
+  if (const int error = self.prepare_close(); error != 0) return error;
   self.owner_.references.fetch_sub(1, std::memory_order_release);
   delete &self;
   return 0;
 }
 
 int Counter::control(fid_t object, int command, void* argument) noexcept {
-  const Counter& self = of(object);
   switch (command) {
-    case FI_GETWAIT: return WaitObject::get_wait(self.wait_, argument);
-    case FI_GETWAITOBJ: return WaitObject::get_kind(self.wait_, argument);
     case FI_GETOPSFLAG:  // counters have no operation flags
       if (argument == nullptr) return -FI_EINVAL;
       *static_cast<std::uint64_t*>(argument) = 0;
@@ -74,7 +61,7 @@ int Counter::control(fid_t object, int command, void* argument) noexcept {
     case FI_SETOPSFLAG:
       if (argument == nullptr) return -FI_EINVAL;
       return *static_cast<std::uint64_t*>(argument) == 0 ? 0 : -FI_EBADFLAGS;
-    default: return -FI_ENOSYS;
+    default: return of(object).control_wait(command, argument);
   }
 }
 

@@ -17,7 +17,6 @@ namespace haul::fabric {
 
 class Domain;
 class EndpointState;
-class WaitSet;
 
 class Counter final : public fid_cntr, public Waitable {
  public:
@@ -30,10 +29,7 @@ class Counter final : public fid_cntr, public Waitable {
 
   // An operation is done, or failed. Called under the data lock.
   void count(bool failed) noexcept;
-  // Objects that count here; the counter cannot be closed before.
-  void bind() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
-  void unbind() noexcept { references_.fetch_sub(1, std::memory_order_release); }
-  // The same for a memory region, which any endpoint of the domain may be the way to.
+  // bind() for a memory region, which any endpoint of the domain may be the way to.
   void bind_region() noexcept;
   void unbind_region() noexcept;
   // Called under the data lock.
@@ -78,10 +74,6 @@ class Counter final : public fid_cntr, public Waitable {
   unsigned regions_ = 0;  // bound to it
   PollBackoff backoff_;
   ProgressGroup group_;
-  std::unique_ptr<WaitObject> own_wait_;
-  WaitObject* wait_ = nullptr;
-  WaitSet* set_ = nullptr;
-  std::atomic<unsigned> references_{0};
 };
 
 }  // namespace haul::fabric

@@ -7,7 +7,7 @@
 
 #include "fabric/endpoint/completion/error_text.hpp"
 #include "fabric/endpoint/fabric.hpp"
-#include "fabric/endpoint/unimplemented.hpp"
+#include "fabric/endpoint/object.hpp"
 #include "fabric/endpoint/waiting/wait_set.hpp"
 
 namespace haul::fabric {
@@ -24,16 +24,8 @@ fi_ops_eq EventQueue::eq_ops = {
 
 EventQueue::EventQueue(Fabric& fabric, bool writable, void* user_context) noexcept
     : fid_eq{}, owner_(fabric), writable_(writable) {
-  static fi_ops base_ops = {.size = sizeof(fi_ops),
-                            .close = close,
-                            .bind = unimplemented,
-                            .control = control,
-                            .ops_open = unimplemented,
-                            .tostr = unimplemented,
-                            .ops_set = unimplemented};
-  fid.fclass = FI_CLASS_EQ;
-  fid.context = user_context;
-  fid.ops = &base_ops;
+  static fi_ops base_ops = object_calls(close, unimplemented, control);
+  begin_object(fid, FI_CLASS_EQ, user_context, base_ops);
   ops = &eq_ops;
 }
 
@@ -45,8 +37,7 @@ int EventQueue::open(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** queue, void*
   std::unique_ptr<EventQueue> made(new (std::nothrow)
                                        EventQueue(owner, (asked.flags & FI_WRITE) != 0, context));
   if (made == nullptr) return -FI_ENOMEM;
-  const int error =
-      choose_wait(asked.wait_obj, asked.wait_set, *made, made->own_wait_, made->wait_, made->set_);
+  const int error = made->choose_wait(asked.wait_obj, asked.wait_set);
   if (error != 0) return error;
   owner.references.fetch_add(1, std::memory_order_relaxed);
   *queue = made.release();
@@ -55,18 +46,14 @@ int EventQueue::open(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** queue, void*
 
 int EventQueue::close(fid_t object) noexcept {
   EventQueue& self = of(object);
-  if (self.references_.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
-  if (self.set_ != nullptr) self.set_->remove(self);
+  if (const int error = self.prepare_close(); error != 0) return error;
   self.owner_.references.fetch_sub(1, std::memory_order_release);
   delete &self;
   return 0;
 }
 
 int EventQueue::control(fid_t object, int command, void* argument) noexcept {
-  const EventQueue& self = of(object);
-  if (command == FI_GETWAIT) return WaitObject::get_wait(self.wait_, argument);
-  if (command == FI_GETWAITOBJ) return WaitObject::get_kind(self.wait_, argument);
-  return -FI_ENOSYS;
+  return of(object).control_wait(command, argument);
 }
 
 void EventQueue::add(std::uint32_t event, const void* body, std::size_t bytes) noexcept {

@@ -19,7 +19,6 @@
 namespace haul::fabric {
 
 class Fabric;
-class WaitSet;
 
 // Thread-safe.
 class EventQueue final : public fid_eq, public Waitable {
@@ -32,10 +31,6 @@ class EventQueue final : public fid_eq, public Waitable {
 
   void add(std::uint32_t event, const void* body, std::size_t bytes) noexcept;
   void add_error(const fi_eq_err_entry& error) noexcept;
-  // Objects that report here; the queue cannot be closed before.
-  void bind() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
-  void unbind() noexcept { references_.fetch_sub(1, std::memory_order_release); }
-
   bool ready() noexcept override;
   bool park() noexcept override { return !ready(); }
   void unpark() noexcept override {}
@@ -65,10 +60,6 @@ class EventQueue final : public fid_eq, public Waitable {
   const bool writable_;
   WordLock lock_;
   std::deque<Event> events_;
-  std::unique_ptr<WaitObject> own_wait_;
-  WaitObject* wait_ = nullptr;  // own_wait_, a wait set's, or none
-  WaitSet* set_ = nullptr;
-  std::atomic<unsigned> references_{0};
 };
 
 }  // namespace haul::fabric

@@ -70,8 +70,8 @@ int mr_mode(std::uint32_t version, int wanted) noexcept {
   return wanted == FI_MR_UNSPEC || (wanted & FI_MR_SCALABLE) != 0 ? FI_MR_SCALABLE : FI_MR_BASIC;
 }
 
-// Who asks for one-sided operations alone counts on targets that compute (Open MPI's btl/ofi says
-// nothing of it); all others make progress when they read their queues.
+// A program that asks for one-sided operations alone counts on targets that compute (Open MPI's
+// btl/ofi says nothing of it); all others make progress when they read their queues.
 fi_progress data_progress(std::uint64_t wanted_caps, fi_progress wanted) noexcept {
   if (wanted != FI_PROGRESS_UNSPEC) return wanted;
   const bool one_sided =

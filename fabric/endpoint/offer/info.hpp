@@ -28,7 +28,7 @@ inline constexpr std::uint64_t reach_caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t default_caps = primary_caps | message_modifiers | access_modifiers |
                                               reach_caps | FI_MULTI_RECV | FI_SOURCE |
                                               FI_RMA_EVENT | FI_FENCE;
-// FI_SOURCE_ERR turns messages of unknown peers into errors: for those who ask alone.
+// FI_SOURCE_ERR turns messages of unknown peers into errors: only for programs that ask for it.
 inline constexpr std::uint64_t offered_caps = default_caps | FI_SOURCE_ERR;
 inline constexpr std::uint64_t send_caps =
     FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;

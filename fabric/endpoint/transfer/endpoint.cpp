@@ -13,20 +13,14 @@
 #include "fabric/endpoint/completion/counter.hpp"
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/domain.hpp"
+#include "fabric/endpoint/object.hpp"
 #include "fabric/endpoint/offer/hints.hpp"
-#include "fabric/endpoint/unimplemented.hpp"
 
 namespace haul::fabric {
 
 Endpoint::Endpoint(std::shared_ptr<EndpointState> state, void* user_context) noexcept
     : fid_ep{}, state_(std::move(state)) {
-  static fi_ops base_ops = {.size = sizeof(fi_ops),
-                            .close = close,
-                            .bind = bind,
-                            .control = control,
-                            .ops_open = unimplemented,
-                            .tostr = unimplemented,
-                            .ops_set = unimplemented};
+  static fi_ops base_ops = object_calls(close, bind, control);
   static fi_ops_ep ep_ops = {.size = sizeof(fi_ops_ep),
                              .cancel = cancel,
                              .getopt = get_option,
@@ -45,9 +39,7 @@ Endpoint::Endpoint(std::shared_ptr<EndpointState> state, void* user_context) noe
                              .reject = unimplemented,
                              .shutdown = unimplemented,
                              .join = unimplemented};
-  fid.fclass = FI_CLASS_EP;
-  fid.context = user_context;
-  fid.ops = &base_ops;
+  begin_object(fid, FI_CLASS_EP, user_context, base_ops);
   ops = &ep_ops;
   cm = &cm_ops;
   msg = &message_ops;

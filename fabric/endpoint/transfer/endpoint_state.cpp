@@ -92,7 +92,7 @@ EndpointState::~EndpointState() {
     for (FabricCompletionQueue* queue : {send_queue_, receive_queue_}) {
       if (queue == nullptr) continue;
       queue->leave(*this);
-      queue->references.fetch_sub(1, std::memory_order_release);
+      queue->unbind();
     }
     for (Counter* counter : counters_) {
       if (counter == nullptr) continue;
@@ -164,12 +164,12 @@ int EndpointState::bind(FabricCompletionQueue& queue, std::uint64_t flags) noexc
   if (sends) {
     send_queue_ = &queue;
     selective_send_ = selective;
-    queue.references.fetch_add(1, std::memory_order_relaxed);
+    queue.bind();
   }
   if (receives) {
     receive_queue_ = &queue;
     selective_receive_ = selective;
-    queue.references.fetch_add(1, std::memory_order_relaxed);
+    queue.bind();
   }
   queue.join(*this);
   return 0;
@@ -248,9 +248,9 @@ void EndpointState::look_up() noexcept {
   }
 }
 
-// With others asleep already the bell may have rung, and rings once alone: it is set anew. What it
-// rang for is done by this caller, who makes progress next; a completion wakes those who wait for
-// it.
+// With others asleep already the bell may have rung, and it rings only once: it is armed again.
+// What it rang for is done by this caller, who makes progress next; a completion wakes those who
+// wait for it.
 void EndpointState::arm() noexcept {
   if (armed_++ > 0) network_->disarm();
   network_->arm();

@@ -32,7 +32,7 @@ inline ssize_t check_request(const EndpointState& state, std::uint64_t flags, co
 }
 
 // Hands a request to the matcher, again after progress if it has no room. Callers that get
-// -FI_EAGAIN come again and again: they give their core away in time, as those who poll do.
+// -FI_EAGAIN come again and again: they give their core away in time, as callers that poll do.
 template <class Post>
 ssize_t submit(EndpointState& state, Post post) noexcept {
   {

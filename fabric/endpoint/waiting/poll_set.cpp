@@ -9,7 +9,7 @@
 #include "fabric/endpoint/completion/completion_queue.hpp"
 #include "fabric/endpoint/completion/counter.hpp"
 #include "fabric/endpoint/domain.hpp"
-#include "fabric/endpoint/unimplemented.hpp"
+#include "fabric/endpoint/object.hpp"
 
 namespace haul::fabric {
 
@@ -17,29 +17,18 @@ namespace {
 
 // A member keeps its queue or counter from being closed.
 void hold(fid& member, bool held) noexcept {
-  if (member.fclass == FI_CLASS_CNTR) {
-    Counter& counter = Counter::of(&member);
-    held ? counter.bind() : counter.unbind();
-  } else {
-    FabricCompletionQueue::of(&member).references.fetch_add(held ? 1u : ~0u,
-                                                            std::memory_order_acq_rel);
-  }
+  Waitable& waitable = member.fclass == FI_CLASS_CNTR ? static_cast<Waitable&>(Counter::of(&member))
+                                                      : FabricCompletionQueue::of(&member);
+  held ? waitable.bind() : waitable.unbind();
 }
 
 }  // namespace
 
 PollSet::PollSet(Domain& domain) noexcept : fid_poll{}, owner_(domain) {
-  static fi_ops base_ops = {.size = sizeof(fi_ops),
-                            .close = close,
-                            .bind = unimplemented,
-                            .control = unimplemented,
-                            .ops_open = unimplemented,
-                            .tostr = unimplemented,
-                            .ops_set = unimplemented};
+  static fi_ops base_ops = object_calls(close);
   static fi_ops_poll poll_ops = {
       .size = sizeof(fi_ops_poll), .poll = poll, .poll_add = add, .poll_del = remove};
-  fid.fclass = FI_CLASS_POLL;
-  fid.ops = &base_ops;
+  begin_object(fid, FI_CLASS_POLL, nullptr, base_ops);
   ops = &poll_ops;
 }
 

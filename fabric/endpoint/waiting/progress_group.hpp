@@ -1,5 +1,5 @@
 // The endpoints that a completion queue or a counter hears of: what it must progress when it is
-// read, and what wakes whoever sleeps on it.
+// read, and what wakes the threads that sleep on it.
 #pragma once
 
 #include <vector>

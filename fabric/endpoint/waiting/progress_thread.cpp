@@ -119,7 +119,7 @@ bool ProgressThread::work() noexcept {
     } else if (pause_ns != 0) {
       os::sleep_ns(pause_ns);
     } else {
-      os::yield();  // whoever waits for the lock gets it
+      os::yield();  // lets a thread that waits for the lock have it
     }
   }
 }
@@ -133,9 +133,9 @@ bool ProgressThread::is_alone() noexcept {
   return os::only_own_threads();
 }
 
-// Never waits for the data lock where a fork waits for it: a signal handler may fork amid a call
-// that holds the lock. And who holds it makes progress, or will be done soon. False: the thread is
-// to end.
+// Never waits for the data lock where a fork waits for it: a signal handler may fork in the
+// middle of a call that holds the lock. And a thread that holds it makes progress, or is done soon.
+// False: the thread is to end.
 bool ProgressThread::enter() noexcept {
   while (!stop_.load(std::memory_order_acquire)) {
     // Sequentially consistent, as is `forks`: either a fork sees this turn, or is seen.

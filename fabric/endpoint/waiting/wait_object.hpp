@@ -26,7 +26,7 @@ class WaitObject {
   // FI_WAIT_YIELD has no descriptor: sleeping is yielding.
   bool yields() const noexcept { return !epoll_.valid(); }
 
-  // Also wakes when this descriptor can be read. A doorbell < 0 (there is none to be had) makes
+  // Also wakes when this descriptor can be read. A doorbell < 0 (there is none) makes
   // every sleep a short one.
   void watch(int doorbell) noexcept;
   void unwatch(int doorbell) noexcept;
@@ -50,6 +50,8 @@ class WaitObject {
   std::atomic<int> blind_{0};  // endpoints without a doorbell
 };
 
+class WaitSet;
+
 // Something with a wait object: a completion queue, a counter or an event queue. Not thread-safe by
 // itself: each call takes the locks that it needs.
 class Waitable {
@@ -62,8 +64,26 @@ class Waitable {
   virtual bool park() noexcept = 0;
   virtual void unpark() noexcept = 0;
 
+  // Objects that report to it; it cannot be closed before they let it go.
+  void bind() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  void unbind() noexcept { references_.fetch_sub(1, std::memory_order_release); }
+
  protected:
   ~Waitable() = default;
+  // While it is opened with these attributes: takes a wait object of its own, that of a wait set,
+  // which it then joins, or none. 0 or -FI_E*.
+  int choose_wait(fi_wait_obj kind, fid_wait* set) noexcept;
+  // 0: nothing is bound to it, and it has left its wait set, so it can be deleted. Else -FI_EBUSY.
+  int prepare_close() noexcept;
+  // FI_GETWAIT and FI_GETWAITOBJ.
+  int control_wait(int command, void* argument) const noexcept;
+
+  WaitObject* wait_ = nullptr;  // own_wait_, a wait set's, or none
+  WaitSet* set_ = nullptr;
+
+ private:
+  std::unique_ptr<WaitObject> own_wait_;
+  std::atomic<unsigned> references_{0};
 };
 
 // The time until which a call with libfabric's timeout in milliseconds may wait.

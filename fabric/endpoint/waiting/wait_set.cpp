@@ -7,21 +7,14 @@
 #include "fabric/endpoint/completion/counter.hpp"
 #include "fabric/endpoint/completion/event_queue.hpp"
 #include "fabric/endpoint/fabric.hpp"
-#include "fabric/endpoint/unimplemented.hpp"
+#include "fabric/endpoint/object.hpp"
 
 namespace haul::fabric {
 
 WaitSet::WaitSet(Fabric& fabric) noexcept : fid_wait{}, owner_(fabric) {
-  static fi_ops base_ops = {.size = sizeof(fi_ops),
-                            .close = close,
-                            .bind = unimplemented,
-                            .control = control,
-                            .ops_open = unimplemented,
-                            .tostr = unimplemented,
-                            .ops_set = unimplemented};
+  static fi_ops base_ops = object_calls(close, unimplemented, control);
   static fi_ops_wait wait_ops = {.size = sizeof(fi_ops_wait), .wait = wait};
-  fid.fclass = FI_CLASS_WAIT;
-  fid.ops = &base_ops;
+  begin_object(fid, FI_CLASS_WAIT, nullptr, base_ops);
   ops = &wait_ops;
 }
 
@@ -135,18 +128,29 @@ int try_wait(fid_fabric*, fid_t* objects, int count) noexcept {
   return 0;
 }
 
-int choose_wait(fi_wait_obj kind, fid_wait* set, Waitable& member, std::unique_ptr<WaitObject>& own,
-                WaitObject*& chosen, WaitSet*& joined) noexcept {
+int Waitable::choose_wait(fi_wait_obj kind, fid_wait* set) noexcept {
   if (kind == FI_WAIT_SET) {
     if (set == nullptr) return -FI_EINVAL;
-    joined = &WaitSet::of(&set->fid);
-    chosen = &joined->object();
-    joined->add(member);
+    set_ = &WaitSet::of(&set->fid);
+    wait_ = &set_->object();
+    set_->add(*this);
     return 0;
   }
-  if (const int error = WaitObject::open(kind, own); error != 0) return error;
-  chosen = own.get();
+  if (const int error = WaitObject::open(kind, own_wait_); error != 0) return error;
+  wait_ = own_wait_.get();
   return 0;
+}
+
+int Waitable::prepare_close() noexcept {
+  if (references_.load(std::memory_order_acquire) != 0) return -FI_EBUSY;
+  if (set_ != nullptr) set_->remove(*this);
+  return 0;
+}
+
+int Waitable::control_wait(int command, void* argument) const noexcept {
+  if (command == FI_GETWAIT) return WaitObject::get_wait(wait_, argument);
+  if (command == FI_GETWAITOBJ) return WaitObject::get_kind(wait_, argument);
+  return -FI_ENOSYS;
 }
 
 }  // namespace haul::fabric

@@ -47,9 +47,4 @@ class WaitSet final : public fid_wait {
 // fi_ops_fabric.trywait.
 int try_wait(fid_fabric* fabric, fid_t* objects, int count) noexcept;
 
-// The wait object of a queue that is being opened with these attributes: one of its own, that of a
-// wait set (which it then joins), or none. 0 or -FI_E*.
-int choose_wait(fi_wait_obj kind, fid_wait* set, Waitable& member, std::unique_ptr<WaitObject>& own,
-                WaitObject*& chosen, WaitSet*& joined) noexcept;
-
 }  // namespace haul::fabric

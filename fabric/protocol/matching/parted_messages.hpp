@@ -1,5 +1,5 @@
-// Messages that come in several packets, one right behind the other. A peer is amid one of them at
-// most; its receive, or the place where it is kept, is settled by the first packet, and the rest
+// Messages that come in several packets, one right behind the other. A peer sends one of them at a
+// time; its receive, or the place where it is kept, is settled by the first packet, and the rest
 // goes there without matching again (Peer::parts_*).
 #pragma once
 

@@ -126,7 +126,7 @@ void Peers::lose(Peer& peer, int error) noexcept {
   network().drop(peer.address);
   if (error == 0) return;
   the<Receiving>().fail_posted(peer, error);
-  // Nobody is left who could send to the others.
+  // When no peer is left, nobody can send to the receives from any source.
   for (const auto& [address, other] : peers) {
     if (other->state != Peer::State::lost) return;
   }

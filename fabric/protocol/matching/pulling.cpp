@@ -164,7 +164,8 @@ void Pulling::on_share(Peer& peer, const Header& header) noexcept {
     return ask_for_pieces(*receive);
   }
   if (header.detail != 0) {
-    // It could not write here after all: this side copies what is left, all of it anew.
+    // The sender cannot write here after all: this side copies all chunks, also those that the
+    // sender had claimed.
     Statistics::add(statistics().fallbacks, 1);
     receive->transfer.claims = nullptr;
     receive->transfer.end = receive->transfer.chunks;

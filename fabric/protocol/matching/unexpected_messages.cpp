@@ -72,8 +72,8 @@ void UnexpectedMessages::keep(Peer& peer, const ReceivedPacket& packet, bool who
     the<Peers>().garbage(peer, "sends on although it was told to wait");
 }
 
-// Asks who has filled the memory for unexpected messages to send requests only; and, once half of
-// that is free again, lets all go on.
+// Asks the peers that have filled the memory for unexpected messages to send requests only; and,
+// once half of that is free again, lets all go on.
 void UnexpectedMessages::throttle() noexcept {
   const bool full = kept_bytes_ > limits().unexpected_bytes / 2;
   for (auto& [address, peer] : the<Peers>().peers) {

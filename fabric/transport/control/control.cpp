@@ -61,7 +61,7 @@ ControlState& state() noexcept {
 
 // ---- under the lock ----
 
-// The thread's epoll, made anew if the program has closed it, or if it still tells of what is not
+// The thread's epoll, replaced if the program has closed it, or if it still tells of what is not
 // watched any more (a file that a child of this process has open, too). 0 or -errno.
 int renew(ControlState& own, bool anyway) noexcept {
   if (!anyway && own.epoll.intact()) return 0;
@@ -178,11 +178,12 @@ Expected<bool> start(ControlState& own) noexcept {
                     describe_errno(failure));
 }
 
-// ---- fork: nobody is amid anything while the process is copied, and nothing is held ----
+// ---- fork: no thread is in the middle of a change while the process is copied, and no lock is
+// held ----
 
 // A moment in which nobody has the lock. Whoever has it may wait for one of the program's (its
 // malloc's), and so for this fork: after a second the child does without. Signals are blocked only
-// while this thread has it, so that no handler forks amid that.
+// while this thread has it, so that no handler forks in between.
 bool finds_nobody_within() noexcept {
   constexpr std::uint64_t moment_ns = 1'000'000'000;
   const std::uint64_t begun = now_ns();

@@ -1,8 +1,9 @@
 // Forks that are under way, as a prepare handler and its parent and child handlers count them.
 //
-// A signal handler may fork while its thread is amid such handlers of another fork. Its child
-// begins with no fork under way, and then goes on amid the outer one, up to its parent handlers or
-// into a child of its own. So a thread takes back no more than what it has counted in this process.
+// A signal handler may fork while its thread runs such handlers for another fork. Its child begins
+// with no fork under way, and then goes on in the middle of the outer one, up to its parent
+// handlers or into a child of its own. So a thread takes back no more than what it has counted in
+// this process.
 #pragma once
 
 #include <atomic>

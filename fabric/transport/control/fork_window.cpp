@@ -14,8 +14,6 @@ namespace {
 constexpr std::uint64_t own_patience_ns = 1'000'000'000;
 constexpr std::uint64_t look_ns = 100'000;
 
-// Sequentially consistent, as is `changed`: either a fork waits for who has the lock, or that one
-// sees the fork.
 constinit ForkCount forks;
 [[gnu::tls_model("initial-exec")]] constinit thread_local ForkCount::Own own_forks = 0;
 constinit std::atomic<bool> changed{false};

@@ -1,8 +1,17 @@
-// A fork of the program's, from the first of haul's handlers before it to the last after it.
-// Nothing is held meanwhile: the program's own handlers may wait for a lock under which another of
-// its threads calls this provider. Instead the provider's threads stand still (for a while: a
-// program that joins them may be what the fork waits for), and whoever changes something after all
-// says so, so that the child knows that it has got no consistent copy.
+// The window of a fork: the time from the first of haul's fork handlers before it to the last after
+// it. The usual way is to hold all locks meanwhile, so that the child gets a consistent copy. Here
+// that would deadlock: the program's own handlers run in the window too, and may wait for a lock
+// under which another thread of the program calls this provider. So nothing is held, and three
+// rules take its place:
+//   1. The provider's own threads see the window (is_open()) and stand still, a second at most: the
+//      fork may wait for the program to join one of them.
+//   2. A thread of the program's waits 20 ms before it takes the lock (Newcomer). If the fork is
+//      not over by then, it may be waiting for this very thread, so the thread goes on.
+//   3. A thread that changes something within the window says so (note_change()). The child asks
+//      (close_in_child()), and where its copy need not be consistent, it leaves what the parent had
+//      open alone.
+// Count and flag are sequentially consistent: either the fork sees the change, or the thread that
+// makes it sees the fork.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +44,8 @@ void note_change() noexcept;
 void open() noexcept;
 // Everything stands still now: what was changed before is in the child's copy.
 void stands_still() noexcept;
-// In the parent. Nothing where it was opened in this process's parent: a handler has forked amid
-// other fork handlers.
+// In the parent. Nothing where it was opened in this process's parent: a handler has forked
+// between other fork handlers.
 void close() noexcept;
 // In the child, where it is closed then. False: its copy of what the lock covers need not be
 // consistent, since something was changed, or since the window was not open in its parent.

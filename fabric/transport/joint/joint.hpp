@@ -1,4 +1,8 @@
-// One network of two: peers of this node over shared memory, others over a carrier.
+// One network of two: peers of this node over shared memory, others over a carrier. Each call goes
+// to the network that has the peer, by the host that its address names; events come from both, and
+// the protocol sees one list. What the two do not have alike is added here: the carrier has no
+// doorbell, so while a thread sleeps the control thread wakes it every millisecond (every 20
+// without peers there), and tickets of copies carry in their lowest bit whose they are.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // Which buffers lie on huge pages, and putting those there that are used again and again: the
 // kernel copies such memory between processes three times faster (process_vm_readv pins pages one
-// by one). A memory of what was seen: a buffer may be unmapped and mapped anew at any time, so its
-// answers may be wrong. Only speed may depend on them.
+// by one). A memory of what was seen: a buffer may be unmapped, and other memory mapped there, at
+// any time, so its answers may be wrong. Only speed may depend on them.
 //
 // Threads: one at a time.
 #pragma once

@@ -29,7 +29,8 @@ void say_once(const Error& error) noexcept {
     log(LogLevel::error, "messages: %s", error.sentence);
 }
 
-// Within commit(). Whoever takes the flag rings once, for all that follows until it is raised anew.
+// Within commit(). The writer that takes the flag rings once, for everything that follows until it
+// is raised again.
 void ring_peer(void* argument) noexcept {
   const auto& bell = *static_cast<LocalPeer::Bell*>(argument);
   if (bell.segment->armed.exchange(0, std::memory_order_relaxed) == 0) return;

@@ -33,7 +33,7 @@ int refusal(int error) noexcept {
     }
     return FI_EMFILE;
   }
-  // Nobody listens, or whoever did has closed at once.
+  // Nobody listens, or the listener has closed at once.
   const bool gone = error == ENOENT || error == EPIPE || error == ECONNRESET;
   return gone ? FI_ECONNREFUSED : error;
 }
@@ -68,7 +68,7 @@ Expected<bool> PeerSockets::listen(const Address& address) noexcept {
 
 void PeerSockets::arrive(Arrival&& arrival) noexcept {
   arrivals_.push_back(std::move(arrival));
-  // Release: pairs with whoever looks at news before next().
+  // Release: pairs with the acquire load of news before next().
   news_.store(1, std::memory_order_release);
   ring();
 }
@@ -255,7 +255,7 @@ void PeerSockets::forget(const Address& peer, std::vector<std::uint64_t> names) 
 void PeerSockets::close() noexcept {
   if (listener_watch_ != 0) {
     control::unwatch(listener_watch_);
-    // Who waits to be accepted is told like the others.
+    // Peers that wait to be accepted are told like the others.
     for (int socket; (socket = os::accept_from(listener_.get())) >= 0; os::close_fd(socket))
       send_word(os::Descriptor::of(socket), SocketWord::end);
   }

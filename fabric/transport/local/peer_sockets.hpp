@@ -1,7 +1,9 @@
-// The sockets of one endpoint: the one that peers connect to, and one or two to each peer. Who
-// wants to send makes a segment and passes it on in a Introduction, over a connection that is there
-// already or a new one; the receiving side never answers. So each direction opens on its own, and
-// no two beginnings have to agree.
+// The sockets of one endpoint: the one that peers connect to, and one or two to each peer. A
+// side that wants to send makes a segment and hands it over in an Introduction, by a connection
+// that is there already or a new one. The receiving side never answers: it maps the segment and
+// reads what already lies there. So each direction opens on its own, and two processes that begin
+// at the same time have nothing to agree on; they may end up with two connections, of which each is
+// used for what came by it.
 //
 // A connection stays while both endpoints live. Its end without a good-bye, or the end of the
 // peer's process (a pidfd tells: children of the peer may hold its sockets open), is the peer's

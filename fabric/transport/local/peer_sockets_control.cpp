@@ -13,7 +13,7 @@
 namespace haul::fabric {
 namespace {
 
-// Who connects and says nothing, or only asks for counters.
+// Connections that have said nothing yet, or only ask for counters.
 constexpr unsigned max_strangers = 256;
 // Of one connection before the next gets its turn, and of one whose peer may have ended: more than
 // a socket's queue holds.
@@ -87,7 +87,7 @@ void PeerSockets::accept_all() noexcept {
   }
 }
 
-// Who waits would wait for ever, and this thread be woken for ever: refuse them.
+// They would wait for ever, and this thread would be woken for ever: they are refused.
 void PeerSockets::accept_without_descriptors() noexcept {
   static std::atomic<bool> logged{false};
   if (!logged.exchange(true, std::memory_order_relaxed)) {

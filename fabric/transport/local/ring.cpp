@@ -56,7 +56,7 @@ std::uint64_t mark(std::uint64_t position, std::uint64_t salt) noexcept {
 }
 
 // Where a piece of `bytes` bytes begins that comes after `position`: pieces are contiguous, so one
-// that would cross the end begins anew. Both sides reckon alike.
+// that would cross the end begins at the start of the area. Both sides compute the same.
 std::uint64_t bulk_start(std::uint64_t position, std::uint64_t bytes) noexcept {
   const std::uint64_t offset = position % bulk_bytes;
   return offset + bytes <= bulk_bytes ? position : position - offset + bulk_bytes;
@@ -140,9 +140,9 @@ void RingOutbox::publish(Header& header, std::uint64_t position) noexcept {
   ready_of(header).store(mark(position, salt_), std::memory_order_release);
 }
 
-// Takes the next lines from the reader, who had them last, while there is nothing to write: the
-// next message is as long as this one, more often than not. (A Sapphire Rapids, 16 KiB: 4.7 us
-// without, 3.8 with.)
+// Takes the next lines from the reader's cache, which had them last, while there is nothing to
+// write: the next message is as long as this one, more often than not. (A Sapphire Rapids, 16
+// KiB: 4.7 us without, 3.8 with.)
 void RingOutbox::own_ahead(std::uint64_t bytes) const noexcept {
   for (std::uint64_t at = 0; at < bytes; at += line)
     asm volatile("prefetchw %0" : : "m"(segment_.ring[(head_ + at) % ring_bytes]));

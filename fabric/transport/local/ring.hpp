@@ -1,14 +1,20 @@
 // Packets through memory that two processes share. A segment carries one direction, from its writer
 // to its reader: a ring of packets, an area for the pieces of large messages, credits that the
-// reader returns, and the claims of transfers that both work on.
+// reader returns, and the claims of transfers that both sides work on.
 //
-// A packet's header is written last by one store, `ready`: its position in the stream (never the
-// same twice) mixed with a random number of the segment's, so that neither an older packet nor a
-// payload that lies there from an earlier turn can be taken for it. So a packet of up to 32 bytes
-// is one cache line, moved once.
-//
-// All memory orders: `ready` is stored with release and read with acquire, which carries header and
-// payload; credits likewise, which carry that the reader has done reading.
+// Writing. The writer reserves room, fills in header and payload, and stores the header's last
+// word, `ready`, with release. Its value is the packet's position in the stream (never the same
+// twice) mixed with a random number of the segment's. So neither an older packet nor a payload that
+// lies there from an earlier turn can be taken for a new header, no flag has to be cleared, and a
+// packet of up to 32 bytes is one cache line, moved once. Reading. The reader knows the next
+// position, and so the value that its `ready` will have; it loads that word with acquire, which
+// carries header and payload, and copies the header out, since the writer may be hostile and change
+// it. Room. The reader counts what it has consumed and stores the count, in quarters of the ring,
+// with release; the writer loads it with acquire, only when the ring seems full, and believes no
+// more than it has written. Sleeping. Before a reader sleeps it sets `armed` and makes a memory
+// barrier in all running threads (membarrier), then looks once more. The writer's load of `armed`
+// after `ready` needs no barrier of its own: either it sees `armed` and rings the doorbell, or the
+// reader sees the packet.
 #pragma once
 
 #include <atomic>

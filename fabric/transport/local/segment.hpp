@@ -1,4 +1,6 @@
-// A segment (ring.hpp) as memory: a sealed memfd, mapped.
+// A segment (ring.hpp) as memory: a memfd that its writer makes, seals against changes of its size,
+// and hands over by a socket. The seals are what a reader checks before it maps it: without them a
+// hostile peer could shrink the file, and the reader would die of SIGBUS.
 #pragma once
 
 #include <memory>

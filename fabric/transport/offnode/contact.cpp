@@ -55,7 +55,7 @@ void OffnodeNetwork::turn_links() noexcept {
   }
 }
 
-// ---- who connects to us ----
+// ---- connections that peers make ----
 
 void OffnodeNetwork::accept_strangers() noexcept {
   for (unsigned i = 0; i < accepted_at_once; ++i) {
@@ -80,7 +80,7 @@ void OffnodeNetwork::hear_strangers() noexcept {
       case OffnodeLink::Heard::closed: return true;
       case OffnodeLink::Heard::message: break;
     }
-    // Who is welcome keeps its link elsewhere; with the others it is closed.
+    // welcome() has taken the links that it keeps; the others are closed.
     if (offer.kind == LinkMessage::Kind::offer) welcome(link, offer);
     return true;
   });
@@ -157,7 +157,7 @@ OffnodeCarrier* OffnodeNetwork::carrier_of(const char* provider,
   return carriers_.back().get();
 }
 
-// ---- to whom we connect ----
+// ---- connections to peers ----
 
 void OffnodeNetwork::connect(const Address& address) noexcept {
   if (forked_) return;

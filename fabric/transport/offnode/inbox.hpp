@@ -10,10 +10,10 @@
 
 namespace haul::fabric {
 
-// Who of the peers an id names.
+// Finds peers by their ids.
 class OffnodeDirectory {
  public:
-  // nullptr: nobody from whom packets are taken.
+  // nullptr: packets of this id are not taken.
   virtual OffnodePeer* sender(const std::uint64_t id[2]) noexcept = 0;
 
  protected:

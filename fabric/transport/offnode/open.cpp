@@ -17,7 +17,7 @@ std::unique_ptr<OffnodeNetwork> open_offnode(const char* provider, Address* self
   OffnodePlaces places;
   int count = os::local_addresses(places.addresses, OffnodePlaces::capacity, false);
   if (count == 0 && is_auto) return nullptr;
-  // Who names a provider means it, if only for endpoints in containers of one node.
+  // A user who names a provider means it, if only for endpoints in containers of one node.
   if (count == 0) count = os::local_addresses(places.addresses, OffnodePlaces::capacity, true);
   const int listener = count > 0 ? os::listen_inet(&places.port) : count < 0 ? count : -ENETDOWN;
   if (listener < 0) {

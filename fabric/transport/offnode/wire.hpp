@@ -28,7 +28,8 @@ struct LinkMessage {
   static constexpr std::uint32_t expected_magic = 0x4b4e4c48;  // "HLNK"
   static constexpr std::uint16_t expected_version = 1;
   enum class Kind : std::uint16_t {
-    offer = 1,  // from who connected: who I am, whom I mean, and the providers that I could open
+    offer = 1,  // from the connecting side: its name, the name it looks for, and the providers that
+                // it can open
     answer,     // the provider that I have opened, and my name in it; or status
     bye,        // the last one: I have sent you `packets`; status 0: my endpoint closes, else it
                 // stays, but has no use for you any more
@@ -48,7 +49,7 @@ struct LinkMessage {
 static_assert(sizeof(LinkMessage) == 360);
 
 // ---- packets ----
-// Before each packet's header: who sent it, and its number, so that a lost or foreign packet is
+// Before each packet's header: its sender and its number, so that a lost or foreign packet is
 // noticed.
 struct CorePrefix {
   std::uint64_t id[2];

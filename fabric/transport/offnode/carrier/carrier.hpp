@@ -1,5 +1,5 @@
-// Who carries packets to other nodes: an endpoint of a libfabric provider (offnode_libfabric), or
-// TCP connections of our own (offnode_socket).
+// What carries packets to other nodes: an endpoint of a libfabric provider (libfabric_carrier), or
+// TCP connections of our own (socket_carrier).
 //
 // Threads: not safe.
 #pragma once
@@ -38,7 +38,7 @@ struct Departure : CarrierOperation {
   Departure* next = nullptr;  // of a list: free, waiting for the carrier, or gone
 };
 
-// Memory into which packets come; it is used anew when the last of them has been let go.
+// Memory into which packets come; it is used again when the last of them has been let go.
 struct Landing : CarrierOperation {
   std::byte* data = nullptr;
   void* descriptor = nullptr;
@@ -84,7 +84,8 @@ class OffnodeCarrier {
   const std::uint8_t* name() const noexcept { return name_; }
   std::size_t name_bytes() const noexcept { return name_bytes_; }
 
-  // Who has this name; `bytes` of it are the peer's, up to name_capacity zeros. 0 or -FI_E*.
+  // The address of the endpoint with this name; `bytes` of it are the peer's, up to name_capacity
+  // zeros. 0 or -FI_E*.
   virtual int insert(const std::uint8_t* name, std::size_t bytes, fi_addr_t* address) noexcept = 0;
   // 0: departed() follows. -FI_EAGAIN: not now. Else -FI_E*.
   virtual int send(Departure& departure, fi_addr_t address) noexcept = 0;

@@ -57,7 +57,7 @@ SocketCarrier::~SocketCarrier() {
   listener_.close();
 }
 
-// Makes the epoll, also anew where the program has closed it.
+// Makes the epoll, and another one where the program has closed it.
 bool SocketCarrier::watch() noexcept {
   if (epoll_.intact()) return true;
   epoll_.close();
