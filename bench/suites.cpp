@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "base/cpu.hpp"
-#include "bench/mpi_race.hpp"
-#include "bench/stats.hpp"
-#include "bench/suite.hpp"
-#include "bench/suites_atomic.hpp"
-#include "bench/units.hpp"
+#include "bench/kit/stats.hpp"
+#include "bench/kit/suite.hpp"
+#include "bench/messages/mpi_race.hpp"
+#include "bench/remote/suites_atomic.hpp"
+#include "tools/units.hpp"
 
 namespace haul::bench {
 
@@ -334,7 +334,7 @@ std::vector<Case> cases(const Session& session) {
 }
 
 std::string describe(const Case& one) {
-  return fmt::format("{} {}", cache_name(one.cache), show_bytes(one.bytes));
+  return fmt::format("{} {}", cache_name(one.cache), tools::show_bytes(one.bytes));
 }
 
 void add_placed(Session& session, std::vector<Row>& rows, Row row) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "bench/failure.hpp"
-#include "cli/tree.hpp"
+#include "cli/kit/tree.hpp"
+#include "tools/failure.hpp"
 
 namespace {
 
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   } catch (const cli::ExitStatus& other) {
     const int written = flush_output();
     return other.status != 0 ? other.status : written;
-  } catch (const bench::Failure& failure) {
+  } catch (const tools::Failure& failure) {
     std::fflush(stdout);
     return fail(exit_failure, failure.what());
   } catch (const std::exception& unexpected) {

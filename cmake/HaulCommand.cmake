@@ -19,8 +19,9 @@ if(NOT HAUL_CLI STREQUAL "OFF")
   endif()
 endif()
 
-file(GLOB command_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp")
-file(GLOB bench_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp")
+file(GLOB_RECURSE command_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp")
+file(GLOB_RECURSE bench_sources CONFIGURE_DEPENDS
+  "${PROJECT_SOURCE_DIR}/tools/*.cpp" "${PROJECT_SOURCE_DIR}/bench/*.cpp")
 if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
   add_library(haul_bench OBJECT ${bench_sources})
   add_executable(haul_cli ${command_sources})
@@ -33,8 +34,8 @@ if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
   haul_precompile(haul_bench <nlohmann/json.hpp> <fmt/format.h>)
   haul_precompile(haul_cli <nlohmann/json.hpp> <fmt/format.h>)
   # Embedded by .incbin, which no compiler reports as a dependence.
-  file(GLOB embedded CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/mpi/*")
-  set_source_files_properties("${PROJECT_SOURCE_DIR}/bench/mpi_sources.cpp" PROPERTIES
+  file(GLOB embedded CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/messages/mpi/*")
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/bench/messages/mpi_sources.cpp" PROPERTIES
     OBJECT_DEPENDS "${embedded};${PROJECT_SOURCE_DIR}/scripts/peers.sh")
   target_include_directories(haul_bench PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(haul_bench PUBLIC

@@ -34,8 +34,9 @@ FLOORS = {
 }
 # What each face may include beside <haul/...> and itself. cli/ and bench/ are one program.
 FACES = {
-    "cli": {"bench", "base", "copy", "completion", "request", "service", "fabric"},
-    "bench": {"base", "copy", "completion"},
+    "cli": {"tools", "bench", "base", "copy", "completion", "request", "service", "fabric"},
+    "bench": {"tools", "base", "copy", "completion"},
+    "tools": {"base"},
     "service": {"base", "copy", "completion", "memory", "request", "engine", "execution", "mover"},
     "fabric": {"base", "copy", "completion"},
     "preload": {"base", "completion"},
@@ -73,8 +74,8 @@ FACE_FLOORS = {
         "node": 6,
         "api": 7,
     },
-    "cli": {},
-    "bench": {},
+    "cli": {"kit": 0, "mpi": 1, "service": 1, "remote": 1, "commands": 2, ".": 3},
+    "bench": {"kit": 0, "copy": 1, "messages": 1, "remote/hosts": 2, "remote": 3, ".": 4},
     "service": {},
     "sim": {"trace": 0, "format": 0, "convert": 1, "model": 1, "study": 2, "cli": 3},
 }

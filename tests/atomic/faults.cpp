@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "bench/failure.hpp"
+#include "tools/failure.hpp"
 
 namespace atomic_test {
 namespace {
 
-using haul::bench::Failure;
 using haul::bench::Inside;
+using haul::tools::Failure;
 
 std::string end_name(unsigned end) {
   return "end" + std::to_string(end);

@@ -1,6 +1,6 @@
 // A bad cable between hosts that are network namespaces: it loses, repeats and reorders the packets
 // of remote atomics, both ways, whatever hooks and rings the hosts send and receive by. Needs root;
-// failures are bench::Failure.
+// failures are tools::Failure.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/namespaces.hpp"
+#include "bench/remote/hosts/namespaces.hpp"
 #include "tests/atomic/faults_facts.h"
 
 struct bpf_object;

@@ -6,14 +6,14 @@
 #include <random>
 #include <thread>
 
-#include "bench/failure.hpp"
 #include "tests/atomic/lock_board.hpp"
 #include "tests/atomic/soak_server.hpp"
+#include "tools/failure.hpp"
 
 namespace atomic_test {
 namespace {
 
-using haul::bench::Failure;
+using haul::tools::Failure;
 
 void sleep_ns(std::uint64_t ns) {
   std::this_thread::sleep_for(std::chrono::nanoseconds(ns));

@@ -10,13 +10,13 @@
 #include <cstdlib>
 #include <thread>
 
-#include "bench/failure.hpp"
+#include "tools/failure.hpp"
 
 namespace atomic_test {
 namespace {
 
-using haul::bench::Failure;
 using haul::bench::Inside;
+using haul::tools::Failure;
 
 constexpr std::uint64_t ms = 1'000'000;
 // Nobody may be in one phase for longer, unless it is stopped: a hundred leases.

@@ -15,17 +15,17 @@
 #include <memory>
 #include <string>
 
-#include "bench/failure.hpp"
 #include "tests/atomic/lock_check.hpp"
 #include "tests/atomic/lock_member.hpp"
 #include "tests/atomic/lock_referee.hpp"
 #include "tests/atomic/soak_server.hpp"
+#include "tools/failure.hpp"
 
 namespace {
 
 using namespace atomic_test;
-using haul::bench::Failure;
 using haul::bench::Inside;
+using haul::tools::Failure;
 
 constexpr int skipped = 77;
 constexpr char member_word[] = "--member";

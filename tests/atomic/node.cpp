@@ -1,6 +1,6 @@
 #include "atomic/node.hpp"
 
-#include "bench/failure.hpp"
+#include "tools/failure.hpp"
 
 namespace atomic_test {
 

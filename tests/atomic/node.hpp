@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/namespaces.hpp"
+#include "bench/remote/hosts/namespaces.hpp"
 
 namespace atomic_test {
 

@@ -17,7 +17,7 @@ add_custom_target(atomic_faults DEPENDS "${faults_object}")
 
 function(haul_soak target)
   add_executable(${target} ${ARGN} "${atomic_dir}/soak_server.cpp" "${atomic_dir}/faults.cpp"
-    "${PROJECT_SOURCE_DIR}/bench/namespaces.cpp")
+    "${PROJECT_SOURCE_DIR}/bench/remote/hosts/namespaces.cpp")
   add_dependencies(${target} atomic_faults haul_atomic_xdp)
   # What is slow here makes the histories short.
   target_compile_options(${target} PRIVATE -O2)

@@ -17,18 +17,18 @@
 #include <thread>
 #include <vector>
 
-#include "bench/failure.hpp"
 #include "tests/atomic/faults.hpp"
 #include "tests/atomic/soak_check.hpp"
 #include "tests/atomic/soak_client.hpp"
 #include "tests/atomic/soak_server.hpp"
+#include "tools/failure.hpp"
 
 namespace {
 
 using namespace atomic_test;
-using haul::bench::Failure;
 using haul::bench::Inside;
 using haul::bench::Namespace;
+using haul::tools::Failure;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t operations_of_a_round = 250'000;

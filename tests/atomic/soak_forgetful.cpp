@@ -7,8 +7,8 @@
 
 #include "atomic/link/udp_socket.hpp"
 #include "atomic/responder/tables.hpp"
-#include "bench/failure.hpp"
 #include "tests/atomic/soak_server.hpp"
+#include "tools/failure.hpp"
 
 namespace atomic_test {
 namespace {
@@ -35,7 +35,7 @@ class ForgetfulServer final : public Server {
     SocketAddress at;
     parse_host(host_address, 0, &at);
     if (socket_.open(at) != 0 || !tables_.open(sessions)) {
-      throw haul::bench::Failure("opening the forgetful server failed");
+      throw haul::tools::Failure("opening the forgetful server failed");
     }
     constexpr unsigned wake_ms = 100;
     socket_.receive_timeout_ms(wake_ms);

@@ -1,6 +1,6 @@
 #include "tests/atomic/soak_server.hpp"
 
-#include "bench/failure.hpp"
+#include "tools/failure.hpp"
 
 namespace atomic_test {
 
@@ -13,7 +13,7 @@ haul_atomic_node_options soak_options() {
 
 void must_do(int code, const char* what) {
   if (code >= 0) return;
-  throw haul::bench::Failure(std::string(what) + " failed: " + haul_last_error());
+  throw haul::tools::Failure(std::string(what) + " failed: " + haul_last_error());
 }
 
 std::map<std::string, std::uint64_t> counters_of(haul_atomic_node* node) {

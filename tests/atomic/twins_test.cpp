@@ -13,7 +13,7 @@
 
 #include "atomic/plugin/xdp_program.hpp"
 #include "atomic/responder/tables.hpp"
-#include "bench/namespaces.hpp"
+#include "bench/remote/hosts/namespaces.hpp"
 #include "fuzz/atomic_packets.hpp"
 
 namespace haul::atomics::test {

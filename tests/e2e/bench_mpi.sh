@@ -114,7 +114,7 @@ damaged() {
   local name=$1 files=() file
   shift
   while [ "$1" != -- ]; do
-    files+=("$E2E_SOURCE/bench/mpi/$1")
+    files+=("$E2E_SOURCE/bench/messages/mpi/$1")
     shift
   done
   shift

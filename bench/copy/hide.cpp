@@ -1,0 +1,167 @@
+// hide: a caller submits a copy, computes, waits, and reads all that was copied. How much does the
+// copy still cost? Four runs a repetition, side by side: haul and memcpy, each as a whole and in
+// parts.
+#include <algorithm>
+
+#include "bench/kit/stats.hpp"
+#include "bench/kit/suite.hpp"
+#include "bench/kit/trial.hpp"
+#include "bench/kit/work.hpp"
+#include "tools/failure.hpp"
+
+namespace haul::bench {
+namespace {
+
+constexpr double least_compute_ns = 5000;
+constexpr double least_overlap_copy_ns = 200;
+
+struct Figures {
+  Samples total, serial;                   // wholes: haul, memcpy
+  Samples memcpy, compute, read;           // memcpy in parts
+  Samples haul_unread, copy, remote_read;  // haul in parts
+};
+
+class Hide {
+ public:
+  Hide(Session& session, const Case& one) : trial_(session.caches, one.bytes, one.cache) {
+    Samples probe;  // the lower quartile: a compute several times the copy would hide too much
+    for (int i = 0; i < 11; ++i) {
+      trial_.prepare();
+      probe.push_back(timed_ns([&] { copy_by_memcpy(); }));
+    }
+    steps_ = compute_steps(std::max(least_compute_ns, quantile(probe, 0.25)));
+  }
+
+  Trial& trial() { return trial_; }
+
+  void run(unsigned repetitions) {
+    interleave(repetitions, {[&](bool measured) { haul_whole(measured); },
+                             [&](bool measured) { memcpy_whole(measured); },
+                             [&](bool measured) { haul_parts(measured); },
+                             [&](bool measured) { memcpy_parts(measured); }});
+  }
+
+  Figures figures;
+
+ private:
+  void copy_by_memcpy() { glibc_memcpy(trial_.dst(), trial_.src(), trial_.bytes()); }
+  void work() { keep(compute(steps_)); }
+  void read() { keep(vector_sum(trial_.dst(), trial_.bytes())); }
+
+  void haul_whole(bool measured) {
+    trial_.prepare();
+    int status = 0;
+    double ns = timed_ns([&] {
+      haul_ticket ticket = trial_.copy();
+      work();
+      status = haul_wait(ticket);
+      read();
+    });
+    tools::require(status, "haul_wait()");
+    trial_.check();
+    if (measured) figures.total.push_back(ns);
+  }
+
+  void memcpy_whole(bool measured) {
+    trial_.prepare();
+    double ns = timed_ns([&] {
+      copy_by_memcpy();
+      work();
+      read();
+    });
+    trial_.check();
+    if (measured) figures.serial.push_back(ns);
+  }
+
+  void haul_parts(bool measured) {
+    trial_.prepare();
+    int status = 0;
+    std::uint64_t begin = fenced_ticks();
+    haul_ticket ticket = trial_.copy();
+    work();
+    status = haul_wait(ticket);
+    std::uint64_t copied = fenced_ticks();
+    read();
+    std::uint64_t end = fenced_ticks();
+    tools::require(status, "haul_wait()");
+    trial_.check();
+
+    trial_.prepare();
+    double copy_ns = timed_ns([&] { status = haul_wait(trial_.copy()); });
+    tools::require(status, "haul_wait()");
+    trial_.check();
+    if (!measured) return;
+    figures.haul_unread.push_back(span_ns(copied - begin));
+    figures.remote_read.push_back(span_ns(end - copied));
+    figures.copy.push_back(copy_ns);
+  }
+
+  void memcpy_parts(bool measured) {
+    trial_.prepare();
+    std::uint64_t begin = fenced_ticks();
+    copy_by_memcpy();
+    std::uint64_t copied = fenced_ticks();
+    work();
+    std::uint64_t computed = fenced_ticks();
+    read();
+    std::uint64_t end = fenced_ticks();
+    trial_.check();
+    if (!measured) return;
+    figures.memcpy.push_back(span_ns(copied - begin));
+    figures.compute.push_back(span_ns(computed - copied));
+    figures.read.push_back(span_ns(end - computed));
+  }
+
+  Trial trial_;
+  std::uint64_t steps_ = 0;
+};
+
+Row row_of(const Case& one, const Mover& mover, const Figures& f) {
+  Ratio serial = ratio_of(f.total, f.serial);
+  double memcpy_ns = median(f.memcpy), copy_ns = median(f.copy);
+  double bound_ns = median(sum_of(f.compute, f.read)), total_ns = median(f.total);
+  // Paper 000: (Tcopy + Tcompute - Ttotal) / Tcopy, the read left out, Tcopy the faster way to
+  // copy. A copy that takes hardly longer than the clock's grain has no overlap to speak of.
+  double best_copy_ns = std::min(memcpy_ns, copy_ns);
+  Row overlap = nullptr;
+  if (best_copy_ns >= least_overlap_copy_ns) {
+    double hidden_ns = best_copy_ns + median(f.compute) - median(f.haul_unread);
+    overlap = round3(hidden_ns / best_copy_ns);
+  }
+  return {{"scheme", mover.scheme},
+          {"engine", mover.engine},
+          {"cache", cache_name(one.cache)},
+          {"placement", ""},
+          {"size_bytes", one.bytes},
+          {"memcpy_ns", round1(memcpy_ns)},
+          {"compute_ns", round1(median(f.compute))},
+          {"read_ns", round1(median(f.read))},
+          {"total_ns", round1(total_ns)},
+          {"bound_ns", round1(bound_ns)},
+          {"serial_ns", round1(median(f.serial))},
+          {"ratio_serial", round3(serial.median)},
+          {"ratio_q25", round3(serial.low)},
+          {"ratio_q75", round3(serial.high)},
+          {"over_bound_per_memcpy", round3(memcpy_ns > 0 ? (total_ns - bound_ns) / memcpy_ns : 0)},
+          {"copy_ns", round1(copy_ns)},
+          {"overlap", overlap},
+          {"remote_read_ns", round1(median(f.remote_read))},
+          {"dedicated_share", round3(mover.dedicated_share)},
+          {"repetitions", f.total.size()}};
+}
+
+Row measure(Session& session, const Case& one) {
+  Hide hide(session, one);
+  hide.trial().prepare();
+  MoverWatch watch(request_of(hide.trial()));
+  hide.run(repetitions_of(one.bytes, session.options.quick));
+  return row_of(one, watch.finish(), hide.figures);
+}
+
+}  // namespace
+
+void run_hide(Session& session, std::vector<Row>& rows) {
+  measure_cases(session, rows, measure);
+}
+
+}  // namespace haul::bench

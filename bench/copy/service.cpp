@@ -1,0 +1,95 @@
+// service: the suites of the copy engine with the node's service for a mover, beside a mover of the
+// process's own; and with the service's mappings kept or made anew for each chunk (paper 000, Fig.
+// 5 and 6). Each is a process of its own, in turn, on memory of haul_alloc().
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+
+#include "bench/kit/processes.hpp"
+#include "bench/kit/suite.hpp"
+#include "tools/failure.hpp"
+
+namespace haul::bench {
+namespace {
+
+struct Way {
+  const char* mover;
+  const char* mapping;
+};
+constexpr std::array<Way, 3> ways = {Way{"thread", "-"}, Way{"service", "kept"},
+                                     Way{"service", "each time"}};
+constexpr std::array<const char*, 4> parts = {"split", "latency", "bandwidth", "hide"};
+
+// A file that goes with the block.
+class TemporaryFile {
+ public:
+  TemporaryFile() : path_("/tmp/haul-bench-XXXXXX") {
+    const int fd = mkstemp(path_.data());
+    if (fd < 0) throw tools::Failure("no temporary file can be made in /tmp; free some room there");
+    close(fd);
+  }
+  ~TemporaryFile() { unlink(path_.c_str()); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::vector<std::string> arguments_of(const char* part, const Options& options,
+                                      const std::string& file) {
+  std::vector<std::string> all = {"bench", part, "--memory", "shared", "--json", file};
+  if (options.quick) all.emplace_back("--quick");
+  std::string sizes;
+  static const std::vector<std::size_t> usual = {64, 65536, 1u << 20, 4u << 20, 16u << 20};
+  for (const std::size_t size : sizes_or(options, usual))
+    sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+  all.emplace_back("--sizes");
+  all.push_back(sizes);
+  return all;
+}
+
+Row run_part(const char* part, const Options& options, const tools::Environment& environment) {
+  const TemporaryFile file;
+  Child child(arguments_of(part, options, file.path()), environment);
+  child.finish(part);
+  std::ifstream stream(file.path());
+  return Row::parse(stream)["rows"];
+}
+
+Row row_of(const char* part, const Way& way, const Row& measured) {
+  Row row = {{"part", part}, {"mover", way.mover}, {"mapping", way.mapping}};
+  for (const auto& [name, value] : measured.items()) {
+    if (name != "suite") row[name] = value;
+  }
+  // One name for the time of what haul does, whatever the part calls it.
+  if (measured.contains("total_ns")) row["haul_ns"] = measured["total_ns"];
+  if (measured.contains("copy_ns") && !measured.contains("total_ns"))
+    row["haul_ns"] = measured["copy_ns"];
+  return row;
+}
+
+}  // namespace
+
+void run_service(Session& session, std::vector<Row>& rows) {
+  unsigned done = 0;
+  for (const char* part : parts) {
+    for (const Way& way : ways) {
+      const bool kept = std::string_view(way.mapping) == "kept";
+      const bool own = std::string_view(way.mover) == "thread";
+      session.options.progress(static_cast<double>(done++) / (parts.size() * ways.size()),
+                               fmt::format("{}, {} {}", part, way.mover, own ? "" : way.mapping));
+      const ServiceProcess service(kept ? std::uint64_t{64} << 30 : 0);
+      tools::Environment environment = service.environment("auto");
+      if (own) environment = {{"HAUL_SERVICE_USE", "off"}, {"HAUL_PLAN_MOVER", "auto"}};
+      environment.emplace_back("HAUL_MOVER_LEASE", "off");
+      for (const Row& row : run_part(part, session.options, environment))
+        rows.push_back(row_of(part, way, row));
+    }
+  }
+}
+
+}  // namespace haul::bench

@@ -1,0 +1,77 @@
+// Trials, who moved them, and the interleaving of runs.
+#include "bench/kit/trial.hpp"
+
+#include <algorithm>
+
+#include "bench/kit/stage.hpp"
+#include "tools/failure.hpp"
+
+namespace haul::bench {
+namespace {
+
+// Half a page and a line: source and destination never alias modulo 4 KiB.
+constexpr std::size_t dst_shift_bytes = 2112;
+
+std::uint64_t next_seed() {
+  static std::uint64_t seed = 0;
+  return ++seed;
+}
+
+}  // namespace
+
+Trial::Trial(CachePreparer& caches, std::size_t bytes, Cache cache)
+    : caches_(caches), cache_(cache), src_(bytes), dst_(bytes, dst_shift_bytes), seed_(0) {}
+
+void Trial::prepare() {
+  seed_ = next_seed();
+  write_content(src_.data(), bytes(), seed_);
+  caches_.prepare(cache_, src_.data(), dst_.data(), bytes());
+  wake_mover();
+  // Waking read a line or two of haul's; what must be hot is so again.
+  if (cache_ == Cache::hot) caches_.prepare(cache_, src_.data(), dst_.data(), bytes());
+}
+
+void Trial::check() {
+  check_content(dst_.data(), bytes(), seed_);
+}
+
+haul_request request_of(Trial& trial) {
+  return haul_request_copy(trial.dst(), trial.src(), trial.bytes());
+}
+
+MoverWatch::MoverWatch(const haul_request& request) {
+  plan_.size = sizeof plan_;
+  tools::require(haul_explain(&request, &plan_), "haul_explain()");
+  before_.size = sizeof before_;
+  tools::require(haul_query(&before_), "haul_query()");
+}
+
+Mover MoverWatch::finish() const {
+  haul_state after{};
+  after.size = sizeof after;
+  tools::require(haul_query(&after), "haul_query()");
+  Mover mover{plan_.scheme, plan_.engine, 0};
+  auto dedicated = static_cast<double>(after.dedicated - before_.dedicated);
+  double all = dedicated + static_cast<double>(after.inlined - before_.inlined);
+  if (all <= 0) return mover;
+  mover.dedicated_share = dedicated / all;
+  if (!mover.scheme.empty()) mover.scheme[0] = mover.dedicated_share > 0.5 ? 'M' : 'S';
+  return mover;
+}
+
+void interleave(unsigned repetitions, const std::vector<Body>& bodies) {
+  for (unsigned r = 0; r <= repetitions; ++r) {
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
+      bodies[(i + r) % bodies.size()](r != 0);
+    }
+  }
+}
+
+unsigned repetitions_of(std::size_t bytes, bool quick) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  std::size_t budget = quick ? 128 * mib : 512 * mib;
+  std::size_t most = quick ? 41 : 301, least = quick ? 5 : 9;
+  return static_cast<unsigned>(std::clamp(budget / std::max<std::size_t>(bytes, 1), least, most));
+}
+
+}  // namespace haul::bench

@@ -1,0 +1,140 @@
+// Who runs, on which cores, and how the cores lay.
+#include "bench/messages/mpi_race.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/os.hpp"
+#include "tools/failure.hpp"
+
+namespace haul::bench {
+namespace {
+
+constexpr unsigned probe_limit_s = 60;
+
+bool asked_for(const std::vector<std::string>& names, const std::string& name) {
+  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+}
+
+double round_trip_ns(Session& session) {
+  // The calling thread had to be free to start programs everywhere.
+  os::pin_thread(static_cast<unsigned>(session.stage.caller_cpu()));
+  session.distance_ns = session.stage.round_trip_ns();
+  return session.distance_ns;
+}
+
+}  // namespace
+
+std::vector<Mpi> choose_mpis(const Session& session) {
+  std::vector<Mpi> found;
+  std::string last;
+  for (const std::string& name : mpi_names()) {
+    if (!asked_for(session.options.mpi.mpis, name)) continue;
+    std::string missing;
+    std::optional<Mpi> mpi = Mpi::find(name, missing);
+    if (mpi) {
+      found.push_back(std::move(*mpi));
+    } else {
+      session.options.note(missing);
+      last = missing;
+    }
+  }
+  if (found.empty()) throw tools::Failure(fmt::format("no MPI to measure with: {}", last));
+  return found;
+}
+
+std::string why_no_messages() {
+  std::string missing;
+  for (const std::string& name : mpi_names()) {
+    const std::optional<Mpi> mpi = Mpi::find(name, missing);
+    if (mpi) return mpi->unusable(Transport::haul);
+  }
+  return missing;
+}
+
+std::string cpu_list(const Session& session) {
+  const int caller = session.stage.caller_cpu(), partner = session.stage.partner_cpu();
+  std::string list = std::to_string(caller);
+  if (partner >= 0) list += fmt::format(",{}", partner);
+  const Topology& topology = session.stage.topology();
+  for (unsigned i = 0; i < topology.allowed_count; ++i) {
+    const int cpu = topology.allowed[i].cpu;
+    if (cpu != caller && cpu != partner) list += fmt::format(",{}", cpu);
+  }
+  return list;
+}
+
+std::string describe(const Runner& runner) {
+  return fmt::format("{} on {}{}", runner.mpi->title(), transport_name(runner.transport),
+                     runner.scheme.empty() ? "" : " " + runner.scheme);
+}
+
+std::vector<Runner> choose_runners(const Session& session, const std::vector<Mpi>& mpis,
+                                   const std::vector<std::string>& programs,
+                                   const std::vector<std::string>& probe) {
+  std::vector<Runner> runners;
+  for (std::size_t i = 0; i < mpis.size(); ++i) {
+    for (Transport transport : {Transport::haul, Transport::native, Transport::ofi_shm}) {
+      const Runner runner{&mpis[i], transport, programs[i]};
+      const std::string unusable = mpis[i].unusable(transport);
+      if (!unusable.empty()) {
+        session.options.note(unusable);
+        continue;
+      }
+      std::vector<std::string> command = {programs[i]};
+      command.insert(command.end(), probe.begin(), probe.end());
+      const Outcome outcome = mpis[i].run(transport, {2, probe_limit_s}, command);
+      if (outcome.good()) {
+        runners.push_back(runner);
+      } else if (transport == Transport::ofi_shm) {
+        session.options.note(fmt::format("{} does not run on libfabric's shm ({})", mpis[i].title(),
+                                         reason_of(outcome)));
+      } else {
+        throw tools::Failure(
+            fmt::format("{} does not run: {}", describe(runner), reason_of(outcome)));
+      }
+    }
+  }
+  return runners;
+}
+
+void Placement::describe(Row& row) const {
+  const double shortest = *std::min_element(trips_.begin(), trips_.end());
+  const double longest = *std::max_element(trips_.begin(), trips_.end());
+  row["placement"] = shortest == 0              ? "none"
+                     : longest < near_below_ns  ? "near"
+                     : shortest < near_below_ns ? "mixed"
+                                                : "far";
+  row["round_trip_ns"] = round1(trips_.front());
+  row["round_trip_after_ns"] = round1(trips_.back());
+  row["round_trip_median_ns"] = round1(median(trips_));
+}
+
+Outcome run_one(Session& session, Placement& placement, const Runner& runner, unsigned ranks,
+                const std::vector<std::string>& arguments, unsigned limit_s) {
+  std::vector<std::string> command = {runner.program};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  command.emplace_back(runner.pin_late ? "late" : "early");
+  Outcome outcome = runner.mpi->run(runner.transport, {ranks, limit_s, runner.extra}, command);
+  placement.add(round_trip_ns(session));
+  if (!outcome.good())
+    throw tools::Failure(
+        fmt::format("{} with {} ranks: {}", describe(runner), ranks, reason_of(outcome)));
+  return outcome;
+}
+
+const Runner* native_of(const std::vector<Runner>& runners, const Runner& runner) {
+  for (const Runner& one : runners) {
+    if (one.mpi == runner.mpi && one.transport == Transport::native) return &one;
+  }
+  return nullptr;
+}
+
+void put_ratio(Row& row, const std::string& name, const Ratio& ratio) {
+  row["ratio_" + name] = round3(ratio.median);
+  row["ratio_" + name + "_q25"] = round3(ratio.low);
+  row["ratio_" + name + "_q75"] = round3(ratio.high);
+}
+
+}  // namespace haul::bench

@@ -1,0 +1,93 @@
+// The stage of remote atomics: a client's core and the home's, hosts in namespaces, who executes
+// operations at the home, and where the receive path runs.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/kit/suite.hpp"
+#include "bench/remote/hosts/atomic_nodes.hpp"
+
+namespace haul::bench {
+
+struct Cores {
+  int client, home;
+};
+// Pins the calling thread to the client's core. Throws Failure where there is one core, or where
+// namespaces cannot be made.
+Cores take_cores(Session& session);
+
+// "" if the suites of remote atomics can run here, else why not.
+std::string why_no_atomics();
+
+// Where a packet that arrives is dealt with. A veth cable has no interrupts: by itself the sender's
+// core does all the receiver's kernel does, which flatters XDP. With receive packet steering the
+// sender's core interrupts that of the receiver instead, as a network card would.
+enum class Placement { sender, rps };
+const char* placement_name(Placement placement);  // inline, rps
+inline constexpr Placement placements[] = {Placement::sender, Placement::rps};
+
+// What else the home's core does: nothing (the paper's SMP kernel: a core for each thread), or a
+// process that counts (UP).
+enum class Mode { apart, shared };
+const char* mode_name(Mode mode);
+
+// What arrives at that interface is dealt with as `placement` says, by `cpu` if steered.
+void steer(const Namespace& where, const std::string& interface, Placement placement, int cpu);
+
+// Who executes operations at the home.
+struct Responder {
+  const char* name;     // as in rows
+  const char* word;     // of haul_atomic_node_open()
+  bool is_host;         // a process of the home is involved
+  const char* hearing;  // the word of a client that hears by completion map in the same XDP mode
+};
+// Native XDP on veth runs before packets are steered, so it is there inline alone.
+std::vector<Responder> responders(Placement placement);
+
+inline constexpr char atomic_interface[] = "haul0";
+
+// Two hosts, a client and a home, on a cable.
+class Pair {
+ public:
+  Pair();
+  void place(Placement placement, int client_cpu, int home_cpu);
+  // cpu: of a host responder's thread.
+  Node open_home(const Responder& responder, int cpu) const;
+
+  static constexpr char client_address[] = "10.88.0.1", home_address[] = "10.88.0.2";
+  Namespace client, home;
+};
+
+// Keeps a core from halting without taking it from anybody: a halted virtual core takes longer to
+// wake than an operation takes. SCHED_IDLE.
+class IdleSpinner {
+ public:
+  explicit IdleSpinner(int cpu);
+  ~IdleSpinner();
+  IdleSpinner(const IdleSpinner&) = delete;
+  IdleSpinner& operator=(const IdleSpinner&) = delete;
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+// take(one, share): each contestant once a round, in turning order, so that all see the same noise.
+// `share` of it all, 0 to 1, is done then.
+template <class Contestants, class Take>
+void take_rounds(unsigned rounds, Contestants& all, const Take& take) {
+  const std::size_t count = all.size();
+  for (std::size_t i = 0; i < rounds * count; ++i) {
+    take(all[(i % count + i / count) % count],
+         static_cast<double>(i) / static_cast<double>(rounds * count));
+  }
+}
+
+// A row with the fields that all rows of remote atomics have; those that do not apply are null.
+Row atomic_row(const std::string& responder, Mode mode, Placement placement, const std::string& op,
+               unsigned contenders);
+
+}  // namespace haul::bench

@@ -1,0 +1,88 @@
+#include "bench/remote/hosts/peers_redis.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "base/clock.hpp"
+#include "base/os.hpp"
+#include "tools/failure.hpp"
+
+namespace haul::bench {
+namespace {
+
+constexpr char server_program[] = "redis-server";
+constexpr std::uint16_t port = 6379;
+constexpr std::uint64_t patience_ns = 10'000'000'000, step_ns = 10'000'000;
+
+// Receives are polled, as haul's client polls: whoever sleeps pays for being woken.
+int try_connect() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  inet_pton(AF_INET, Pair::home_address, &at.sin_addr);
+  if (fd >= 0 && connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0) {
+    const int one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return fd;
+  }
+  os::close_fd(fd);
+  return -1;
+}
+
+}  // namespace
+
+std::string Redis::missing() {
+  if (!tools::find_program(server_program).empty()) return "";
+  return "there is no redis-server to compare with; install redis-server";
+}
+
+Redis::Redis(const Pair& hosts, int home_cpu)
+    : server_(hosts.home, home_cpu,
+              {server_program, "--bind", Pair::home_address, "--port", std::to_string(port),
+               "--save", "", "--appendonly", "no", "--protected-mode", "no"}) {
+  const Inside inside(hosts.client);
+  const std::uint64_t deadline = now_ns() + patience_ns;
+  while ((socket_ = try_connect()) < 0) {
+    if (!server_.running() || now_ns() > deadline)
+      throw tools::Failure("redis-server does not answer; does it run when started by hand?");
+    os::sleep_ns(step_ns);
+  }
+}
+
+Redis::~Redis() {
+  os::close_fd(socket_);
+}
+
+void Redis::increment() {
+  constexpr std::string_view request = "*2\r\n$4\r\nINCR\r\n$4\r\nhaul\r\n";
+  if (send(socket_, request.data(), request.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(request.size()))
+    throw tools::Failure("redis-server has closed the connection; is memory short?");
+  std::array<char, 64> reply{};
+  std::size_t length = 0;
+  const std::uint64_t deadline = now_ns() + patience_ns;
+  while (length < 2 || reply[length - 1] != '\n') {
+    const ssize_t got =
+        recv(socket_, reply.data() + length, reply.size() - length - 1, MSG_DONTWAIT);
+    if (got > 0) length += static_cast<std::size_t>(got);
+    if (got == 0 || length + 1 >= reply.size() || (got < 0 && now_ns() > deadline))
+      throw tools::Failure("redis-server does not answer INCR; is it Redis?");
+  }
+  std::uint64_t value = 0;
+  std::from_chars(reply.data() + 1, reply.data() + length, value);
+  if (reply[0] != ':' || value != current_ + 1)
+    throw tools::Failure(fmt::format("INCR gave '{}' and not {}; is somebody else on that Redis?",
+                                     std::string_view(reply.data(), length - 2), current_ + 1));
+  current_ = value;
+}
+
+}  // namespace haul::bench

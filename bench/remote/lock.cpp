@@ -1,0 +1,130 @@
+// lock: how long it takes to acquire and release a lock that one to eight nodes contend for (paper
+// 002, Fig. 5 and 6). One loop on the client's core drives all members: processes that spin on a
+// core together would measure the scheduler.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "bench/remote/hosts/counter.hpp"
+#include "bench/remote/hosts/cpu_time.hpp"
+#include "bench/remote/lock_ring.hpp"
+#include "bench/remote/suites_atomic.hpp"
+
+namespace haul::bench {
+namespace {
+
+constexpr std::uint64_t ms = 1'000'000;
+constexpr unsigned most_contenders = 8;
+
+struct Figures {
+  Samples cycles_us, medians_us, rates, handed;  // of all cycles; one a round
+};
+
+// The home's responder is what is compared, so the members' own words are served alike, by XDP, in
+// all contests; and once by threads at both ends, as where nobody has XDP.
+struct Contestant {
+  Responder home;
+  const char* members;
+  std::map<unsigned, Figures> figures = {};
+  CpuTime cpu;
+};
+
+std::vector<Contestant> contestants_of(Placement placement, Cores cores) {
+  std::vector<Contestant> all;
+  // Behind a switch packets of native XDP go no further than to the switch.
+  for (const Responder& one : responders(placement)) {
+    if (std::string(one.name) != "xdp-native")
+      all.push_back({.home = one, .members = "xdp-skb", .cpu = CpuTime(cores)});
+  }
+  all.push_back({.home = all.back().home, .members = "block", .cpu = CpuTime(cores)});
+  return all;
+}
+
+void add_rows(const std::vector<Contestant>& contestants, Mode mode, Placement placement,
+              const std::vector<unsigned>& numbers, std::vector<Row>& rows) {
+  for (unsigned contenders : numbers) {
+    const Contestant* best = nullptr;
+    for (const Contestant& one : contestants) {
+      if (one.home.is_host &&
+          (best == nullptr || median(one.figures.at(contenders).medians_us) <
+                                  median(best->figures.at(contenders).medians_us)))
+        best = &one;
+    }
+    for (const Contestant& one : contestants) {
+      const Figures& figures = one.figures.at(contenders);
+      const Ratio ratio = ratio_of(figures.medians_us, best->figures.at(contenders).medians_us);
+      Row row = atomic_row(one.home.name, mode, placement, "lock+unlock", contenders);
+      row["rate_per_s"] = std::llround(median(figures.rates));
+      row["median_us"] = round3(median(figures.medians_us));
+      row["p99_us"] = round3(quantile(figures.cycles_us, 0.99));
+      row["members"] = one.members;
+      row["handed_share"] = round3(median(figures.handed));
+      row["best_host"] = best->home.name;
+      row["ratio_to_best_host"] = round3(ratio.median);
+      row["ratio_to_best_host_q25"] = round3(ratio.low);
+      row["ratio_to_best_host_q75"] = round3(ratio.high);
+      one.cpu.write_to(row);
+      row["repetitions"] = figures.cycles_us.size();
+      rows.push_back(std::move(row));
+    }
+  }
+}
+
+void contend(LockRing& ring, Contestant& one, const std::vector<unsigned>& numbers,
+             const Limit& limit) {
+  ring.open_lock(one.home);
+  one.cpu.begin();
+  for (unsigned contenders : numbers) {
+    LockRing::Times times = ring.contend(contenders, limit);
+    Figures& figures = one.figures[contenders];
+    figures.medians_us.push_back(median(times.cycles_us));
+    figures.rates.push_back(times.rate_per_s);
+    figures.handed.push_back(times.handed_share);
+    figures.cycles_us.insert(figures.cycles_us.end(), times.cycles_us.begin(),
+                             times.cycles_us.end());
+  }
+  one.cpu.end();
+  ring.close_lock();
+}
+
+}  // namespace
+
+void run_lock(Session& session, std::vector<Row>& rows) {
+  const Cores cores = take_cores(session);
+  const bool quick = session.options.quick;
+  const std::vector<unsigned> numbers =
+      quick ? std::vector<unsigned>{1, 4} : std::vector<unsigned>{1, 2, 3, 4, 6, most_contenders};
+  const unsigned rounds = quick ? 2 : 5;
+  const Limit limit{quick ? 1000u : 4000u, (quick ? 60 : 150) * ms};
+  LockRing ring(numbers.back(), cores);
+  const IdleSpinner spinner(cores.home);
+  unsigned part = 0;
+  for (Mode mode : {Mode::apart, Mode::shared}) {
+    std::optional<CountingProcess> counter;
+    if (mode == Mode::shared) counter.emplace(cores.home, cores.client);
+    for (Placement placement : placements) {
+      ring.place(placement);
+      std::vector<Contestant> contestants = contestants_of(placement, cores);
+      const char* members = "";
+      for (unsigned round = 0; round < rounds; ++round) {
+        for (std::size_t c = 0; c < contestants.size(); ++c) {
+          // There and back: whose members are alike stay together, for nodes take long to open.
+          Contestant& one = contestants[round % 2 == 0 ? c : contestants.size() - 1 - c];
+          session.options.progress(
+              (part + static_cast<double>(round * contestants.size() + c) /
+                          static_cast<double>(rounds * contestants.size())) /
+                  4,
+              fmt::format("{}, {}, {}", mode_name(mode), placement_name(placement), one.home.name));
+          if (std::string(members) != one.members) ring.open_members(members = one.members);
+          contend(ring, one, numbers, limit);
+        }
+      }
+      ++part;
+      add_rows(contestants, mode, placement, numbers, rows);
+    }
+  }
+}
+
+}  // namespace haul::bench

@@ -1,0 +1,38 @@
+// A lock in use: one node acquires and releases it, at a given rate (paper 002, V-C).
+#pragma once
+
+#include <cstdint>
+
+#include "bench/kit/stats.hpp"
+#include "bench/remote/hosts/atomic_stage.hpp"
+
+namespace haul::bench {
+
+class PacedLock {
+ public:
+  // The home's responder on `responder_cpu`.
+  PacedLock(const Pair& hosts, const Responder& responder, int responder_cpu, int client_cpu);
+
+  // How the time between operations passes.
+  enum class Pause { spin, sleep };
+  // Acquires and releases in turns for `ns`, an operation every 1e9 / rate_per_s ns, evenly: each
+  // is one packet to the home and one back. Rate 0: lets the time pass, in the same way. Throws
+  // Failure if a token did not grow.
+  void use(double rate_per_s, std::uint64_t ns, Pause pause);
+
+  std::uint64_t operations() const { return operations_; }  // in all
+  // Appends those of the operations since it was asked last.
+  void take_times_us(Samples* times_us);
+
+ private:
+  void operate();
+
+  Node home_, client_;
+  Window home_window_, own_window_;
+  Lock lock_;
+  bool held_ = false;
+  std::uint64_t operations_ = 0, last_token_ = 0;
+  Samples times_us_;
+};
+
+}  // namespace haul::bench

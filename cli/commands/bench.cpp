@@ -1,0 +1,201 @@
+// haul bench: runs suites and shows their rows: a table for people, a document for programs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "bench/kit/buffer.hpp"
+#include "bench/kit/processes.hpp"
+#include "bench/kit/suite.hpp"
+#include "bench/messages/mpi_messages.hpp"
+#include "cli/kit/calibration_files.hpp"
+#include "cli/kit/document.hpp"
+#include "cli/kit/table.hpp"
+#include "cli/kit/terminal.hpp"
+#include "cli/kit/tree.hpp"
+#include "tools/failure.hpp"
+#include "tools/units.hpp"
+
+namespace haul::cli {
+namespace {
+
+struct Choices {
+  std::string suite, json;
+  std::vector<std::string> sizes;
+  bool quick = false;
+  std::string memory = "private";
+  bench::MpiChoice mpi;
+};
+
+std::string cell(const bench::Row& row, const bench::Column& column) {
+  auto found = row.find(column.field);
+  if (found == row.end() || found->is_null()) return "-";
+  switch (column.unit) {
+    case bench::Unit::text: return found->get<std::string>();
+    case bench::Unit::bytes: return tools::show_bytes(found->get<std::uint64_t>());
+    case bench::Unit::ns: return tools::show_ns(found->get<double>());
+    case bench::Unit::us: return tools::show_ns(found->get<double>() * 1e3);
+    case bench::Unit::seconds: return tools::show_ns(found->get<double>() * 1e9);
+    case bench::Unit::ratio: return fmt::format("{:.2f}", found->get<double>());
+    case bench::Unit::gbps: return fmt::format("{:.1f} GB/s", found->get<double>());
+    case bench::Unit::count: return fmt::format("{}", found->get<std::uint64_t>());
+  }
+  return "";
+}
+
+void print_result(const bench::Result& result) {
+  fmt::print("{}: {}\n", bold(result.suite->name), result.suite->help);
+  std::vector<Table::Column> columns;
+  for (const bench::Column& column : result.suite->columns) {
+    bool text = column.unit == bench::Unit::text;
+    columns.push_back({column.title, text ? Table::Align::left : Table::Align::right});
+  }
+  Table table(columns);
+  for (const bench::Row& row : result.rows) {
+    std::vector<std::string> cells;
+    for (const bench::Column& column : result.suite->columns) cells.push_back(cell(row, column));
+    table.add(cells);
+  }
+  table.print();
+  if (result.suite->needs_distance && result.distance.before_ns > 0) {
+    fmt::print("{}\n", dim(fmt::format(
+                           "the cores were {}: a line's round trip took {} before, {} after",
+                           result.distance.placement(), tools::show_ns(result.distance.before_ns),
+                           tools::show_ns(result.distance.after_ns))));
+  }
+  std::fflush(stdout);
+}
+
+// An option that takes some of the names that are known.
+void names_option(CLI::App& app, const std::string& name, std::vector<std::string>& value,
+                  const std::vector<std::string>& known, const std::string& help) {
+  app.add_option(name, value, fmt::format("{}, of {}", help, fmt::join(known, ", ")))
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->check(
+          [known](const std::string& text) {
+            if (std::find(known.begin(), known.end(), text) != known.end()) return std::string();
+            return fmt::format("'{}' is not one of {}", text, fmt::join(known, "|"));
+          },
+          "");
+}
+
+std::vector<const bench::Suite*> wanted_suites(const std::string& name) {
+  std::vector<const bench::Suite*> wanted;
+  // Many suites have one reason, and to find it out may take a second.
+  std::map<std::string (*)(), std::string> reasons;
+  std::map<std::string, std::vector<std::string>> left_out;
+  for (const bench::Suite& suite : bench::suites()) {
+    if (name != suite.name && name != "all") continue;
+    std::string reason;
+    if (name == "all" && suite.why_not != nullptr) {
+      if (!reasons.contains(suite.why_not)) reasons[suite.why_not] = suite.why_not();
+      reason = reasons[suite.why_not];
+    }
+    if (reason.empty()) {
+      wanted.push_back(&suite);
+    } else {
+      left_out[reason].emplace_back(suite.name);
+    }
+  }
+  for (const auto& [reason, names] : left_out)
+    fmt::print(stderr, "haul: note: {} left out: {}\n", fmt::join(names, ", "), reason);
+  return wanted;
+}
+
+void run(const Choices& choices) {
+  check_writable(choices.json);
+  const std::vector<const bench::Suite*> wanted = wanted_suites(choices.suite);
+  bench::Options options;
+  options.quick = choices.quick;
+  options.mpi = choices.mpi;
+  for (const std::string& size : choices.sizes) options.sizes.push_back(to_bytes(size));
+  if (calibration_files().empty()) {
+    fmt::print(stderr,
+               "haul: note: not calibrated yet, so defaults plan the copies; `haul tune` first "
+               "gives the better figures\n");
+  }
+  bench::use_memory(choices.memory == "shared" ? bench::Memory::shared : bench::Memory::private_);
+  bool tables = choices.json != "-";
+  bench::Stage stage;
+  std::vector<bench::Result> results;
+  for (const bench::Suite* suite : wanted) {
+    std::vector<std::string> notes;
+    options.note = [&notes](const std::string& sentence) {
+      if (std::find(notes.begin(), notes.end(), sentence) == notes.end()) notes.push_back(sentence);
+    };
+    {
+      ProgressBar bar(suite->name);
+      options.progress = [&bar](double share, const std::string& step) { bar.show(share, step); };
+      results.push_back(bench::run_suite(*suite, stage, options));
+    }
+    for (const std::string& note : notes) fmt::print(stderr, "haul: note: {}\n", note);
+    if (tables && suite != wanted.front()) fmt::print("\n");
+    if (tables) print_result(results.back());
+  }
+  if (!choices.json.empty()) {
+    write_document(choices.json, bench::document(choices.suite, results, stage));
+  }
+}
+
+}  // namespace
+
+void add_bench(Tree& tree) {
+  std::vector<std::string> names;
+  std::string text =
+      "Measures haul against glibc's memcpy, side by side in one process, and as a transport of "
+      "MPIs against their own; every row's bytes are checked. "
+      "Figures are medians; ratios are medians of pairs, with their 25th and 75th percentiles. "
+      "The suites are:";
+  for (const bench::Suite& suite : bench::suites()) {
+    names.emplace_back(suite.name);
+    text += fmt::format("\n{}: {}.", suite.name, suite.help);
+  }
+  names.emplace_back("all");
+  text += "\nall: each of them in turn.";
+  CLI::App& app = tree.command("bench", "Measure haul against memcpy on this machine", text);
+  auto choices = std::make_shared<Choices>();
+  tree.choice(app, "suite", choices->suite, names, "Which suite to run")->required();
+  app.add_option("--json", choices->json,
+                 "Also write one JSON document ('-': only that, to stdout)")
+      ->type_name("FILE");
+  app.add_flag("--quick", choices->quick, "Fewer repetitions: rough figures in seconds");
+  app.add_option("--sizes", choices->sizes, "Sizes to measure, such as 4K,64K,1M")
+      ->type_name("BYTES,...")
+      ->delimiter(',')
+      ->check(check_bytes, "");
+  tree.choice(app, "--memory", choices->memory, {"private", "shared"},
+              "Buffers of this process alone, or of haul_alloc(), which the node's service maps");
+  names_option(app, "--mpi", choices->mpi.mpis, bench::mpi_names(), "The suites with MPI: which");
+  names_option(app, "--test", choices->mpi.tests, bench::message_tests(),
+               "mpi, mpi-schemes: which tests");
+  names_option(app, "--buffers", choices->mpi.buffers, bench::message_buffers(),
+               "mpi, mpi-schemes: which kinds of buffers");
+  names_option(app, "--class", choices->mpi.classes, {"S", "W", "A", "B"},
+               "nas: which sizes of the problem");
+  app.add_option("--ranks", choices->mpi.ranks,
+                 "mpi, nas: how many ranks, such as 2,4 (tests of a pair: 2 alone)")
+      ->type_name("COUNT,...")
+      ->delimiter(',')
+      ->check(CLI::Range(2, 1024), "");
+  app.callback([choices] { run(*choices); });
+}
+
+void add_bench_worker(Tree& tree) {
+  CLI::App& app = tree.command("bench-worker", "A process that takes part in a measurement", "");
+  app.group("");  // not for people
+  struct Worker {
+    std::string role;
+    unsigned index = 0;
+    int block_fd = -1;
+  };
+  auto worker = std::make_shared<Worker>();
+  app.add_option("role", worker->role)->required();
+  app.add_option("index", worker->index)->required();
+  app.add_option("block", worker->block_fd)->required();
+  app.callback([worker] { bench::run_worker(worker->role, worker->index, worker->block_fd); });
+}
+
+}  // namespace haul::cli

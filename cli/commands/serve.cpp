@@ -1,0 +1,249 @@
+// haul serve: the node's service in the foreground or detached, and the questions to a running one.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "base/knobs.hpp"
+#include "cli/kit/document.hpp"
+#include "cli/kit/tree.hpp"
+#include "cli/service/daemon.hpp"
+#include "cli/service/listener.hpp"
+#include "cli/service/service_report.hpp"
+#include "service/server.hpp"
+#include "tools/failure.hpp"
+
+namespace haul::cli {
+namespace {
+
+constexpr int stop_timeout_ms = 10'000;
+constexpr std::uint64_t ns_per_s = 1'000'000'000;
+
+struct Choices {
+  std::string socket, map_bytes, cpu, json, idle_exit = "0";
+  bool detach = false, status = false, stop = false, stats = false;
+};
+
+const KnobRow& row_of(Knob knob) {
+  return knob_rows()[static_cast<std::size_t>(knob)];
+}
+
+// An option whose values are those of a knob, which is its default; `values` says which they are.
+std::function<std::string(const std::string&)> check_as(Knob knob, const char* values) {
+  return [knob, values](const std::string& text) {
+    return parse_knob(row_of(knob), text.c_str()) ? ""
+                                                  : fmt::format("'{}' is not {}", text, values);
+  };
+}
+std::uint64_t value_of(Knob knob, const std::string& text) {
+  return text.empty() ? knob_number(knob) : *parse_knob(row_of(knob), text.c_str());
+}
+
+int checked_cpu(std::uint64_t number) {
+  if (number == knob_auto) return -1;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  if (known && (number >= CPU_SETSIZE || !CPU_ISSET(static_cast<int>(number), &allowed))) {
+    throw tools::Failure(fmt::format(
+        "CPU {} is none that this process may use; name one of those that `haul info` lists, by "
+        "--cpu or HAUL_MOVER_CPU, or auto",
+        number));
+  }
+  return static_cast<int>(number);
+}
+
+void end_on_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { service::request_stop(); };
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGHUP, &action, nullptr);
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+void run_service(const service::Options& options) {
+  end_on_signals();
+  try {
+    service::run(options);
+  } catch (const std::exception& failure) {
+    throw tools::Failure(failure.what());
+  }
+}
+
+void refuse_a_second(const std::string& asked_path) {
+  try {
+    const service::Monitor other(asked_path);
+    throw tools::Failure(fmt::format(
+        "a service runs already (process {}, {}), and one is enough; `haul serve --status` tells "
+        "of it, `haul serve --stop` ends it",
+        other.pid(), other.socket_path()));
+  } catch (const service::NoService&) {
+  } catch (const tools::Failure&) {
+    throw;
+  } catch (const std::runtime_error& trouble) {
+    throw tools::Failure(trouble.what());
+  }
+}
+
+void serve(const Choices& choices) {
+  service::Options options;
+  options.listener = inherited_listener();
+  options.map_budget_bytes = value_of(Knob::service_map_bytes, choices.map_bytes);
+  options.idle_exit_ns = std::stoull(choices.idle_exit) * ns_per_s;
+  options.spin_ns = knob_number(Knob::mover_spin_us) * 1000;
+  options.cpu = checked_cpu(value_of(Knob::mover_cpu, choices.cpu));
+  options.lease = knob_number(Knob::mover_lease) == 0;
+  options.say = [](const std::string& text) { fmt::print(stderr, "haul: {}\n", text); };
+  if (options.listener >= 0) {
+    if (choices.detach || !choices.socket.empty()) {
+      throw UsageError(fmt::format("systemd has passed a socket, so {} does not fit; leave it out",
+                                   choices.detach ? "--daemon" : "--socket"));
+    }
+    options.socket_path = path_of_listener(options.listener);
+    run_service(options);
+    return;
+  }
+  refuse_a_second(choices.socket);
+  options.socket_path = place_to_listen(choices.socket);
+  if (!choices.detach) {
+    run_service(options);
+    return;
+  }
+  run_detached([&] { run_service(options); },
+               [&] {
+                 try {
+                   const service::Monitor started(options.socket_path);
+                   fmt::print("serving at {} (process {})\n", options.socket_path, started.pid());
+                   return true;
+                 } catch (const std::runtime_error&) {
+                   return false;  // not yet; if never, what it says itself is better
+                 }
+               });
+}
+
+void show_stats(service::Monitor& monitor, const std::string& json) {
+  const service::Snapshot all = monitor.snapshot();
+  if (json != "-") {
+    print_service_status(monitor, all);
+    fmt::print("\n");
+    print_service_clients(all);
+  }
+  if (!json.empty()) write_document(json, service_document(monitor, all));
+}
+
+void stop(service::Monitor& monitor) {
+  if (!monitor.stop(stop_timeout_ms)) {
+    throw tools::Failure(
+        fmt::format("the service (process {}) has not ended within 10 s; `kill -KILL {}` ends it, "
+                    "and its clients go on by themselves",
+                    monitor.pid(), monitor.pid()));
+  }
+  fmt::print("stopped (process {})\n", monitor.pid());
+}
+
+void ask(const Choices& choices) {
+  check_writable(choices.json);
+  try {
+    service::Monitor monitor(choices.socket);
+    if (choices.status) print_service_status(monitor, monitor.snapshot());
+    if (choices.stats) show_stats(monitor, choices.json);
+    if (choices.stop) stop(monitor);
+  } catch (const service::NoService& none) {
+    throw tools::Failure(choices.stop ? "no service runs, so there is nothing to stop"
+                                      : none.what());
+  } catch (const tools::Failure&) {
+    throw;
+  } catch (const std::runtime_error& trouble) {
+    throw tools::Failure(trouble.what());
+  }
+}
+
+std::string check_seconds(const std::string& text) {
+  const bool digits = !text.empty() && text.size() <= 9 &&
+                      text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? "" : fmt::format("'{}' is not a number of seconds from 0 to 999999999", text);
+}
+
+// One question at a time, and none together with what starts a service. (CLI11 could say so itself,
+// at length in every line of --help.)
+void check_one_task(const std::vector<const CLI::Option*>& of_a_new_one,
+                    const std::vector<const CLI::Option*>& questions) {
+  const CLI::Option* asked = nullptr;
+  for (const CLI::Option* question : questions) {
+    if (question->count() == 0) continue;
+    if (asked != nullptr) {
+      throw UsageError(fmt::format("{} excludes {}", asked->get_name(), question->get_name()));
+    }
+    asked = question;
+  }
+  for (const CLI::Option* option : of_a_new_one) {
+    if (asked != nullptr && option->count() != 0) {
+      throw UsageError(fmt::format("{} excludes {}", asked->get_name(), option->get_name()));
+    }
+  }
+}
+
+const char* description() {
+  return "Runs the service: one core that copies for all processes of this user, so that each "
+         "needs no core of its own. Programs that use libhaul find it by themselves and go on by "
+         "themselves when it ends.\n"
+         "It runs in the foreground until it is told to end (SIGTERM, SIGINT, haul serve --stop), "
+         "or, with --idle-exit, until nobody has used it for that long. Under systemd socket "
+         "activation it serves the socket that it was passed.\n"
+         "The socket is HAUL_SERVICE_SOCKET, else haul/service.sock below XDG_RUNTIME_DIR or "
+         "/run/user/UID, else /tmp/haul-UID/service.sock.";
+}
+
+}  // namespace
+
+void add_serve(Tree& tree) {
+  CLI::App& app = tree.command(
+      "serve", "Run the service: one core that copies for all your processes", description());
+  auto choices = std::make_shared<Choices>();
+  app.add_option("--socket", choices->socket, "Listen, or ask, at this path alone")
+      ->type_name("PATH")
+      ->check([](const std::string& path) { return path.empty() ? "a path is missing" : ""; }, "");
+  std::vector<const CLI::Option*> of_a_new_one, questions;
+  of_a_new_one.push_back(app.add_flag("--daemon", choices->detach,
+                                      "Go into the background; return once the service answers"));
+  of_a_new_one.push_back(
+      app.add_option("--idle-exit", choices->idle_exit,
+                     "End after so many seconds without clients (default 0: never)")
+          ->type_name("SECONDS")
+          ->check(check_seconds, ""));
+  of_a_new_one.push_back(
+      app.add_option("--map-bytes", choices->map_bytes,
+                     "How much of its clients' memory it keeps mapped (default "
+                     "HAUL_SERVICE_MAP_BYTES, 64G)")
+          ->type_name("BYTES")
+          ->check(check_as(Knob::service_map_bytes, "a number of bytes from 0 to 1024G"), ""));
+  of_a_new_one.push_back(
+      app.add_option("--cpu", choices->cpu,
+                     "The CPU to which it is pinned, or auto (default HAUL_MOVER_CPU, auto)")
+          ->type_name("N")
+          ->check(check_as(Knob::mover_cpu, "auto or a CPU's number from 0 to 65535"), ""));
+  questions.push_back(app.add_flag("--status", choices->status,
+                                   "Say whether one runs, in a few lines; exit status 1 if not"));
+  questions.push_back(
+      app.add_flag("--stop", choices->stop, "End the running one and wait until it is gone"));
+  questions.push_back(
+      app.add_flag("--stats", choices->stats, "Show what it has done for each of its clients"));
+  app.add_option("--json", choices->json,
+                 "With --stats: also write one JSON document ('-': only that, to stdout)")
+      ->type_name("FILE")
+      ->needs(app.get_option("--stats"));
+  app.callback([choices, of_a_new_one, questions] {
+    check_one_task(of_a_new_one, questions);
+    if (choices->status || choices->stop || choices->stats) {
+      ask(*choices);
+    } else {
+      serve(*choices);
+    }
+  });
+}
+
+}  // namespace haul::cli

@@ -1,0 +1,130 @@
+// Terminals and pipes.
+#include "cli/kit/terminal.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace haul::cli {
+namespace {
+
+std::string painted(const char* code, std::string_view text) {
+  return has_color() ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
+}
+
+winsize size_of(int descriptor) {
+  winsize size{};
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size : winsize{};
+}
+
+std::size_t columns_of(int descriptor) {
+  return size_of(descriptor).ws_col;
+}
+
+// Whether what was printed can be overwritten.
+bool can_redraw() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) != 0 && term != nullptr && std::strcmp(term, "dumb") != 0;
+}
+
+}  // namespace
+
+bool has_color() {
+  static const bool color = [] {
+    const char* no_color = std::getenv("NO_COLOR");
+    const char* term = std::getenv("TERM");
+    return isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0') &&
+           term != nullptr && std::strcmp(term, "dumb") != 0;
+  }();
+  return color;
+}
+
+std::string bold(std::string_view text) {
+  return painted("1", text);
+}
+std::string dim(std::string_view text) {
+  return painted("2", text);
+}
+std::string good(std::string_view text) {
+  return painted("32", text);
+}
+std::string bad(std::string_view text) {
+  return painted("33", text);
+}
+
+std::size_t width() {
+  std::size_t columns = isatty(STDOUT_FILENO) != 0 ? columns_of(STDOUT_FILENO) : 0;
+  return columns >= 40 ? columns : 100;
+}
+
+std::string wrapped(std::string_view text, std::size_t indent) {
+  const std::string margin(indent, ' ');
+  const std::size_t room = std::max<std::size_t>(width(), indent + 30) - indent;
+  std::string all, line;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = std::min(text.find(' ', at), text.size());
+    std::string_view word = text.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    if (!line.empty() && line.size() + 1 + word.size() > room) {
+      all += margin + line + "\n";
+      line.clear();
+    }
+    line += line.empty() ? "" : " ";
+    line += word;
+  }
+  return all + margin + line + "\n";
+}
+
+void Screen::show(const std::vector<std::string>& lines, std::size_t title) {
+  const bool redraw = can_redraw();
+  const winsize size = redraw ? size_of(STDOUT_FILENO) : winsize{};
+  const std::size_t columns = size.ws_col > 1 ? size.ws_col - 1 : ~std::size_t{0};
+  std::size_t count = lines.size();
+  // A line that scrolls out at the top can be overwritten no more.
+  if (size.ws_row > 1) count = std::min<std::size_t>(count, size.ws_row - 1u);
+  std::string page;
+  if (redraw && drawn_ != 0) {
+    // Another width has broken the old lines anew: nobody knows where they are.
+    page += width_ == columns ? fmt::format("\033[{}F", drawn_) : "\033[H\033[2J";
+  } else if (drawn_ != 0) {
+    page += "\n";
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string text = lines[i].substr(0, columns);
+    page += i == title ? bold(text) : i == title + 1 ? dim(text) : text;
+    page += redraw ? "\033[K\n" : "\n";
+  }
+  if (redraw) page += "\033[J";
+  fmt::print("{}", page);
+  std::fflush(stdout);
+  drawn_ = count;
+  width_ = columns;
+}
+
+ProgressBar::ProgressBar(std::string title)
+    : title_(std::move(title)), visible_(isatty(STDERR_FILENO) != 0) {}
+
+ProgressBar::~ProgressBar() {
+  if (visible_) fmt::print(stderr, "\r\033[K");
+}
+
+void ProgressBar::show(double share, std::string_view step) {
+  if (!visible_) return;
+  constexpr std::size_t cells = 24;
+  auto full = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * cells));
+  std::string line = fmt::format("{} [{}{}] {:3.0f} % {}", title_, std::string(full, '#'),
+                                 std::string(cells - full, '.'), share * 100, step);
+  std::size_t columns = columns_of(STDERR_FILENO);
+  if (columns > 1 && line.size() >= columns) line.resize(columns - 1);
+  fmt::print(stderr, "\r\033[K{}", line);
+  std::fflush(stderr);
+}
+
+}  // namespace haul::cli

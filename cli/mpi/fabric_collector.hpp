@@ -1,0 +1,53 @@
+// Collects what the endpoints of a job did, as each tells when it closes (HAUL_FABRIC_REPORT).
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "cli/mpi/fabric_monitor.hpp"
+
+namespace haul::cli {
+
+// One endpoint of the job.
+struct EndpointReport {
+  pid_t pid = 0;          // as the endpoint's process saw itself
+  bool complete = false;  // false: it ended without a last word (killed), or has not ended
+  fabric::MonitorReply reply;
+};
+
+// Listens from construction on. Not thread-safe.
+class Collector {
+ public:
+  Collector();  // throws tools::Failure
+  ~Collector();
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+
+  // The value of HAUL_FABRIC_REPORT.
+  const std::string& name() const { return name_; }
+
+  // Takes what has come, sleeping until something does, `watched` (a descriptor, or -1) can be
+  // read, or the time is over.
+  void wait(int watched, int timeout_ms);
+  // Until no endpoint is open any more, but not longer than this.
+  void drain(std::chrono::milliseconds limit);
+
+  const std::vector<EndpointReport>& reports() const { return reports_; }
+
+ private:
+  struct Connection {
+    int fd;
+    std::size_t report;  // index in reports_
+    unsigned packets = 0;
+  };
+  void accept_all();
+  bool take(Connection& connection);  // false: it has closed
+
+  std::string name_;
+  int listener_ = -1;
+  std::vector<Connection> open_;
+  std::vector<EndpointReport> reports_;
+};
+
+}  // namespace haul::cli

@@ -1,0 +1,180 @@
+#include "cli/mpi/fabric_monitor.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <set>
+
+#include "base/os.hpp"
+#include "base/socket.hpp"
+#include "service/monitor.hpp"
+#include "tools/failure.hpp"
+
+namespace haul::cli {
+namespace {
+
+using fabric::MonitorReply;
+using Clock = std::chrono::steady_clock;
+constexpr int answer_ms = 1000;
+
+// The abstract names of endpoints, of any user. A name stands once for the socket that listens and
+// once for each connection to it.
+std::set<std::string> endpoint_names() {
+  const std::string prefix = fmt::format("@{}", fabric::socket_prefix);
+  std::set<std::string> names;
+  std::ifstream table("/proc/net/unix");
+  for (std::string line; std::getline(table, line);) {
+    const std::size_t at = line.find(prefix);
+    if (at != std::string::npos) names.insert(line.substr(at + 1));
+  }
+  return names;
+}
+
+// A descriptor that closes itself.
+struct Descriptor {
+  int fd = -1;
+  explicit Descriptor(int opened) : fd(opened) {}
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+};
+
+// A question that has been asked.
+struct Question {
+  std::string name;
+  pid_t pid;
+  std::unique_ptr<Descriptor> socket;
+};
+
+enum class Answer { given, gone, silent };
+
+// Asks without waiting.
+Answer ask(const std::string& name, std::vector<Question>* asked) {
+  auto socket = std::make_unique<Descriptor>(os::connect_abstract(name.c_str()));
+  if (socket->fd < 0) return socket->fd == -EAGAIN ? Answer::silent : Answer::gone;
+  os::Peer peer;
+  // Anybody can listen at a name of this form.
+  if (!os::peer_of(socket->fd, &peer) || peer.uid != os::user_id()) return Answer::gone;
+  const auto greeting = fabric::Greeting::monitor;
+  if (os::send_packet(socket->fd, &greeting, sizeof greeting) != sizeof greeting) {
+    return Answer::gone;
+  }
+  asked->push_back({name, peer.pid, std::move(socket)});
+  return Answer::given;
+}
+
+Answer read_answer(const Question& question, Clock::time_point deadline, EndpointLook* look) {
+  const int fd = question.socket->fd;
+  auto packet = std::make_unique<MonitorReply>();
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const int ready = os::wait_readable(fd, static_cast<int>(std::max<long long>(left, 0)));
+    if (ready == 0) return Answer::silent;
+    int fds[os::max_packet_fds];
+    unsigned fd_count = 0;
+    const ssize_t got = os::receive_packet(fd, packet.get(), sizeof *packet, fds, &fd_count);
+    for (unsigned i = 0; i < fd_count; ++i) close(fds[i]);
+    if (got == -EAGAIN || got == -EINTR) continue;
+    if (got == 0) return Answer::gone;
+    if (got < 0 || !check_reply(packet.get(), static_cast<std::size_t>(got), &look->reply)) {
+      return Answer::silent;
+    }
+    look->name = question.name;
+    look->pid = question.pid;
+    return Answer::given;
+  }
+}
+
+}  // namespace
+
+bool check_reply(const void* packet, std::size_t bytes, MonitorReply* reply) {
+  if (bytes != sizeof *reply) return false;
+  std::memcpy(reply, packet, sizeof *reply);
+  if (reply->magic != static_cast<std::uint32_t>(fabric::Greeting::monitor)) return false;
+  if (reply->version != MonitorReply().version) return false;
+  constexpr auto capacity = static_cast<std::uint32_t>(MonitorReply::peer_capacity);
+  reply->peer_count = std::min(reply->peer_count, capacity);
+  for (auto& peer : reply->peer) {
+    const std::string why = service::printable(peer.why);
+    std::memset(peer.why, 0, sizeof peer.why);
+    std::memcpy(peer.why, why.data(), std::min(why.size(), sizeof peer.why - 1));
+  }
+  return true;
+}
+
+std::vector<EndpointLook> look_at_endpoints(std::vector<std::string>* silent) {
+  std::vector<EndpointLook> looks;
+  std::vector<Question> asked;
+  auto note = [silent](Answer answer, const std::string& name) {
+    if (answer == Answer::silent && silent != nullptr) silent->push_back(name);
+  };
+  for (const std::string& name : endpoint_names()) note(ask(name, &asked), name);
+  // All have the same second: many stopped processes take no longer than one.
+  const auto deadline = Clock::now() + std::chrono::milliseconds(answer_ms);
+  for (const Question& question : asked) {
+    EndpointLook look;
+    const Answer answer = read_answer(question, deadline, &look);
+    if (answer == Answer::given) looks.push_back(look);
+    note(answer, question.name);
+  }
+  return looks;
+}
+
+std::vector<EndpointLook> look_at_process(pid_t pid) {
+  std::vector<std::string> silent;
+  std::vector<EndpointLook> all = look_at_endpoints(&silent), own;
+  std::set<pid_t> others;
+  for (EndpointLook& look : all) {
+    if (look.pid == pid) {
+      own.push_back(look);
+    } else if (look.pid != 0) {
+      others.insert(look.pid);
+    }
+  }
+  if (!own.empty()) return own;
+  if (!silent.empty()) {
+    throw tools::Failure(fmt::format(
+        "process {} has no endpoint that answers within a second; if it is stopped, let it go on "
+        "(kill -CONT {}), and if it runs another version of haul, start it anew",
+        pid, pid));
+  }
+  throw tools::Failure(fmt::format("process {} has no endpoint of haul; {}", pid,
+                                   others.empty()
+                                       ? "start the program by `haul run --mpi`"
+                                       : fmt::format("these have: {}", fmt::join(others, " "))));
+}
+
+void Traffic::add(const MonitorReply& reply) {
+  for (std::size_t i = 0; i < fabric::path_count; ++i) {
+    messages[i] += reply.sent_messages[i];
+    bytes[i] += reply.sent_bytes[i];
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] += reply.sizes[i];
+  received_messages += reply.received_messages;
+  received_bytes += reply.received_bytes;
+  unexpected_messages += reply.unexpected_messages;
+  unexpected_bytes += reply.unexpected_bytes;
+  copies_in_flight += reply.copies_in_flight;
+  fallbacks += reply.fallbacks;
+  rma_operations += reply.rma_operations;
+  atomic_operations += reply.atomic_operations;
+  peers = std::max<std::uint64_t>(peers, reply.peers);
+}
+
+std::uint64_t Traffic::all_messages() const {
+  return std::accumulate(messages.begin(), messages.end(), std::uint64_t{0});
+}
+std::uint64_t Traffic::all_bytes() const {
+  return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+}
+
+}  // namespace haul::cli

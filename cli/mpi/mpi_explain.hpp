@@ -1,0 +1,20 @@
+// haul explain --mpi: which path a message takes between two processes, and why.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace haul::cli {
+
+struct MessageQuestion {
+  pid_t pid = 0;                     // not 0: ask this running process
+  std::vector<std::string> command;  // not empty: run it, and ask its ranks
+  bool json = false;
+};
+
+// Throws tools::Failure and UsageError; ExitStatus if a command was run.
+void explain_messages(const MessageQuestion& question);
+
+}  // namespace haul::cli

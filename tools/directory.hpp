@@ -1,0 +1,21 @@
+// A directory of a measurement's own.
+#pragma once
+
+#include <string>
+
+namespace haul::tools {
+
+// Made below TMPDIR, else /tmp; goes with all that is in it. Throws Failure where none can be made.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace haul::tools
