@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "base/os.hpp"
 #include "tools/failure.hpp"
+#include "tools/program.hpp"
 
 namespace haul::bench {
 namespace {
