@@ -84,14 +84,14 @@ int explain(const haul_atomic_lock* lock, Code code) noexcept {
       return fail(make_error(code, 0, "the lock is held; try later, or acquire it"));
     case Code::timed_out:
       return fail(make_error(code, 0,
-                             "the lock was not to be had in time, as its holder has not "
+                             "the lock did not become free in time, as its holder has not "
                              "released it; wait longer"));
     case Code::stale:
       return fail(make_error(code, 0,
                              "the lease was over and another member has taken the lock; "
                              "renew it in time, or ask for a longer lease"));
     default:
-      return fail(make_error(code, 0, "the lock fails (%s); open it anew", haul::describe(code)));
+      return fail(make_error(code, 0, "the lock fails (%s); open it again", haul::describe(code)));
   }
 }
 

@@ -53,8 +53,8 @@ int explain(Code code) noexcept {
       return fail(make_error(code, 0, "an operation is unknown, or not aligned to its width"));
     case Code::not_supported:
       return fail(make_error(code, 0,
-                             "this window's operations are its network interface's, which whoever "
-                             "has attached cannot ask; use haul_atomic_connect()"));
+                             "this window's operations are its network interface's, which a "
+                             "process that has attached cannot ask; use haul_atomic_connect()"));
     case Code::io:
       return fail(
           make_error(code, 0,

@@ -117,9 +117,9 @@ enum {
  * storage. Async-signal-safe. */
 HAUL_API const char* haul_strerror(int code);
 
-/* The sentence (cause and remedy) of the calling thread's latest failing call, "" before the
- * first. Successful calls do not clear it. Never NULL; valid until the thread's next failing
- * call. */
+/* The sentence (cause and remedy) of the calling thread's latest failing call of haul.h or
+ * atomic.h, "" before the first. Successful calls do not clear it. Never NULL; valid until the
+ * thread's next failing call. */
 HAUL_API const char* haul_last_error(void);
 
 /* The version of the library that is loaded, "0.1.0"; it may be newer than HAUL_VERSION_*. Static
