@@ -75,9 +75,6 @@ struct EngineFacts {
   bool synchronous = true;  // submit() always finishes: any thread may use it, helpers too
   bool device = false;      // moves without a CPU: schemes SCI and MCI
   bool checked = false;     // reports inaccessible ranges as outcomes
-  bool honours_affinity = false;
-  std::uint64_t startup_ns = 0;  // a typical cost to begin a piece
-  double bytes_per_ns = 0;       // typical; 0 = unknown
 };
 
 struct EngineStatus {

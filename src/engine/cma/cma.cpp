@@ -172,13 +172,8 @@ EngineStatus ready() noexcept {
 class CmaEngine final : public Engine {
  public:
   const EngineFacts& facts() const noexcept override {
-    static constexpr EngineFacts facts{.name = "cma",
-                                       .synchronous = true,
-                                       .device = false,
-                                       .checked = true,
-                                       .honours_affinity = false,
-                                       .startup_ns = 1000,
-                                       .bytes_per_ns = 12.0};
+    static constexpr EngineFacts facts{
+        .name = "cma", .synchronous = true, .device = false, .checked = true};
     return facts;
   }
 

@@ -56,13 +56,8 @@ void move_stretch(const Piece& piece, std::size_t offset, std::size_t length,
 class CpuEngine final : public Engine {
  public:
   const EngineFacts& facts() const noexcept override {
-    static constexpr EngineFacts facts{.name = "cpu",
-                                       .synchronous = true,
-                                       .device = false,
-                                       .checked = false,
-                                       .honours_affinity = true,
-                                       .startup_ns = 10,
-                                       .bytes_per_ns = 20.0};
+    static constexpr EngineFacts facts{
+        .name = "cpu", .synchronous = true, .device = false, .checked = false};
     return facts;
   }
 

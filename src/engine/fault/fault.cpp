@@ -31,13 +31,8 @@ struct Slot {
 class FaultEngine final : public Engine {
  public:
   const EngineFacts& facts() const noexcept override {
-    static constexpr EngineFacts facts{.name = "fault",
-                                       .synchronous = false,
-                                       .device = false,
-                                       .checked = false,
-                                       .honours_affinity = true,
-                                       .startup_ns = 100,
-                                       .bytes_per_ns = 20.0};
+    static constexpr EngineFacts facts{
+        .name = "fault", .synchronous = false, .device = false, .checked = false};
     return facts;
   }
 
