@@ -2,6 +2,7 @@
 #include "api/convert.hpp"
 #include "api/startup.hpp"
 #include "client/grants.hpp"
+#include "gate/gate.hpp"
 #include "mover/submit.hpp"
 
 namespace haul::api {

@@ -5,14 +5,18 @@
 
 #include "api/convert.hpp"
 #include "api/startup.hpp"
+#include "client/channel.hpp"
 #include "client/grants.hpp"
 #include "client/link.hpp"
 #include "completion/ledger.hpp"
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"
 #include "execution/counters.hpp"
+#include "gate/gate.hpp"
 #include "mover/lease.hpp"
+#include "mover/mover.hpp"
 #include "mover/submit.hpp"
+#include "plan/thresholds.hpp"
 #include "tune/background.hpp"
 #include "tune/files.hpp"
 
@@ -148,8 +152,8 @@ extern "C" HAUL_API int haul_explain(const haul_request* request, haul_plan* pla
       decided.chunks.end(decided.chunks.taper) - decided.chunks.begin(decided.chunks.taper);
   const plan::Thresholds thresholds =
       plan::thresholds_for(explanation.inputs, plan::dedicated_for(explanation.inputs));
-  told.inline_below_bytes = thresholds.in_memory;
-  told.mover_from_bytes = thresholds.any;
+  told.inline_below_bytes = thresholds.inline_below;
+  told.mover_from_bytes = thresholds.mover_from;
   put(told.scheme, scheme_of(decided, explanation.inputs));
   put(told.mover, name_of(decided.mover));
   put(told.engine, decided.engine >= 0

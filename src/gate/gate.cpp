@@ -1,4 +1,5 @@
-// The gate's thresholds follow from the planner's one function.
+// What is known of the movers is gathered here, and shown to submits; what follows from it, plan/
+// says.
 #include "gate/gate.hpp"
 
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #include "base/seqlock.hpp"
 #include "completion/barrier.hpp"
 #include "engine/registry.hpp"
+#include "plan/thresholds.hpp"
 #include "request/rights.hpp"
 #include "request/rings.hpp"
 
@@ -20,7 +22,6 @@ namespace haul {
 namespace {
 
 constexpr std::uint64_t default_start_bytes = 1u << 20;
-constexpr std::uint64_t default_worth_bytes = 64u << 10;
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit plan::Calibration figures;
@@ -41,6 +42,7 @@ plan::Settings read_settings() noexcept {
   settings.mover_caller = knob_number(Knob::plan_mover) == 1;
   settings.mover_thread = knob_number(Knob::plan_mover) == 2;
   settings.mover_service = knob_number(Knob::plan_mover) == 3;
+  settings.service_off = knob_number(Knob::service_use) == 1;
   settings.block_log2 =
       static_cast<std::uint32_t>(std::countr_zero(knob_number(Knob::copy_block_bytes)));
   settings.inline_bytes = knob_number(Knob::plan_inline_bytes);
@@ -52,90 +54,56 @@ plan::Settings read_settings() noexcept {
   return settings;
 }
 
-// Locked. Recomputes what submit reads.
-void refresh() noexcept {
-  const bool held = gate.held.load(std::memory_order_relaxed);
+// Locked. What the planner knows of the movers, but for the thresholds that follow from it.
+plan::Inputs gather_inputs() noexcept {
   plan::Inputs inputs;
   inputs.mover = gate.state.load(std::memory_order_relaxed);
+  inputs.held = gate.held.load(std::memory_order_relaxed);
   inputs.round_trip_ns = round_trip_now();
   inputs.l2_bytes = l2_bytes;
   inputs.l3_bytes = l3_bytes;
   inputs.calibration = figures;
   inputs.settings = read_settings();
-  plan::Thresholds worth{UINT64_MAX, UINT64_MAX, UINT64_MAX};
-  const bool possible =
-      inputs.mover != plan::MoverState::denied && inputs.mover != plan::MoverState::impossible;
-  if (!possible || held || inputs.settings.mover_caller) {
-    inputs.thresholds = plan::Thresholds{UINT64_MAX, UINT64_MAX, UINT64_MAX};
-    // Who copies much looks for the node's service now and then.
-    const bool may_look = !held && !inputs.settings.mover_caller &&
-                          gate.service_bell.load(std::memory_order_relaxed) == nullptr &&
-                          knob_number(Knob::service_use) != 1;
-    if (may_look)
-      worth = plan::Thresholds{default_worth_bytes, default_worth_bytes, default_worth_bytes};
-  } else if (inputs.settings.mover_thread) {
-    inputs.thresholds = plan::Thresholds{0, 0, 0};
-  } else {
-    inputs.thresholds = plan::thresholds_of(inputs);
-    if (inputs.mover == plan::MoverState::none) {
-      // Nothing is known before the mover's first start: not the distance, not the stored figures.
-      // A process that copies much is worth finding out for, once.
-      worth = plan::Thresholds{default_worth_bytes, default_worth_bytes, default_worth_bytes};
-    } else if (inputs.mover != plan::MoverState::awake) {
-      plan::Inputs awake = inputs;
-      awake.mover = plan::MoverState::awake;
-      worth = plan::thresholds_of(awake);
-    }
-  }
   inputs.service.attached = gate.service_bell.load(std::memory_order_relaxed) != nullptr;
-  const plan::Thresholds never{UINT64_MAX, UINT64_MAX, UINT64_MAX};
-  inputs.mapped = inputs.mapped_asleep = never;
-  if (inputs.service.attached && !held) {
-    plan::Inputs service = inputs;
-    if (service_round_trip_ns > 0) service.round_trip_ns = service_round_trip_ns;
-    service.mover = plan::MoverState::awake;
-    inputs.mapped =
-        inputs.settings.mover_service ? plan::Thresholds{0, 0, 0} : plan::thresholds_of(service);
-    service.mover = plan::MoverState::asleep;
-    inputs.mapped_asleep =
-        inputs.settings.mover_service ? plan::Thresholds{0, 0, 0} : plan::thresholds_of(service);
-  }
-  inputs.held = held;
+  inputs.service.reaches_memory = kernel_reach.load(std::memory_order_relaxed);
+  inputs.service.round_trip_ns = service_round_trip_ns;
+  return inputs;
+}
+
+void show(const plan::Thresholds& thresholds, plan::BasicThresholds<GateWord>* words) noexcept {
+  words->piece_from = thresholds.piece_from;
+  words->mover_from = thresholds.mover_from;
+  words->inline_below = thresholds.inline_below;
+}
+
+// Locked. Something has changed: what submit reads follows.
+void refresh() noexcept {
+  plan::Inputs inputs = gather_inputs();
+  inputs.thresholds = plan::threshold_set_of(inputs);
   published.write(inputs);
-  // Private memory the service can reach goes to it where no thread of this process can be had.
-  std::uint64_t own_below = inputs.thresholds.in_memory;
-  if (inputs.service.attached && !held && kernel_reach.load(std::memory_order_relaxed)) {
-    const std::uint64_t from = inputs.settings.mover_service ? 0 : plan::kernel_reach_from_bytes;
-    if (!possible || inputs.settings.mover_service) own_below = std::min(own_below, from);
-  }
-  const bool engine_set = inputs.settings.engine >= 0;
-  const bool keyed = mover_keys.keyed.load(std::memory_order_relaxed);
+  const plan::ThresholdSet thresholds = plan::short_road_of(inputs);
+  const bool by_plan = inputs.settings.engine >= 0;
+  const bool by_keys = mover_keys.keyed.load(std::memory_order_relaxed);
   gate.special.store(
-      static_cast<std::uint8_t>((engine_set ? Gate::by_plan : 0) | (keyed ? Gate::by_keys : 0)),
+      static_cast<std::uint8_t>((by_plan ? Gate::by_plan : 0) | (by_keys ? Gate::by_keys : 0)),
       std::memory_order_relaxed);
   gate.block_log2.store(static_cast<std::uint8_t>(inputs.settings.block_log2),
                         std::memory_order_relaxed);
-  gate.min_chunk_bytes.store(static_cast<std::uint32_t>(plan::min_chunk_bytes(
-                                 round_trip_now() > 0 ? round_trip_now() : figures.round_trip_ns)),
-                             std::memory_order_relaxed);
-  gate.worth_below.store(worth.in_memory, std::memory_order_relaxed);
-  gate.worth_from.store(worth.any, std::memory_order_relaxed);
-  gate.piece_from.store(inputs.thresholds.piece, std::memory_order_relaxed);
-  gate.mover_from.store(inputs.thresholds.any, std::memory_order_relaxed);
-  gate.inline_below.store(engine_set ? 0 : own_below, std::memory_order_relaxed);
-  gate.mapped_piece_from.store(inputs.mapped.piece, std::memory_order_relaxed);
-  gate.mapped_from.store(inputs.mapped.any, std::memory_order_relaxed);
-  gate.mapped_asleep_from.store(inputs.mapped_asleep.any, std::memory_order_relaxed);
-  gate.mapped_below.store(inputs.mapped.in_memory, std::memory_order_relaxed);
+  gate.min_chunk_bytes.store(
+      static_cast<std::uint32_t>(plan::min_chunk_bytes(plan::round_trip_ns(inputs))),
+      std::memory_order_relaxed);
+  gate.worth.inline_below = thresholds.worth.inline_below;
+  gate.worth.mover_from = thresholds.worth.mover_from;
+  show(thresholds.own, &gate.own);
+  show(thresholds.mapped, &gate.mapped);
+  gate.mapped_asleep_from = thresholds.mapped_asleep_from;
 }
 
 }  // namespace
 
-constinit Gate gate{{default_start_bytes},
-                    {default_start_bytes},
-                    {default_start_bytes},
-                    {default_worth_bytes},
-                    {default_worth_bytes},
+// Before the first refresh(): as in a process without a mover, whose figures are not known.
+constinit Gate gate{{default_start_bytes, default_start_bytes, default_start_bytes},
+                    {plan::first_start_from_bytes, plan::first_start_from_bytes},
                     {0},
                     {plan::MoverState::none},
                     {64u << 10},
@@ -144,10 +112,8 @@ constinit Gate gate{{default_start_bytes},
                     {false},
                     {false},
                     {0},
-                    {UINT64_MAX},
-                    {UINT64_MAX},
-                    {UINT64_MAX},
-                    {UINT64_MAX},
+                    {UINT64_MAX, UINT64_MAX, UINT64_MAX},
+                    UINT64_MAX,
                     {0},
                     {nullptr}};
 

@@ -14,17 +14,30 @@ namespace haul {
 // thread, since no thread had a ring; the bell makes one.
 inline constexpr std::uint32_t mover_runs = 0, mover_sleeps = 1, mover_looks = 2, mover_gone = 3;
 
+// A threshold that threads read while it is replaced. Relaxed: it pairs with nothing. A copy that
+// is routed by an old one, or by one old and one new, is correct all the same, for whatever it is
+// handed to checks by itself whether it may be (publish()).
+class GateWord {
+ public:
+  constexpr GateWord() noexcept : value_(0) {}
+  constexpr GateWord(std::uint64_t value) noexcept : value_(value) {}
+  GateWord& operator=(std::uint64_t value) noexcept {
+    value_.store(value, std::memory_order_relaxed);
+    return *this;
+  }
+  operator std::uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_;
+};
+
+// The thresholds of a plan::ThresholdSet, by the same names, among the other words that a submit
+// reads.
 struct alignas(64) Gate {
-  // Shorter ordinary copies are the caller's (UINT64_MAX: all are), copies from mover_from on the
-  // mover's. In between, the caller's if the source is cached.
-  std::atomic<std::uint64_t> inline_below;
-  std::atomic<std::uint64_t> mover_from;
-  // ... or the mover's if, together with what the thread submitted since it last looked at a
-  // ticket, it reaches mover_from, and has this many bytes itself.
-  std::atomic<std::uint64_t> piece_from;
-  // The mover sleeps: what inline_below and mover_from would be if it did not; else UINT64_MAX.
-  std::atomic<std::uint64_t> worth_below;
-  std::atomic<std::uint64_t> worth_from;
+  plan::BasicThresholds<GateWord> own;
+  struct Worth {
+    GateWord inline_below, mover_from;
+  } worth;
   std::atomic<std::uint32_t> asleep;  // one of mover_runs ... mover_gone; futex word
   std::atomic<plan::MoverState> state;
   std::atomic<std::uint32_t> min_chunk_bytes;
@@ -39,16 +52,22 @@ struct alignas(64) Gate {
   // it does not. All that a copy without a service reads.
   std::atomic<std::size_t> mapped_bytes;
 
-  // The same thresholds for memory that the service has mapped, while there is a service. Asleep it
-  // is worth waking from asleep_from on.
-  alignas(64) std::atomic<std::uint64_t> mapped_below;
-  std::atomic<std::uint64_t> mapped_from;
-  std::atomic<std::uint64_t> mapped_piece_from;
-  std::atomic<std::uint64_t> mapped_asleep_from;
+  // For memory that the service has mapped, while there is a service.
+  alignas(64) plan::BasicThresholds<GateWord> mapped;
+  GateWord mapped_asleep_from;
   std::atomic<std::uintptr_t> mapped_base;  // of the arena
   // The word that says whether the service sleeps (Board::asleep), while this process is attached
   // to one; else nullptr.
   std::atomic<std::atomic<std::uint32_t>*> service_bell;
+
+  // Which dedicated core would be asked? `is_mapped`: the service has all of the memory mapped.
+  plan::Candidate candidate(bool is_mapped) const noexcept {
+    if (!is_mapped) return plan::Candidate::thread;
+    // Acquire: pairs with set_service(), before which the board is mapped.
+    const std::atomic<std::uint32_t>* bell = service_bell.load(std::memory_order_acquire);
+    const bool sleeps = bell != nullptr && bell->load(std::memory_order_relaxed) != 0;
+    return sleeps ? plan::Candidate::sleeping_service : plan::Candidate::service;
+  }
 
   // Has the node's service this range mapped? Then it, and no mover of this process, is to be
   // asked.

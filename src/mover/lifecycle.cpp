@@ -10,6 +10,8 @@
 #include "client/link.hpp"
 #include "completion/ledger.hpp"
 #include "execution/help.hpp"
+#include "gate/gate.hpp"
+#include "mover/mover.hpp"
 #include "mover/settle.hpp"
 #include "mover/submit.hpp"
 

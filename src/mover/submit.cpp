@@ -9,6 +9,9 @@
 #include "engine/spaces.hpp"
 #include "execution/caller.hpp"
 #include "execution/inherit.hpp"
+#include "gate/gate.hpp"
+#include "mover/mover.hpp"
+#include "mover/short_road.hpp"
 #include "request/rights.hpp"
 #include "request/sharing.hpp"
 
@@ -52,35 +55,34 @@ bool in_arena(const Extent* extents, std::uint32_t count) noexcept {
 // sides that overlap (half done by a service that dies, they could not be redone), checked requests
 // within this process (the service cannot know what was unmapped here), notifications that it would
 // have to write through the kernel (that is not atomic).
-plan::Reach service_reach(const Request& request, const plan::RequestFacts& facts) noexcept {
+plan::ServiceReach service_reach(const Request& request, const plan::RequestFacts& facts) noexcept {
   if (gate.service_bell.load(std::memory_order_relaxed) == nullptr || facts.overlapping ||
       (request.checked && !facts.granted) ||
       (request.notify != nullptr &&
        !gate.maps(reinterpret_cast<std::uintptr_t>(request.notify), 8))) {
-    return plan::Reach::none;
+    return plan::ServiceReach::none;
   }
   const bool copy = request.operation == Operation::copy;
   const auto side = [](Space space, const Extent* extents, std::uint32_t count) {
     if (is_grant(space) || (space == self_space && in_arena(extents, count)))
-      return plan::Reach::mapped;
-    return space == self_space && service_reaches_memory() ? plan::Reach::kernel
-                                                           : plan::Reach::none;
+      return plan::ServiceReach::mapped;
+    return space == self_space && service_reaches_memory() ? plan::ServiceReach::kernel
+                                                           : plan::ServiceReach::none;
   };
-  const plan::Reach dst = side(request.dst_space, request.dst, request.dst_count);
-  const plan::Reach src =
-      copy ? side(request.src_space, request.src, request.src_count) : plan::Reach::mapped;
-  if (dst == plan::Reach::none || src == plan::Reach::none) return plan::Reach::none;
-  return dst == plan::Reach::kernel ? dst : src;
+  const plan::ServiceReach dst = side(request.dst_space, request.dst, request.dst_count);
+  const plan::ServiceReach src =
+      copy ? side(request.src_space, request.src, request.src_count) : plan::ServiceReach::mapped;
+  if (dst == plan::ServiceReach::none || src == plan::ServiceReach::none)
+    return plan::ServiceReach::none;
+  return dst == plan::ServiceReach::kernel ? dst : src;
 }
 
-// Between the thresholds it matters whether the source is cached; only there is it looked at.
+// The source is looked at only where the plan depends on it, and where this thread may read it.
 bool source_in_memory(const Request& request, const plan::Inputs& inputs) noexcept {
-  const plan::Thresholds thresholds = thresholds_for(inputs, dedicated_for(inputs));
   const bool may_look = request.operation == Operation::copy && request.src_space == self_space &&
                         request.dst_space == self_space && !request.checked &&
-                        !request.force_inline && !request.force_dedicated;
-  return may_look && request.length >= thresholds.in_memory && request.length < thresholds.any &&
-         request.src->length != 0 &&
+                        request.src->length != 0;
+  return may_look && plan::depends_on_source(inputs) &&
          copy::in_memory(reinterpret_cast<const void*>(request.src->address), request.src->length);
 }
 
@@ -98,7 +100,8 @@ bool has_other_rights(const Request& request) noexcept {
   return names_peer(request) && mover_rights() != nobodys && !may_act_for(mover_rights());
 }
 
-void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noexcept {
+void view_request(const Request& request, Ring* ring, std::uint64_t burst_bytes,
+                  plan::Inputs* inputs) noexcept {
   plan::RequestFacts& facts = inputs->request;
   facts.operation = request.operation;
   facts.dst_affinity = request.dst_affinity;
@@ -106,7 +109,7 @@ void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noex
   facts.length = request.length;
   facts.self_only = request.dst_space == self_space && request.src_space == self_space;
   facts.overlapping = any_overlap(request);
-  facts.burst_bytes = thread_slot.burst_bytes;
+  facts.burst_bytes = burst_bytes;
   facts.checked = request.checked;
   facts.granted = is_grant(request.dst_space) || is_grant(request.src_space);
   facts.service_reach = service_reach(request, facts);
@@ -114,12 +117,12 @@ void view_request(const Request& request, Ring* ring, plan::Inputs* inputs) noex
   // this is not the way.
   if (!facts.granted && ring != nullptr && !thread_slot.shared &&
       (ring->index >= max_shared_rings || !ring->quiet()))
-    facts.service_reach = plan::Reach::none;
-  facts.source_in_memory = source_in_memory(request, *inputs);
+    facts.service_reach = plan::ServiceReach::none;
   facts.fenced_behind = request.fence && ring != nullptr && !ring->quiet();
   facts.force_inline = request.force_inline;
   facts.other_rights = has_other_rights(request);
   facts.force_dedicated = request.force_dedicated;
+  facts.source_in_memory = source_in_memory(request, *inputs);
 }
 
 // False if the ring's arena has no room for the segments.
@@ -218,7 +221,7 @@ Error no_grant_now(const plan::Inputs& inputs, HandOver result) noexcept {
                       "Only the node's service reaches granted memory, and this process is not "
                       "attached to one now; start `haul serve`, or try again.");
   }
-  if (inputs.request.service_reach == plan::Reach::none) {
+  if (inputs.request.service_reach == plan::ServiceReach::none) {
     return make_error(
         Code::not_supported, 0,
         "The node's service cannot do this: the sides overlap, or it does not reach the "
@@ -272,6 +275,15 @@ bool is_mapped(const Request& request) noexcept {
              request.length);
 }
 
+// Is a copy for a mover wherever its source lies?
+bool is_large(const Request& request) noexcept {
+  const auto nowhere = [] { return false; };  // the long road looks
+  const std::uint64_t bytes = plan::counted_bytes(request.operation, request.length);
+  return plan::route(gate, gate.candidate(is_mapped(request)), bytes, thread_slot.burst_bytes,
+                     nowhere)
+             .mover != plan::Mover::caller;
+}
+
 // Would the plan surely be the short road's: the mover, engine cpu, this process, nothing special?
 bool is_plain(const Request& request) noexcept {
   const bool ordinary = !request.fence && !request.checked && !request.complete &&
@@ -280,8 +292,7 @@ bool is_plain(const Request& request) noexcept {
                         request.dst_affinity == Affinity::cacheable &&
                         request.src_affinity == Affinity::cacheable;
   return ordinary && !request.force_inline &&
-         (request.force_dedicated || (request.operation == Operation::copy &&
-                                      burst_reached(request.length, is_mapped(request))));
+         (request.force_dedicated || (request.operation == Operation::copy && is_large(request)));
 }
 
 Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexcept {
@@ -298,7 +309,7 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
   plan::Inputs inputs;
   fill_inputs(&inputs);
   view_engines(request, &inputs);
-  view_request(request, ring, &inputs);  // reads the program's memory
+  view_request(request, ring, thread_slot.burst_bytes, &inputs);  // reads the program's memory
   BusyThread busy;
   if (reserve_completion(request, ring, nested, error) != Code::ok) {
     return Ticket::decided(error->code, 0);
@@ -319,7 +330,7 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
   HandOver result = inputs.ring_full ? HandOver::no_room : HandOver::no_mover;
   Ticket ticket;
   const bool possible =
-      !inputs.request.granted || inputs.request.service_reach != plan::Reach::none;
+      !inputs.request.granted || inputs.request.service_reach != plan::ServiceReach::none;
   if (plan.mover != plan::Mover::caller && !inputs.ring_full && !inputs.held && possible)
     result = hand_over(request, plan, *ring, &ticket);
   if (result == HandOver::done) return ticket;
@@ -369,20 +380,22 @@ Ticket submit(const Request& request, Error* error) noexcept {
   const Ticket ticket = plan_and_do(request, error, &ran_inline);
   if (ran_inline && !request.force_inline) {
     const bool mapped = is_mapped(request);
-    note_inline(worth_handing_over(nullptr, request.length, mapped), mapped);
+    const std::uint64_t bytes = plan::counted_bytes(request.operation, request.length);
+    note_inline(worth_waking(bytes, mapped, [] { return false; }), mapped);
   }
   return ticket;
 }
 
 void explain(const Request& request, Explanation* explanation) noexcept {
+  const std::uint64_t burst_bytes =
+      thread_slot.burst_bytes + plan::counted_bytes(request.operation, request.length);
   fill_inputs(&explanation->inputs);
   view_engines(request, &explanation->inputs);
-  view_request(request, own_ring(), &explanation->inputs);
-  explanation->inputs.request.burst_bytes += request.length;
+  view_request(request, own_ring(), burst_bytes, &explanation->inputs);
   explanation->plan = make_plan(explanation->inputs, &explanation->reasons);
 }
 
-void note_inline(std::size_t worth, bool mapped) noexcept {
+void note_inline(std::uint64_t worth, bool mapped) noexcept {
   if (Ring* ring = thread_slot.ring; ring != nullptr) {
     ring->inlined.store(ring->inlined.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);

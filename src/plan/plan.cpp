@@ -1,84 +1,15 @@
-// The decision, its thresholds and its reasons.
+// The decision: the mover, its engine, and how the request is cut.
 #include "plan/plan.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
+
+#include "plan/reasons.hpp"
+#include "plan/thresholds.hpp"
 
 namespace haul::plan {
 namespace {
-
-[[gnu::format(printf, 2, 3)]] void say(Reasons* reasons, const char* format, ...) noexcept {
-  if (reasons == nullptr || reasons->count == Reasons::max_count) return;
-  std::va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(reasons->text[reasons->count++], sizeof reasons->text[0], format, arguments);
-  va_end(arguments);
-}
-
-double round_trip(const Inputs& inputs) noexcept {
-  return inputs.round_trip_ns > 0 ? inputs.round_trip_ns : inputs.calibration.round_trip_ns;
-}
-
-// What reading a line that the mover wrote costs extra, at the distance of the cores as it is now.
-// At least a five-hundredth of the round trip, whatever was measured when the cores were elsewhere:
-// Zen 5 showed 0.0022 to 0.0027 of it, from siblings of one core (80 ns) to different caches (500
-// ns).
-double remote_line(const Inputs& inputs) noexcept {
-  constexpr double least_share = 0.002;
-  const double measured_at = inputs.calibration.round_trip_ns;
-  const double now = round_trip(inputs);
-  const double scaled =
-      inputs.calibration.remote_line_ns * (measured_at > 0 ? now / measured_at : 1.0);
-  return std::max(scaled, least_share * now);
-}
-
-// What a hand-over costs the caller whatever the length: the submit, and noticing the end.
-double hand_over_ns(const Inputs& inputs) noexcept {
-  const Calibration& figures = inputs.calibration;
-  const double wake = inputs.mover == MoverState::asleep ? figures.wake_ns
-                      : inputs.mover == MoverState::none ? figures.start_ns
-                                                         : 0;
-  return figures.submit_ns + 2 * round_trip(inputs) + wake;
-}
-
-// What a copy of this length costs the caller a line at the least: the data may be as near as the
-// caches are large, unless its source is known to lie in memory.
-double inline_line_ns(const Inputs& inputs, std::size_t length, bool in_memory) noexcept {
-  const Calibration& figures = inputs.calibration;
-  if (in_memory) return figures.cold_line_ns;
-  if (length <= inputs.l2_bytes / 2) return figures.hot_line_ns;  // both sides must fit
-  if (length <= inputs.l3_bytes / 2) return figures.l3_line_ns;
-  return figures.cold_line_ns;
-}
-
-// Does handing over pay? Twice over: a caller that computes meanwhile must gain, though it then
-// reads lines that another core wrote; and one that waits at once must not lose more than a
-// twentieth.
-bool pays(const Inputs& inputs, std::size_t length, bool in_memory) noexcept {
-  constexpr double probe_ns = 250, tolerable_loss = 0.05;
-  const double lines = static_cast<double>(length) / 64;
-  const double inline_ns = lines * inline_line_ns(inputs, length, in_memory);
-  const double overhead_ns = hand_over_ns(inputs) + (in_memory ? probe_ns : 0);
-  return inline_ns - lines * remote_line(inputs) > overhead_ns &&
-         inline_ns * tolerable_loss >= hand_over_ns(inputs);
-}
-
-// The smallest length from which on handing over always pays.
-std::uint64_t threshold_of(const Inputs& inputs, bool in_memory) noexcept {
-  if (inputs.settings.inline_bytes != UINT64_MAX) return inputs.settings.inline_bytes;
-  std::uint64_t threshold = UINT64_MAX;
-  for (unsigned log2 = 40; log2 >= 12; --log2) {
-    for (unsigned quarter = 4; quarter-- > 0;) {
-      const std::uint64_t length = (std::uint64_t{4} + quarter) << (log2 - 2);
-      if (!pays(inputs, length, in_memory)) return threshold;
-      threshold = length;
-    }
-  }
-  return threshold;
-}
 
 int index_of(const Inputs& inputs, const char* name) noexcept {
   for (std::size_t i = 0; i < inputs.engine_count; ++i) {
@@ -89,7 +20,7 @@ int index_of(const Inputs& inputs, const char* name) noexcept {
 
 // What the service uses is its own choice; this is what it will be.
 int engine_of_service(const Inputs& inputs, Reasons* reasons) noexcept {
-  const bool mapped = inputs.request.service_reach == Reach::mapped;
+  const bool mapped = inputs.request.service_reach == ServiceReach::mapped;
   say(reasons, mapped ? "Engine cpu: the service has this memory mapped."
                       : "Engine cma: the service reaches private memory through the kernel only; "
                         "memory from haul_alloc() it maps.");
@@ -132,115 +63,40 @@ int find_engine(const Inputs& inputs, Reasons* reasons) noexcept {
   return -1;
 }
 
-// Who moves: the caller or the dedicated core.
-Mover choose_mover(const Inputs& inputs, Reasons* reasons) noexcept {
+// route() for one of the planner's requests. Of memory that the service has not mapped it need not
+// know who the dedicated core is, only from where on that is worth it.
+template <class Probe>
+Route route_to(const Inputs& inputs, Mover dedicated, Probe in_memory) noexcept {
   const RequestFacts& request = inputs.request;
-  // A fill reads nothing: it costs its caller about as much as a copy of half its length.
-  const std::size_t length =
-      request.operation == Operation::fill ? request.length / 2 : request.length;
-  const Settings& settings = inputs.settings;
-  const Mover dedicated = dedicated_for(inputs);
-  const char* core = dedicated == Mover::service ? "The node's service" : "A dedicated core";
-  if (request.granted) {
-    say(reasons, "%s: only it reaches memory that another process has granted.",
-        dedicated == Mover::service ? "The node's service copies"
-                                    : "The node's service is missing");
-    return Mover::service;
-  }
-  if (dedicated == Mover::caller) {
-    say(reasons,
-        inputs.mover == MoverState::denied
-            ? "The caller copies: another process leases the node's mover core."
-            : "The caller copies: no dedicated core is to be had (one CPU, or no thread).");
-    if (inputs.service.attached) {
-      say(reasons,
-          "The node's service is there, but does not reach this memory or cannot do this "
-          "request; memory from haul_alloc() it reaches.");
-    }
-    return Mover::caller;
-  }
-  if (request.other_rights) {
-    say(reasons,
-        "The caller copies: its credentials or protection keys are not the mover's, and memory is "
-        "reached with the rights of who asks.");
-    return Mover::caller;
-  }
-  if (inputs.held) {
-    say(reasons, "The caller copies: a fork or a shutdown is under way.");
-    return Mover::caller;
-  }
-  if (inputs.ring_full) {
-    say(reasons, "The caller copies: its ring is full, so whoever asks for more does some.");
-    return Mover::caller;
-  }
-  if (request.force_inline || settings.mover_caller) {
-    say(reasons, "The caller copies: %s.",
-        request.force_inline ? "HAUL_INLINE asks for it" : "HAUL_PLAN_MOVER=caller");
-    return Mover::caller;
-  }
-  const bool forced = dedicated == Mover::service ? settings.mover_service : settings.mover_thread;
-  if (request.force_dedicated || forced) {
-    say(reasons, "%s copies: %s.", core,
-        request.force_dedicated ? "HAUL_DEDICATED asks for it" : "HAUL_PLAN_MOVER asks for it");
-    return dedicated;
-  }
-  if (request.fenced_behind) {
-    say(reasons,
-        "%s copies: a fence, and earlier requests are pending; the caller need not wait for them.",
-        core);
-    return dedicated;
-  }
-  const Thresholds thresholds = thresholds_for(inputs, dedicated);
-  const bool in_memory = request.source_in_memory;
-  const std::uint64_t threshold = in_memory ? thresholds.in_memory : thresholds.any;
-  const char* where = in_memory ? " for a source in memory" : " wherever the source lies";
-  if (length < threshold && length >= thresholds.piece && request.burst_bytes >= thresholds.any) {
-    say(reasons,
-        "%s copies: with what this thread submitted since it last looked at a ticket it makes %llu "
-        "bytes, and from %llu on handing over pays.",
-        core, static_cast<unsigned long long>(request.burst_bytes),
-        static_cast<unsigned long long>(thresholds.any));
-    return dedicated;
-  }
-  if (length >= threshold) {
-    say(reasons, "%s copies: %zu bytes are at least the %llu from which handing over pays%s.", core,
-        length, static_cast<unsigned long long>(threshold), where);
-    return dedicated;
-  }
-  if (threshold == UINT64_MAX) {
-    say(reasons,
-        "The caller copies: at this distance of the cores (round trip %.0f ns) handing over never "
-        "pays%s.",
-        round_trip(inputs), where);
-  } else {
-    say(reasons,
-        "The caller copies: %zu bytes are fewer than the %llu from which handing over pays%s.",
-        length, static_cast<unsigned long long>(threshold), where);
-  }
-  if (!in_memory && length >= thresholds.in_memory) {
-    say(reasons, "From %llu bytes on it would pay if the source lay in memory, but it is cached.",
-        static_cast<unsigned long long>(thresholds.in_memory));
-  }
-  return Mover::caller;
+  const std::uint64_t bytes = counted_bytes(request.operation, request.length);
+  const bool mapped = dedicated == Mover::service && request.service_reach == ServiceReach::mapped;
+  Candidate candidate = Candidate::thread;
+  if (mapped) candidate = inputs.service.asleep ? Candidate::sleeping_service : Candidate::service;
+  ThresholdSet figures = inputs.thresholds;
+  if (!mapped) figures.own = thresholds_for(inputs, dedicated);
+  Route decided = route(figures, candidate, bytes, std::max(request.burst_bytes, bytes), in_memory);
+  if (decided.mover != Mover::caller) decided.mover = dedicated;
+  return decided;
 }
 
-void explain_costs(const Inputs& inputs, Reasons* reasons) noexcept {
-  static constexpr const char* states[] = {"not started yet", "awake", "asleep", "denied its core",
-                                           "impossible"};
-  const double lines = static_cast<double>(inputs.request.length) / 64;
-  say(reasons,
-      "Handing over costs %.1f us (mover %s, round trip %.0f ns), then %.2f ns for each line the "
-      "caller reads back.",
-      hand_over_ns(inputs) / 1000, states[static_cast<unsigned>(inputs.mover)], round_trip(inputs),
-      remote_line(inputs));
-  const double line_ns =
-      inline_line_ns(inputs, inputs.request.length, inputs.request.source_in_memory);
-  say(reasons, "Copying it itself costs the caller %s%.1f us (%.2f ns a line%s).",
-      inputs.request.source_in_memory ? "about " : "at least ", lines * line_ns / 1000, line_ns,
-      inputs.request.source_in_memory ? "" : ", as if all were in the nearest cache it fits");
-  say(reasons, "Figures: %s.",
-      inputs.calibration.measured ? "measured on this machine"
-                                  : "safe defaults; haul tune measures this machine");
+// What decides whatever the length comes first, the most compelling before the others.
+template <class Probe>
+Route choose_mover(const Inputs& inputs, Mover dedicated, Probe in_memory) noexcept {
+  const RequestFacts& request = inputs.request;
+  const Settings& settings = inputs.settings;
+  const bool by_setting =
+      dedicated == Mover::service ? settings.mover_service : settings.mover_thread;
+  if (request.granted) return {Mover::service, Reason::granted};
+  if (dedicated == Mover::caller) return {Mover::caller, Reason::no_core};
+  if (request.other_rights) return {Mover::caller, Reason::other_rights};
+  if (inputs.held) return {Mover::caller, Reason::held};
+  if (inputs.ring_full) return {Mover::caller, Reason::ring_full};
+  if (request.force_inline) return {Mover::caller, Reason::inline_asked};
+  if (settings.mover_caller) return {Mover::caller, Reason::inline_set};
+  if (request.force_dedicated) return {dedicated, Reason::dedicated_asked};
+  if (by_setting) return {dedicated, Reason::dedicated_set};
+  if (request.fenced_behind) return {dedicated, Reason::fenced};
+  return route_to(inputs, dedicated, in_memory);
 }
 
 }  // namespace
@@ -264,35 +120,29 @@ const char* name_of(Mover mover) noexcept {
 Mover dedicated_for(const Inputs& inputs) noexcept {
   const Settings& settings = inputs.settings;
   const bool service = inputs.service.attached && !settings.mover_thread &&
-                       inputs.request.service_reach != Reach::none;
+                       inputs.request.service_reach != ServiceReach::none;
   const bool thread = inputs.mover != MoverState::denied && inputs.mover != MoverState::impossible;
   // What it has mapped the service moves as fast as a thread would, on a core that all share.
   // Private memory a thread moves faster, if it can have a core.
-  const bool mapped = inputs.request.service_reach == Reach::mapped;
+  const bool mapped = inputs.request.service_reach == ServiceReach::mapped;
   if (service && (mapped || settings.mover_service || !thread)) return Mover::service;
   return thread ? Mover::thread : Mover::caller;
 }
 
-Thresholds thresholds_for(const Inputs& inputs, Mover dedicated) noexcept {
-  if (dedicated != Mover::service) return inputs.thresholds;
-  if (inputs.request.service_reach == Reach::mapped)
-    return inputs.service.asleep ? inputs.mapped_asleep : inputs.mapped;
-  const std::uint64_t from = inputs.settings.inline_bytes != UINT64_MAX
-                                 ? inputs.settings.inline_bytes
-                                 : kernel_reach_from_bytes;
-  return Thresholds{from, from, from};
-}
-
-Thresholds thresholds_of(const Inputs& inputs) noexcept {
-  const std::uint64_t any = threshold_of(inputs, false);
-  const std::uint64_t piece = 2 * min_chunk_bytes(round_trip(inputs));
-  return Thresholds{std::min(threshold_of(inputs, true), any), any, std::min(piece, any)};
+bool depends_on_source(const Inputs& inputs) noexcept {
+  bool asked = false;
+  choose_mover(inputs, dedicated_for(inputs), [&] { return asked = true; });
+  return asked;
 }
 
 Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   Plan plan;
   const RequestFacts& request = inputs.request;
-  plan.mover = choose_mover(inputs, reasons);
+  const Mover dedicated = dedicated_for(inputs);
+  const Route route =
+      choose_mover(inputs, dedicated, [&] { return inputs.request.source_in_memory; });
+  plan.mover = route.mover;
+  if (reasons != nullptr) explain_mover(inputs, dedicated, route, reasons);
   plan.engine = plan.mover == Mover::service ? engine_of_service(inputs, reasons)
                                              : find_engine(inputs, reasons);
   const std::uint32_t block_log2 = inputs.settings.block_log2;
@@ -302,14 +152,14 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   } else if (plan.mover == Mover::caller) {
     plan.chunks = Chunks::single(request.length, block_log2);
   } else {
-    plan.chunks = cut_for_mover(request.length, min_chunk_bytes(round_trip(inputs)), block_log2);
+    plan.chunks = cut_for_mover(request.length, min_chunk_bytes(round_trip_ns(inputs)), block_log2);
     const unsigned largest = plan.chunks.taper;  // the one with the odd blocks
     say(reasons,
         "%u chunk%s of up to %zu bytes: a waiter can take some, and finished blocks show early.",
         plan.chunks.count(), plan.chunks.count() == 1 ? "" : "s",
         plan.chunks.end(largest) - plan.chunks.begin(largest));
   }
-  explain_costs(inputs, reasons);
+  if (reasons != nullptr) explain_costs(inputs, reasons);
   return plan;
 }
 

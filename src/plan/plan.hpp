@@ -12,10 +12,10 @@
 #include "base/chunks.hpp"
 #include "base/extent.hpp"
 #include "plan/calibration.hpp"
+#include "plan/route.hpp"
 
 namespace haul::plan {
 
-enum class Mover : std::uint8_t { caller, thread, service };
 const char* name_of(Mover mover) noexcept;
 
 enum class MoverState : std::uint32_t {
@@ -27,7 +27,7 @@ enum class MoverState : std::uint32_t {
 };
 
 // How the node's service gets at a request's memory.
-enum class Reach : std::uint8_t {
+enum class ServiceReach : std::uint8_t {
   none,    // not at all, or it cannot do what the request asks
   mapped,  // it has all of it mapped
   kernel,  // some of it by process_vm_readv and process_vm_writev only
@@ -37,6 +37,8 @@ enum class Reach : std::uint8_t {
 struct ServiceFacts {
   bool attached = false;
   bool asleep = false;
+  bool reaches_memory = false;  // this process's private memory too, through the kernel
+  double round_trip_ns = 0;     // to its core; 0: not known
 };
 
 struct RequestFacts {
@@ -47,16 +49,17 @@ struct RequestFacts {
   bool self_only = true;     // both sides in this process
   bool overlapping = false;  // a side overlaps the other: one directional chunk
   bool checked = false;
-  std::uint64_t burst_bytes = 0;  // this and what the thread submitted since it looked at a ticket
+  // This and what the thread submitted since it looked at a ticket, as counted_bytes().
+  std::uint64_t burst_bytes = 0;
   bool source_in_memory = false;  // a timed read found it in no cache
   bool fenced_behind = false;     // a fence, and earlier requests are pending
   bool force_inline = false, force_dedicated = false;
   // The asker's rights are not the movers': it reaches a peer that they do not or the other way
   // round, or has opened other protection keys.
   bool other_rights = false;
-  Reach service_reach = Reach::none;
-  bool granted =
-      false;  // names memory that another process has granted: the service alone gets there
+  ServiceReach service_reach = ServiceReach::none;
+  // It names memory that another process has granted: the service alone gets there.
+  bool granted = false;
 };
 
 // What the planner is told of one engine.
@@ -73,17 +76,10 @@ inline constexpr std::size_t max_engine_views = 8;
 // Settings of the user (knobs); the defaults leave it to the planner.
 struct Settings {
   bool mover_caller = false, mover_thread = false, mover_service = false;  // HAUL_PLAN_MOVER
+  bool service_off = false;                                                // HAUL_SERVICE_USE=off
   int engine = -1;                          // HAUL_PLAN_ENGINE: index, -1 auto
   std::uint64_t inline_bytes = UINT64_MAX;  // HAUL_PLAN_INLINE_BYTES, UINT64_MAX auto
   std::uint32_t block_log2 = 12;
-};
-
-// From which length on a copy goes to the mover; UINT64_MAX: none does.
-struct Thresholds {
-  std::uint64_t in_memory = 0;  // if its source is known to lie in memory
-  std::uint64_t any = 0;        // wherever it lies: even in the caller's nearest cache that it fits
-  std::uint64_t piece = 0;  // if, with what the thread submitted before and has not asked after,
-                            // it makes up the above: together they would be worth it
 };
 
 struct Inputs {
@@ -99,10 +95,8 @@ struct Inputs {
   std::size_t l3_bytes = 32u << 20;
   Calibration calibration;
   Settings settings;
-  // thresholds_of() these inputs: they change with the mover's state only.
-  Thresholds thresholds;
-  // For memory that the service has mapped: while it is awake, and while it sleeps.
-  Thresholds mapped, mapped_asleep;
+  // threshold_set_of() these inputs: it changes with the state of the movers only.
+  ThresholdSet thresholds;
 };
 
 // How a request for a mover is cut. Smaller chunks let a waiter take its half, larger ones cost
@@ -137,20 +131,12 @@ struct Reasons {
 Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept;
 const char* scheme_of(const Plan& plan, const Inputs& inputs) noexcept;
 
-// The thresholds in the mover's present state. make_plan and the gate that submit reads both rest
-// on these figures. (inputs.thresholds is not read.)
-Thresholds thresholds_of(const Inputs& inputs) noexcept;
+// Does the plan depend on whether the source lies in memory? Only then is that to be found out.
+// (inputs.request.source_in_memory is not read.)
+bool depends_on_source(const Inputs& inputs) noexcept;
 
 // The dedicated core that this request would go to, if to any: a thread of this process, or the
 // node's service; caller: there is neither.
 Mover dedicated_for(const Inputs& inputs) noexcept;
-
-// The thresholds that hold for it.
-Thresholds thresholds_for(const Inputs& inputs, Mover dedicated) noexcept;
-
-// By process_vm_* the service moves bytes two to five times slower than memory can (4 KiB pages are
-// pinned one by one, and between two private ranges everything is copied twice): worth it only to a
-// caller that computes meanwhile, and from here on.
-inline constexpr std::uint64_t kernel_reach_from_bytes = 1u << 20;
 
 }  // namespace haul::plan

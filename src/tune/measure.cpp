@@ -12,6 +12,7 @@
 #include "copy/cache_lines.hpp"
 #include "copy/copy.hpp"
 #include "gate/gate.hpp"
+#include "mover/short_road.hpp"
 #include "mover/submit.hpp"
 
 namespace haul::tune {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/thresholds.hpp"
+
 namespace haul {
 namespace {
 
@@ -16,16 +18,16 @@ class GateTest : public testing::Test {
   }
   void TearDown() override { set_mover_state(plan::MoverState::none); }
 
-  static std::uint64_t below() { return gate.inline_below.load(); }
-  static std::uint64_t from() { return gate.mover_from.load(); }
-  static std::uint64_t worth() { return gate.worth_from.load(); }
+  static std::uint64_t below() { return gate.own.inline_below; }
+  static std::uint64_t from() { return gate.own.mover_from; }
+  static std::uint64_t worth() { return gate.worth.mover_from; }
 };
 
 TEST_F(GateTest, AnAwakeMoverTakesWhatPays) {
   set_mover_state(plan::MoverState::awake);
   EXPECT_LT(below(), from());
   EXPECT_LT(from(), 4u << 20);
-  EXPECT_LE(gate.piece_from.load(), from());
+  EXPECT_LE(gate.own.piece_from, from());
   EXPECT_EQ(worth(), never) << "nothing counts towards waking it";
 }
 
@@ -35,7 +37,7 @@ TEST_F(GateTest, ASleepingOneTakesLessAndCountsWhatItWouldHaveTaken) {
   set_mover_state(plan::MoverState::asleep);
   EXPECT_GT(from(), awake_from);
   EXPECT_EQ(worth(), awake_from);
-  EXPECT_EQ(gate.worth_below.load(), awake_below);
+  EXPECT_EQ(gate.worth.inline_below, awake_below);
 }
 
 TEST_F(GateTest, BeforeTheFirstStartEveryLargeCopyCounts) {
@@ -58,15 +60,15 @@ TEST_F(GateTest, AServiceOpensItForWhatIsMappedAlone) {
   set_service(&asleep, false);
   EXPECT_EQ(below(), never);
   EXPECT_EQ(worth(), never) << "there is nothing more to look for";
-  EXPECT_LT(gate.mapped_from.load(), 1u << 20);
-  EXPECT_LE(gate.mapped_below.load(), gate.mapped_from.load());
-  EXPECT_GT(gate.mapped_asleep_from.load(), gate.mapped_from.load());
+  EXPECT_LT(gate.mapped.mover_from, 1u << 20);
+  EXPECT_LE(gate.mapped.inline_below, gate.mapped.mover_from);
+  EXPECT_GT(gate.mapped_asleep_from, gate.mapped.mover_from);
   set_service(&asleep, true);
   EXPECT_EQ(below(), plan::kernel_reach_from_bytes) << "private memory, through the kernel";
   set_mover_state(plan::MoverState::awake);
   EXPECT_LT(from(), never) << "a thread of this process is faster";
   set_service(nullptr, false);
-  EXPECT_EQ(gate.mapped_from.load(), never);
+  EXPECT_EQ(gate.mapped.mover_from, never);
 }
 
 TEST_F(GateTest, HeldItIsShutAndReleasedItIsAsBefore) {
@@ -120,9 +122,31 @@ TEST_F(GateTest, ThePlannersInputsAreThoseOfTheGate) {
   plan::Inputs inputs;
   fill_inputs(&inputs);
   EXPECT_EQ(inputs.mover, plan::MoverState::awake);
-  EXPECT_EQ(inputs.thresholds.in_memory, below());
-  EXPECT_EQ(inputs.thresholds.any, from());
+  EXPECT_EQ(inputs.thresholds.own.inline_below, below());
+  EXPECT_EQ(inputs.thresholds.own.mover_from, from());
   EXPECT_EQ(inputs.round_trip_ns, 110);
+}
+
+TEST_F(GateTest, ItShowsTheShortRoadWhatThePlannerComputes) {
+  std::atomic<std::uint32_t> asleep{0};
+  set_service(&asleep, true);
+  for (const auto state : {plan::MoverState::none, plan::MoverState::awake,
+                           plan::MoverState::asleep, plan::MoverState::denied}) {
+    set_mover_state(state);
+    plan::Inputs inputs;
+    fill_inputs(&inputs);
+    const plan::ThresholdSet expected = plan::short_road_of(inputs);
+    EXPECT_EQ(gate.own.inline_below, expected.own.inline_below);
+    EXPECT_EQ(gate.own.mover_from, expected.own.mover_from);
+    EXPECT_EQ(gate.own.piece_from, expected.own.piece_from);
+    EXPECT_EQ(gate.worth.inline_below, expected.worth.inline_below);
+    EXPECT_EQ(gate.worth.mover_from, expected.worth.mover_from);
+    EXPECT_EQ(gate.mapped.inline_below, expected.mapped.inline_below);
+    EXPECT_EQ(gate.mapped.mover_from, expected.mapped.mover_from);
+    EXPECT_EQ(gate.mapped.piece_from, expected.mapped.piece_from);
+    EXPECT_EQ(gate.mapped_asleep_from, expected.mapped_asleep_from);
+  }
+  set_service(nullptr, false);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "plan/thresholds.hpp"
+
 namespace haul::plan {
 namespace {
 
@@ -16,7 +18,7 @@ Inputs near_machine() {
   inputs.engines[2] = EngineView{"fault", true, true, false, false, false};
   inputs.mover = MoverState::awake;
   inputs.calibration = Calibration{true, 110, 30, 10000, 60000, 0.47, 0.95, 2.5, 0.29};
-  inputs.thresholds = thresholds_of(inputs);
+  inputs.thresholds.own = thresholds_of(inputs);
   return inputs;
 }
 
@@ -29,11 +31,11 @@ bool mentions(const Reasons& reasons, const char* text) {
 
 TEST(Plan, TheThresholdDividesCallerFromThread) {
   Inputs inputs = near_machine();
-  ASSERT_GT(inputs.thresholds.any, 16u << 10);
-  ASSERT_LT(inputs.thresholds.any, 1u << 20);
-  inputs.request.length = inputs.thresholds.any - 1;
+  ASSERT_GT(inputs.thresholds.own.mover_from, 16u << 10);
+  ASSERT_LT(inputs.thresholds.own.mover_from, 1u << 20);
+  inputs.request.length = inputs.thresholds.own.mover_from - 1;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
-  inputs.request.length = inputs.thresholds.any;
+  inputs.request.length = inputs.thresholds.own.mover_from;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
 }
 
@@ -41,7 +43,7 @@ TEST(Plan, EveryLengthAboveTheThresholdPays) {
   for (const double remote : {0.1, 0.29, 0.5, 0.9, 1.5, 2.4, 3.0}) {
     Inputs inputs = near_machine();
     inputs.calibration.remote_line_ns = remote;
-    const std::uint64_t threshold = thresholds_of(inputs).any;
+    const std::uint64_t threshold = thresholds_of(inputs).mover_from;
     if (threshold == UINT64_MAX) {
       EXPECT_GE(remote, 2.4);
       continue;
@@ -58,39 +60,39 @@ TEST(Plan, EveryLengthAboveTheThresholdPays) {
 
 TEST(Plan, PiecesThatTogetherAreLargeAreHandedOver) {
   Inputs inputs = near_machine();
-  inputs.request.length = inputs.thresholds.piece;
-  ASSERT_LT(inputs.request.length, inputs.thresholds.any);
-  inputs.request.burst_bytes = inputs.thresholds.any - 1;
+  inputs.request.length = inputs.thresholds.own.piece_from;
+  ASSERT_LT(inputs.request.length, inputs.thresholds.own.mover_from);
+  inputs.request.burst_bytes = inputs.thresholds.own.mover_from - 1;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
-  inputs.request.burst_bytes = inputs.thresholds.any;
+  inputs.request.burst_bytes = inputs.thresholds.own.mover_from;
   Reasons reasons;
   EXPECT_EQ(make_plan(inputs, &reasons).mover, Mover::thread);
   EXPECT_TRUE(mentions(reasons, "since it last looked"));
-  inputs.request.length = inputs.thresholds.piece - 1;
+  inputs.request.length = inputs.thresholds.own.piece_from - 1;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
 }
 
 TEST(Plan, ASourceInMemoryIsHandedOverSooner) {
   Inputs inputs = near_machine();
-  EXPECT_LT(inputs.thresholds.in_memory, inputs.thresholds.any);
-  inputs.request.length = inputs.thresholds.any - 1;
+  EXPECT_LT(inputs.thresholds.own.inline_below, inputs.thresholds.own.mover_from);
+  inputs.request.length = inputs.thresholds.own.mover_from - 1;
   Reasons reasons;
   EXPECT_EQ(make_plan(inputs, &reasons).mover, Mover::caller);
   EXPECT_TRUE(mentions(reasons, "but it is cached"));
   inputs.request.source_in_memory = true;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
-  inputs.request.length = inputs.thresholds.in_memory - 1;
+  inputs.request.length = inputs.thresholds.own.inline_below - 1;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
 }
 
 TEST(Plan, DistantCoresRaiseTheThreshold) {
   Inputs inputs = near_machine();
-  const std::uint64_t near_threshold = thresholds_of(inputs).any;
+  const std::uint64_t near_threshold = thresholds_of(inputs).mover_from;
   inputs.round_trip_ns = 300;
-  EXPECT_GT(thresholds_of(inputs).any, near_threshold);
+  EXPECT_GT(thresholds_of(inputs).mover_from, near_threshold);
   inputs.round_trip_ns = 110 * 20;
-  EXPECT_EQ(thresholds_of(inputs).any, UINT64_MAX);
-  inputs.thresholds = thresholds_of(inputs);
+  EXPECT_EQ(thresholds_of(inputs).mover_from, UINT64_MAX);
+  inputs.thresholds.own = thresholds_of(inputs);
   inputs.request.length = 64u << 20;
   Reasons reasons;
   EXPECT_EQ(make_plan(inputs, &reasons).mover, Mover::caller);
@@ -99,19 +101,19 @@ TEST(Plan, DistantCoresRaiseTheThreshold) {
 
 TEST(Plan, ASleepingMoverMustBeWorthItsWaking) {
   Inputs inputs = near_machine();
-  const std::uint64_t awake = thresholds_of(inputs).any;
+  const std::uint64_t awake = thresholds_of(inputs).mover_from;
   inputs.mover = MoverState::asleep;
-  const std::uint64_t asleep = thresholds_of(inputs).any;
+  const std::uint64_t asleep = thresholds_of(inputs).mover_from;
   inputs.mover = MoverState::none;
   EXPECT_GT(asleep, awake);
-  EXPECT_GT(thresholds_of(inputs).any, asleep);
+  EXPECT_GT(thresholds_of(inputs).mover_from, asleep);
 }
 
 TEST(Plan, DefaultsAreCautious) {
   Inputs inputs = near_machine();
-  const std::uint64_t measured = thresholds_of(inputs).any;
+  const std::uint64_t measured = thresholds_of(inputs).mover_from;
   inputs.calibration = Calibration{};
-  EXPECT_GT(thresholds_of(inputs).any, measured);
+  EXPECT_GT(thresholds_of(inputs).mover_from, measured);
 }
 
 struct Case {
@@ -236,18 +238,18 @@ TEST(Plan, SchemesAreThePapers) {
   EXPECT_STREQ(scheme_of(plan, inputs), "SCI");
 }
 
-Inputs serviced_machine(Reach reach) {
+Inputs serviced_machine(ServiceReach reach) {
   Inputs inputs = near_machine();
   inputs.service.attached = true;
   inputs.request.service_reach = reach;
-  inputs.mapped = inputs.thresholds;
-  inputs.mapped_asleep = Thresholds{4u << 20, 4u << 20, 4u << 20};
+  inputs.thresholds.mapped = inputs.thresholds.own;
+  inputs.thresholds.mapped_asleep_from = 4u << 20;
   inputs.request.length = 2u << 20;
   return inputs;
 }
 
 TEST(PlanService, MappedMemoryGoesToTheService) {
-  const Inputs inputs = serviced_machine(Reach::mapped);
+  const Inputs inputs = serviced_machine(ServiceReach::mapped);
   Reasons reasons;
   const Plan plan = make_plan(inputs, &reasons);
   EXPECT_EQ(plan.mover, Mover::service);
@@ -258,10 +260,10 @@ TEST(PlanService, MappedMemoryGoesToTheService) {
 }
 
 TEST(PlanService, PrivateMemoryGoesToAThreadIfOneCanBeHad) {
-  Inputs inputs = serviced_machine(Reach::kernel);
+  Inputs inputs = serviced_machine(ServiceReach::kernel);
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
   inputs.mover = MoverState::denied;
-  inputs.thresholds = Thresholds{UINT64_MAX, UINT64_MAX, UINT64_MAX};
+  inputs.thresholds.own = never;
   const Plan plan = make_plan(inputs, nullptr);
   EXPECT_EQ(plan.mover, Mover::service);
   EXPECT_STREQ(inputs.engines[plan.engine].name, "cma");
@@ -270,7 +272,7 @@ TEST(PlanService, PrivateMemoryGoesToAThreadIfOneCanBeHad) {
 }
 
 TEST(PlanService, WhatTheServiceCannotDoStaysHere) {
-  Inputs inputs = serviced_machine(Reach::none);
+  Inputs inputs = serviced_machine(ServiceReach::none);
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
   inputs.mover = MoverState::impossible;
   Reasons reasons;
@@ -279,7 +281,7 @@ TEST(PlanService, WhatTheServiceCannotDoStaysHere) {
 }
 
 TEST(PlanService, AsleepItIsWokenForLargeCopiesOnly) {
-  Inputs inputs = serviced_machine(Reach::mapped);
+  Inputs inputs = serviced_machine(ServiceReach::mapped);
   inputs.service.asleep = true;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
   inputs.request.length = 4u << 20;
@@ -287,7 +289,7 @@ TEST(PlanService, AsleepItIsWokenForLargeCopiesOnly) {
 }
 
 TEST(PlanService, GrantedMemoryIsTheServicesWhateverElse) {
-  Inputs inputs = serviced_machine(Reach::mapped);
+  Inputs inputs = serviced_machine(ServiceReach::mapped);
   inputs.request.granted = true;
   inputs.request.length = 1;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::service);
@@ -296,10 +298,10 @@ TEST(PlanService, GrantedMemoryIsTheServicesWhateverElse) {
 }
 
 TEST(PlanService, SettingsChooseBetweenThreadAndService) {
-  Inputs inputs = serviced_machine(Reach::mapped);
+  Inputs inputs = serviced_machine(ServiceReach::mapped);
   inputs.settings.mover_thread = true;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
-  inputs = serviced_machine(Reach::kernel);
+  inputs = serviced_machine(ServiceReach::kernel);
   inputs.settings.mover_service = true;
   inputs.request.length = 4096;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::service);
