@@ -248,17 +248,14 @@ static inline haul_request haul_request_fill(void* dst, uint64_t pattern, uint8_
 }
 
 /* Copies len bytes within this process, with memmove semantics (the ranges may overlap), both sides
- * cacheable. A copy of haul_plan.mover_from_bytes or more it publishes and returns, without
- * allocation, lock or system call while the mover is awake; one below inline_below_bytes, or when
- * the ring is full, it makes before it returns; in between, a timed read of two bytes of the source
- * decides. A smaller one is published all the same if, with what the thread has submitted since it
- * last tested, waited, drained or reaped, it makes up mover_from_bytes, unless it is tiny: pieces
- * in flight are one large copy. The thread's first copy that is published makes its ring, the
- * process's first one the mover's thread. Requests are unordered with each other: HAUL_FENCE or a
- * wait orders them. len 0 is done at once, whatever the pointers are. A wrong argument (NULL, a
- * range past 2^56) or a call after haul_shutdown() gives a failed ticket: nothing is copied, and
- * haul_test() and haul_wait() on it return HAUL_EINVAL or HAUL_ECLOSED. Never waits for another
- * request. Async-signal-safe as above. (Paper 000, III-C; paper 003, III: BLKCPY.) */
+ * cacheable. Where handing over pays (haul_explain() says from which length on), the ticket is
+ * pending and a dedicated core copies; otherwise the copy is complete when the call returns. Never
+ * waits for another request, and while the mover is awake takes no lock, allocates nothing and
+ * makes no system call. Requests are unordered with each other: HAUL_FENCE or a wait orders them.
+ * len 0 is done at once, whatever the pointers are. A wrong argument (NULL, a range past 2^56) or a
+ * call after haul_shutdown() copies nothing and gives a failed ticket, of which haul_test() and
+ * haul_wait() return HAUL_EINVAL or HAUL_ECLOSED. Async-signal-safe as above. (Paper 000, III-C;
+ * paper 003, III: BLKCPY.) */
 HAUL_API haul_ticket haul_copy(void* dst, const void* src, size_t len);
 
 /* Fills len bytes with a pattern of pattern_bytes (1, 2, 4 or 8; else a ticket with HAUL_EINVAL),
