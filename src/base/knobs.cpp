@@ -221,25 +221,25 @@ Value read_value(const KnobRow& row) noexcept {
 
 // One reader copies the environment into the table. Whoever comes in between, be it a signal
 // handler on top of the reader, reads the environment for itself and waits for nobody.
-enum class State : std::uint32_t { unread, reading, ready };
+enum class TableState : std::uint32_t { unread, reading, ready };
 
-struct Table {
+struct KnobTable {
   std::uint64_t numbers[knob_count];
   const char* texts[knob_count];
   char arena[arena_bytes];
 };
 
-constinit std::atomic<State> state{State::unread};
-constinit Table table = {};
+constinit std::atomic<TableState> state{TableState::unread};
+constinit KnobTable table = {};
 
 // True once the table holds; only then may it be read.
 bool table_ready() noexcept {
   // Pairs with the release store below.
-  State seen = state.load(std::memory_order_acquire);
-  if (seen == State::ready) return true;
-  if (seen == State::reading) return false;
-  if (!state.compare_exchange_strong(seen, State::reading, std::memory_order_acquire)) {
-    return seen == State::ready;
+  TableState seen = state.load(std::memory_order_acquire);
+  if (seen == TableState::ready) return true;
+  if (seen == TableState::reading) return false;
+  if (!state.compare_exchange_strong(seen, TableState::reading, std::memory_order_acquire)) {
+    return seen == TableState::ready;
   }
   const char* rejected[knob_count];
   std::size_t used = 0;
@@ -256,7 +256,7 @@ bool table_ready() noexcept {
     }
   }
   // Pairs with the acquire load above.
-  state.store(State::ready, std::memory_order_release);
+  state.store(TableState::ready, std::memory_order_release);
   // Only now, since log() asks for the level.
   for (std::size_t i = 0; i < knob_count; ++i) {
     if (rejected[i] == nullptr) continue;
@@ -331,7 +331,7 @@ Expected<std::uint64_t> parse_bytes(const char* text) noexcept {
 }
 
 void reread_knobs() noexcept {
-  state.store(State::unread, std::memory_order_release);
+  state.store(TableState::unread, std::memory_order_release);
 }
 
 }  // namespace haul

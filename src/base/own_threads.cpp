@@ -24,7 +24,7 @@ namespace {
 // What the thread is called that is made to end last. Each library of haul's may make one.
 constexpr const char last_name[] = "haul-last";
 
-enum class Kind : std::uint8_t {
+enum class ThreadKind : std::uint8_t {
   gone,    // a main thread that has called pthread_exit() stays as a zombie
   last,    // ordinary, and waits for the others to end
   own,     // another of haul's
@@ -49,40 +49,40 @@ bool is_called_as_main(const char* name) noexcept {
   return begins_with(name, main_name);  // both end in a line feed
 }
 
-Kind kind_of(pid_t thread) noexcept {
+ThreadKind kind_of(pid_t thread) noexcept {
   char path[64], status[2048];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/status", static_cast<int>(thread));
   const ssize_t length = read_file(path, status, sizeof status);
-  if (length == -ENOENT || length == -ESRCH) return Kind::gone;
-  if (length <= 0) return Kind::foreign;  // nobody can tell, for want of descriptors
+  if (length == -ENOENT || length == -ESRCH) return ThreadKind::gone;
+  if (length <= 0) return ThreadKind::foreign;  // nobody can tell, for want of descriptors
   const char state = *field(status, "\nState:\t");
-  if (state == 'Z' || state == 'X') return Kind::gone;
+  if (state == 'Z' || state == 'X') return ThreadKind::gone;
   const bool is_main = std::strtol(field(status, "\nTgid:\t"), nullptr, 10) ==
                        std::strtol(field(status, "\nPid:\t"), nullptr, 10);
-  if (is_main) return Kind::foreign;
+  if (is_main) return ThreadKind::foreign;
   constexpr const char name_field[] = "Name:\t";
   const char* const name = status + sizeof name_field - 1;
-  if (!begins_with(status, name_field) || !begins_with(name, "haul-")) return Kind::foreign;
-  if (begins_with(name, last_name)) return Kind::last;
+  if (!begins_with(status, name_field) || !begins_with(name, "haul-")) return ThreadKind::foreign;
+  if (begins_with(name, last_name)) return ThreadKind::last;
   const std::uint64_t blocked = std::strtoull(field(status, "\nSigBlk:\t"), nullptr, 16);
-  if (!blocks_asynchronous(blocked) || is_called_as_main(name)) return Kind::foreign;
+  if (!blocks_asynchronous(blocked) || is_called_as_main(name)) return ThreadKind::foreign;
   for (const char* server : {"haul-atomic", "haul-attendant", "haul-fabric"}) {
-    if (begins_with(name, server)) return Kind::server;
+    if (begins_with(name, server)) return ThreadKind::server;
   }
-  return Kind::own;
+  return ThreadKind::own;
 }
 
 constinit std::atomic<bool> one_is_made{false};
 
 // What the others are: foreign if one is, else server if one is, else own; last: there are none.
-Kind look_around() noexcept {
-  Kind most = Kind::last;
+ThreadKind look_around() noexcept {
+  ThreadKind most = ThreadKind::last;
   const auto see = [](pid_t thread, void* context) {
-    Kind& all = *static_cast<Kind*>(context);
+    ThreadKind& all = *static_cast<ThreadKind*>(context);
     all = std::max(all, kind_of(thread));
-    return all != Kind::foreign;
+    return all != ThreadKind::foreign;
   };
-  return for_each_task("/proc/self/task", see, &most) ? most : Kind::foreign;
+  return for_each_task("/proc/self/task", see, &most) ? most : ThreadKind::foreign;
 }
 
 // glibc calls exit() on the last thread. This one does where haul's do not end: a mover's memory
@@ -93,8 +93,8 @@ void* end_last(void* before) noexcept {
   if (before != nullptr) pthread_join(reinterpret_cast<pthread_t>(before), nullptr);
   const std::uint64_t begun = now_ns();
   std::uint64_t wait_ns = 1'000'000;
-  for (Kind others = look_around(); others != Kind::last; others = look_around()) {
-    if (others == Kind::own && now_ns() - begun >= patience_ns) std::exit(0);
+  for (ThreadKind others = look_around(); others != ThreadKind::last; others = look_around()) {
+    if (others == ThreadKind::own && now_ns() - begun >= patience_ns) std::exit(0);
     sleep_ns(wait_ns);
     wait_ns = std::min(2 * wait_ns, longest_ns);
   }
@@ -126,7 +126,7 @@ bool end_process(void* before) noexcept {
 }  // namespace
 
 bool only_own_threads() noexcept {
-  return look_around() != Kind::foreign;
+  return look_around() != ThreadKind::foreign;
 }
 
 bool end_process_elsewhere() noexcept {

@@ -7,7 +7,7 @@ namespace haul::fault {
 namespace {
 
 // A cursor over the text of one rule.
-struct Reader {
+struct RuleReader {
   const char* at;
   const char* end;
 
@@ -67,7 +67,7 @@ struct Reader {
   }
 };
 
-bool parse_scheduled_rule(Reader reader, Rule& rule) noexcept {
+bool parse_scheduled_rule(RuleReader reader, Rule& rule) noexcept {
   if (reader.take("delay=")) {
     if (!reader.number(std::uint32_t{10'000'000}, rule.amount)) return false;
     rule.kind = reader.take("us") ? RuleKind::delay_us : RuleKind::delay_polls;
@@ -88,7 +88,7 @@ bool parse_scheduled_rule(Reader reader, Rule& rule) noexcept {
   return reader.at_piece(rule.piece) && reader.done();
 }
 
-bool parse_chance_rule(Reader reader, Schedule& schedule) noexcept {
+bool parse_chance_rule(RuleReader reader, Schedule& schedule) noexcept {
   bool good = false;
   if (reader.take("seed=")) {
     good = reader.number(UINT64_MAX, schedule.seed);
@@ -123,7 +123,7 @@ Expected<Schedule> parse_schedule(const char* text) noexcept {
   while (true) {
     const char* comma = std::strchr(rule_text, ',');
     const char* end = comma != nullptr ? comma : rule_text + std::strlen(rule_text);
-    const Reader reader{rule_text, end};
+    const RuleReader reader{rule_text, end};
     Rule rule;
     const auto shown = static_cast<int>(end - rule_text < 40 ? end - rule_text : 40);
     if (parse_scheduled_rule(reader, rule)) {
