@@ -259,16 +259,16 @@ const Suite* find_suite(const std::string& name) {
   return nullptr;
 }
 
-const char* Distance::placement() const {
+const char* LineDistance::placement() const {
   if (before_ns == 0 || after_ns == 0) return "none";
   return before_ns < near_below_ns && after_ns < near_below_ns ? "near" : "far";
 }
 
-Result run_suite(const Suite& suite, Stage& stage, const Options& options) {
+Result run_suite(const Suite& suite, Stage& stage, const SuiteOptions& options) {
   Result result;
   result.suite = &suite;
   CachePreparer caches(stage.topology());
-  Session session{stage, caches, options};
+  SuiteRun session{stage, caches, options};
   if (suite.needs_distance) session.distance_ns = stage.round_trip_ns();
   result.distance.before_ns = session.distance_ns;
   suite.run(session, result.rows);
@@ -313,17 +313,17 @@ const std::vector<std::size_t>& default_sizes() {
   return sizes;
 }
 
-const std::vector<std::size_t>& sizes_or(const Options& options,
+const std::vector<std::size_t>& sizes_or(const SuiteOptions& options,
                                          const std::vector<std::size_t>& own) {
   return options.sizes.empty() ? own : options.sizes;
 }
 
-std::vector<Case> cases(const Session& session) {
+std::vector<Case> cases(const SuiteRun& session) {
   constexpr std::size_t l3_end_bytes = std::size_t{8} << 20;
   std::vector<Case> all;
-  for (Cache cache : {Cache::hot, Cache::l3, Cache::cold}) {
+  for (CacheState cache : {CacheState::hot, CacheState::l3, CacheState::cold}) {
     std::vector<std::size_t> sizes = sizes_or(session.options, default_sizes());
-    if (session.options.sizes.empty() && cache == Cache::l3) {
+    if (session.options.sizes.empty() && cache == CacheState::l3) {
       sizes.push_back(l3_end_bytes);
     }
     for (std::size_t bytes : sizes) {
@@ -337,8 +337,8 @@ std::string describe(const Case& one) {
   return fmt::format("{} {}", cache_name(one.cache), tools::show_bytes(one.bytes));
 }
 
-void add_placed(Session& session, std::vector<Row>& rows, Row row) {
-  const Distance distance{session.distance_ns, session.stage.round_trip_ns()};
+void add_placed(SuiteRun& session, std::vector<Row>& rows, Row row) {
+  const LineDistance distance{session.distance_ns, session.stage.round_trip_ns()};
   session.distance_ns = distance.after_ns;
   row["placement"] = distance.placement();
   row["round_trip_ns"] = round1(distance.before_ns);
@@ -346,8 +346,8 @@ void add_placed(Session& session, std::vector<Row>& rows, Row row) {
   rows.push_back(std::move(row));
 }
 
-void measure_cases(Session& session, std::vector<Row>& rows,
-                   Row (*measure)(Session&, const Case&)) {
+void measure_cases(SuiteRun& session, std::vector<Row>& rows,
+                   Row (*measure)(SuiteRun&, const Case&)) {
   const std::vector<Case> all = cases(session);
   for (std::size_t i = 0; i < all.size(); ++i) {
     session.options.progress(static_cast<double>(i) / static_cast<double>(all.size()),

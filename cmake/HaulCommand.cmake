@@ -29,7 +29,7 @@ if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
   # That takes four tenths off the whole compilation.
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     target_compile_options(haul_bench PRIVATE -g1)
-    target_compile_options(haul_cli PRIVATE -g1 -O0)
+    target_compile_options(haul_cli PRIVATE -g1 -O1)
   endif()
   haul_precompile(haul_bench <nlohmann/json.hpp> <fmt/format.h>)
   haul_precompile(haul_cli <nlohmann/json.hpp> <fmt/format.h>)

@@ -20,14 +20,14 @@ constexpr std::size_t sampled_lines = 2048;
 constexpr const char* names[] = {"cacheable", "non-cacheable", "neutral"};
 constexpr std::size_t kinds = std::size(names), pairs = kinds * kinds;
 
-struct Figures {
+struct AffinityFigures {
   Samples source, destination, bystander, undisturbed, copy;
 };
 
-class Affinity {
+class AffinitySuite {
  public:
-  Affinity(Session& session, std::size_t bytes)
-      : trial_(session.caches, bytes, Cache::cold),
+  AffinitySuite(SuiteRun& session, std::size_t bytes)
+      : trial_(session.caches, bytes, CacheState::cold),
         bystander_(bystander_bytes),
         lines_(random_lines(bytes, sampled_lines, 1)) {
     link_circle(bystander_.data(), bystander_bytes, 2);
@@ -35,7 +35,7 @@ class Affinity {
 
   // One repetition of one pair: each figure from a copy of its own, as reading one would move the
   // others.
-  void repeat(std::size_t pair, Figures& figures) {
+  void repeat(std::size_t pair, AffinityFigures& figures) {
     double copy_ns = copy(pair);
     double bystander_ns = chase_ns();
     trial_.check();
@@ -58,7 +58,7 @@ class Affinity {
     request.flags = HAUL_INLINE;
     return request;
   }
-  Trial& trial() { return trial_; }
+  CopyTrial& trial() { return trial_; }
 
  private:
   void warm_bystander() {
@@ -96,18 +96,19 @@ class Affinity {
     return timed_ns([&] { keep(read_lines(data, lines_)); }) / static_cast<double>(lines_.size());
   }
 
-  Trial trial_;
+  CopyTrial trial_;
   Buffer bystander_;
   std::vector<std::uint32_t> lines_;
 };
 
-Row row_of(std::size_t pair, std::size_t bytes, const Mover& mover, const Figures& figures) {
+Row row_of(std::size_t pair, std::size_t bytes, const WhoCopied& mover,
+           const AffinityFigures& figures) {
   Ratio ratio = ratio_of(figures.bystander, figures.undisturbed);
   return {{"scheme", mover.scheme},
           {"engine", mover.engine},
           {"source", names[pair / kinds]},
           {"destination", names[pair % kinds]},
-          {"cache", cache_name(Cache::cold)},
+          {"cache", cache_name(CacheState::cold)},
           {"size_bytes", bytes},
           {"source_ns_per_line", round1(median(figures.source))},
           {"destination_ns_per_line", round1(median(figures.destination))},
@@ -122,17 +123,17 @@ Row row_of(std::size_t pair, std::size_t bytes, const Mover& mover, const Figure
 
 }  // namespace
 
-void run_affinity(Session& session, std::vector<Row>& rows) {
+void run_affinity(SuiteRun& session, std::vector<Row>& rows) {
   static const std::vector<std::size_t> own = {std::size_t{4} << 20};
   const std::vector<std::size_t>& sizes = sizes_or(session.options, own);
   for (std::size_t bytes : sizes) {
-    Affinity affinity(session, bytes);
-    std::array<Figures, pairs> figures;
-    std::vector<Mover> movers;
+    AffinitySuite affinity(session, bytes);
+    std::array<AffinityFigures, pairs> figures;
+    std::vector<WhoCopied> movers;
     for (std::size_t pair = 0; pair < pairs; ++pair) {
       affinity.trial().prepare();
       MoverWatch watch(affinity.request(pair));
-      Figures warm_up;
+      AffinityFigures warm_up;
       affinity.repeat(pair, warm_up);
       movers.push_back(watch.finish());
     }

@@ -22,7 +22,7 @@ struct Cut {
         piece_bytes(window == 1 ? bytes : bytes / window / line_bytes * line_bytes) {}
 };
 
-int copy_in_pieces(Trial& trial, const Cut& cut) {
+int copy_in_pieces(CopyTrial& trial, const Cut& cut) {
   std::array<haul_ticket, widest_window> tickets;
   for (std::size_t i = 0; i < cut.window; ++i) {
     std::size_t begin = i * cut.piece_bytes;
@@ -34,8 +34,8 @@ int copy_in_pieces(Trial& trial, const Cut& cut) {
   return status;
 }
 
-Row measure(Session& session, const Case& one) {
-  Trial trial(session.caches, one.bytes, one.cache);
+Row measure(SuiteRun& session, const Case& one) {
+  CopyTrial trial(session.caches, one.bytes, one.cache);
   Cut cut(one.bytes);
   Samples haul, memcpy;
   trial.prepare();
@@ -56,7 +56,7 @@ Row measure(Session& session, const Case& one) {
                 trial.check();
                 if (measured) memcpy.push_back(ns);
               }});
-  Mover mover = watch.finish();
+  WhoCopied mover = watch.finish();
   Ratio speedup = ratio_of(memcpy, haul);
   // A byte a nanosecond is a GB/s.
   auto gbps = [&](const Samples& samples) {
@@ -81,7 +81,7 @@ Row measure(Session& session, const Case& one) {
 
 }  // namespace
 
-void run_bandwidth(Session& session, std::vector<Row>& rows) {
+void run_bandwidth(SuiteRun& session, std::vector<Row>& rows) {
   measure_cases(session, rows, measure);
 }
 

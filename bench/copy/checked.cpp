@@ -8,7 +8,7 @@
 namespace haul::bench {
 namespace {
 
-double inline_copy_ns(Trial& trial, haul_request request) {
+double inline_copy_ns(CopyTrial& trial, haul_request request) {
   request.flags |= HAUL_INLINE;
   haul_ticket ticket{};
   int taken = 0;
@@ -19,8 +19,8 @@ double inline_copy_ns(Trial& trial, haul_request request) {
   return ns;
 }
 
-Row measure(Session& session, const Case& one) {
-  Trial trial(session.caches, one.bytes, one.cache);
+Row measure(SuiteRun& session, const Case& one) {
+  CopyTrial trial(session.caches, one.bytes, one.cache);
   const haul_request plain = request_of(trial);
   haul_request checked = plain;
   checked.flags |= HAUL_CHECKED;
@@ -51,7 +51,7 @@ Row measure(Session& session, const Case& one) {
 
 }  // namespace
 
-void run_checked(Session& session, std::vector<Row>& rows) {
+void run_checked(SuiteRun& session, std::vector<Row>& rows) {
   measure_cases(session, rows, measure);
 }
 

@@ -23,10 +23,10 @@ constexpr unsigned most_clients = 16, window = 4;
 constexpr unsigned all_pairs = 128;
 constexpr std::uint64_t ms = 1'000'000;
 
-enum class Phase : std::uint32_t { prepare, run, stop };
+enum class ClientsPhase : std::uint32_t { prepare, run, stop };
 
-struct Block {
-  std::atomic<Phase> phase;
+struct ClientsBlock {
+  std::atomic<ClientsPhase> phase;
   std::atomic<std::uint32_t> ready;
   std::size_t copy_bytes;
   unsigned clients;
@@ -40,8 +40,8 @@ struct Round {
 
 // n clients at once, for the block's time.
 Round run_round(const ServiceProcess& service, SharedBlock& shared, unsigned clients) {
-  auto& block = shared.as<Block>();
-  block.phase.store(Phase::prepare);
+  auto& block = shared.as<ClientsBlock>();
+  block.phase.store(ClientsPhase::prepare);
   block.ready.store(0);
   block.clients = clients;
   std::vector<Child> children;
@@ -49,9 +49,9 @@ Round run_round(const ServiceProcess& service, SharedBlock& shared, unsigned cli
     children.push_back(start_worker("client", i, shared, service.environment()));
   await("a client", children, [&] { return block.ready.load() == clients; });
   const std::uint64_t begin = now_ns();
-  block.phase.store(Phase::run);
+  block.phase.store(ClientsPhase::run);
   os::sleep_ns(block.run_ns);
-  block.phase.store(Phase::stop);
+  block.phase.store(ClientsPhase::stop);
   const auto elapsed = static_cast<double>(now_ns() - begin);
   for (Child& child : children) child.finish("a client");
   double sum = 0, squares = 0;
@@ -67,8 +67,8 @@ Round run_round(const ServiceProcess& service, SharedBlock& shared, unsigned cli
 }  // namespace
 
 void work_as_client(unsigned index, int block_fd) {
-  const SharedBlock shared(block_fd, sizeof(Block));
-  auto& block = shared.as<Block>();
+  const SharedBlock shared(block_fd, sizeof(ClientsBlock));
+  auto& block = shared.as<ClientsBlock>();
   attach_to_service();
   const std::size_t bytes = block.copy_bytes;
   const unsigned pairs = all_pairs / block.clients;
@@ -99,17 +99,17 @@ void work_as_client(unsigned index, int block_fd) {
   };
   while (finished < pairs + window) turn();
   block.ready.fetch_add(1);
-  while (block.phase.load() == Phase::prepare) turn();
+  while (block.phase.load() == ClientsPhase::prepare) turn();
   const std::uint64_t before = finished;
-  while (block.phase.load() == Phase::run) turn();
+  while (block.phase.load() == ClientsPhase::run) turn();
   block.bytes[index].store((finished - before) * bytes);
   tools::require(haul_drain(), "haul_drain()");
   for (unsigned i = 0; i < pairs; ++i) check_content(dst + i * bytes, bytes, index * all_pairs + i);
 }
 
-void run_clients(Session& session, std::vector<Row>& rows) {
-  SharedBlock shared(sizeof(Block));
-  auto& block = shared.as<Block>();
+void run_clients(SuiteRun& session, std::vector<Row>& rows) {
+  SharedBlock shared(sizeof(ClientsBlock));
+  auto& block = shared.as<ClientsBlock>();
   block.copy_bytes =
       session.options.sizes.empty() ? std::size_t{1} << 20 : session.options.sizes[0];
   block.run_ns = (session.options.quick ? 100 : 400) * ms;

@@ -15,7 +15,7 @@ namespace {
 constexpr double least_compute_ns = 5000;
 constexpr double least_overlap_copy_ns = 200;
 
-struct Figures {
+struct HideFigures {
   Samples total, serial;                   // wholes: haul, memcpy
   Samples memcpy, compute, read;           // memcpy in parts
   Samples haul_unread, copy, remote_read;  // haul in parts
@@ -23,7 +23,7 @@ struct Figures {
 
 class Hide {
  public:
-  Hide(Session& session, const Case& one) : trial_(session.caches, one.bytes, one.cache) {
+  Hide(SuiteRun& session, const Case& one) : trial_(session.caches, one.bytes, one.cache) {
     Samples probe;  // the lower quartile: a compute several times the copy would hide too much
     for (int i = 0; i < 11; ++i) {
       trial_.prepare();
@@ -32,7 +32,7 @@ class Hide {
     steps_ = compute_steps(std::max(least_compute_ns, quantile(probe, 0.25)));
   }
 
-  Trial& trial() { return trial_; }
+  CopyTrial& trial() { return trial_; }
 
   void run(unsigned repetitions) {
     interleave(repetitions, {[&](bool measured) { haul_whole(measured); },
@@ -41,7 +41,7 @@ class Hide {
                              [&](bool measured) { memcpy_parts(measured); }});
   }
 
-  Figures figures;
+  HideFigures figures;
 
  private:
   void copy_by_memcpy() { glibc_memcpy(trial_.dst(), trial_.src(), trial_.bytes()); }
@@ -112,11 +112,11 @@ class Hide {
     figures.read.push_back(span_ns(end - computed));
   }
 
-  Trial trial_;
+  CopyTrial trial_;
   std::uint64_t steps_ = 0;
 };
 
-Row row_of(const Case& one, const Mover& mover, const Figures& f) {
+Row row_of(const Case& one, const WhoCopied& mover, const HideFigures& f) {
   Ratio serial = ratio_of(f.total, f.serial);
   double memcpy_ns = median(f.memcpy), copy_ns = median(f.copy);
   double bound_ns = median(sum_of(f.compute, f.read)), total_ns = median(f.total);
@@ -150,7 +150,7 @@ Row row_of(const Case& one, const Mover& mover, const Figures& f) {
           {"repetitions", f.total.size()}};
 }
 
-Row measure(Session& session, const Case& one) {
+Row measure(SuiteRun& session, const Case& one) {
   Hide hide(session, one);
   hide.trial().prepare();
   MoverWatch watch(request_of(hide.trial()));
@@ -160,7 +160,7 @@ Row measure(Session& session, const Case& one) {
 
 }  // namespace
 
-void run_hide(Session& session, std::vector<Row>& rows) {
+void run_hide(SuiteRun& session, std::vector<Row>& rows) {
   measure_cases(session, rows, measure);
 }
 

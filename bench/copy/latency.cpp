@@ -11,8 +11,8 @@ namespace {
 // A 99th percentile needs more samples than a median.
 constexpr unsigned tail_factor = 3;
 
-Row measure(Session& session, const Case& one) {
-  Trial trial(session.caches, one.bytes, one.cache);
+Row measure(SuiteRun& session, const Case& one) {
+  CopyTrial trial(session.caches, one.bytes, one.cache);
   Samples haul, memcpy;
   trial.prepare();
   MoverWatch watch(request_of(trial));
@@ -32,7 +32,7 @@ Row measure(Session& session, const Case& one) {
                 trial.check();
                 if (measured) memcpy.push_back(ns);
               }});
-  Mover mover = watch.finish();
+  WhoCopied mover = watch.finish();
   Ratio ratio = ratio_of(haul, memcpy);
   return {{"scheme", mover.scheme},
           {"engine", mover.engine},
@@ -52,7 +52,7 @@ Row measure(Session& session, const Case& one) {
 
 }  // namespace
 
-void run_latency(Session& session, std::vector<Row>& rows) {
+void run_latency(SuiteRun& session, std::vector<Row>& rows) {
   measure_cases(session, rows, measure);
 }
 

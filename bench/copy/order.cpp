@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t step_bytes = std::size_t{64} << 10;
 
-Row measure(Session& session, std::size_t bytes) {
-  Trial trial(session.caches, bytes, Cache::cold);
+Row measure(SuiteRun& session, std::size_t bytes) {
+  CopyTrial trial(session.caches, bytes, CacheState::cold);
   Samples memcpy, sum, both, total, first;
   trial.prepare();
   MoverWatch watch(request_of(trial));
@@ -54,11 +54,11 @@ Row measure(Session& session, std::size_t bytes) {
                 sum.push_back(span_ns(end - copied));
                 both.push_back(span_ns(end - begin));
               }});
-  Mover mover = watch.finish();
+  WhoCopied mover = watch.finish();
   Ratio ratio = ratio_of(total, both);
   return {{"scheme", mover.scheme},
           {"engine", mover.engine},
-          {"cache", cache_name(Cache::cold)},
+          {"cache", cache_name(CacheState::cold)},
           {"placement", ""},
           {"size_bytes", bytes},
           {"memcpy_ns", round1(median(memcpy))},
@@ -74,12 +74,12 @@ Row measure(Session& session, std::size_t bytes) {
 
 }  // namespace
 
-void run_order(Session& session, std::vector<Row>& rows) {
+void run_order(SuiteRun& session, std::vector<Row>& rows) {
   static const std::vector<std::size_t> own = {std::size_t{16} << 20};
   const std::vector<std::size_t>& sizes = sizes_or(session.options, own);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     session.options.progress(static_cast<double>(i) / static_cast<double>(sizes.size()),
-                             describe({Cache::cold, sizes[i]}));
+                             describe({CacheState::cold, sizes[i]}));
     add_placed(session, rows, measure(session, sizes[i]));
   }
 }

@@ -14,12 +14,12 @@
 namespace haul::bench {
 namespace {
 
-struct Way {
+struct ServiceWay {
   const char* mover;
   const char* mapping;
 };
-constexpr std::array<Way, 3> ways = {Way{"thread", "-"}, Way{"service", "kept"},
-                                     Way{"service", "each time"}};
+constexpr std::array<ServiceWay, 3> ways = {
+    ServiceWay{"thread", "-"}, ServiceWay{"service", "kept"}, ServiceWay{"service", "each time"}};
 constexpr std::array<const char*, 4> parts = {"split", "latency", "bandwidth", "hide"};
 
 // A file that goes with the block.
@@ -39,7 +39,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-std::vector<std::string> arguments_of(const char* part, const Options& options,
+std::vector<std::string> arguments_of(const char* part, const SuiteOptions& options,
                                       const std::string& file) {
   std::vector<std::string> all = {"bench", part, "--memory", "shared", "--json", file};
   if (options.quick) all.emplace_back("--quick");
@@ -52,7 +52,7 @@ std::vector<std::string> arguments_of(const char* part, const Options& options,
   return all;
 }
 
-Row run_part(const char* part, const Options& options, const tools::Environment& environment) {
+Row run_part(const char* part, const SuiteOptions& options, const tools::Environment& environment) {
   const TemporaryFile file;
   Child child(arguments_of(part, options, file.path()), environment);
   child.finish(part);
@@ -60,7 +60,7 @@ Row run_part(const char* part, const Options& options, const tools::Environment&
   return Row::parse(stream)["rows"];
 }
 
-Row row_of(const char* part, const Way& way, const Row& measured) {
+Row row_of(const char* part, const ServiceWay& way, const Row& measured) {
   Row row = {{"part", part}, {"mover", way.mover}, {"mapping", way.mapping}};
   for (const auto& [name, value] : measured.items()) {
     if (name != "suite") row[name] = value;
@@ -74,10 +74,10 @@ Row row_of(const char* part, const Way& way, const Row& measured) {
 
 }  // namespace
 
-void run_service(Session& session, std::vector<Row>& rows) {
+void run_service(SuiteRun& session, std::vector<Row>& rows) {
   unsigned done = 0;
   for (const char* part : parts) {
-    for (const Way& way : ways) {
+    for (const ServiceWay& way : ways) {
       const bool kept = std::string_view(way.mapping) == "kept";
       const bool own = std::string_view(way.mover) == "thread";
       session.options.progress(static_cast<double>(done++) / (parts.size() * ways.size()),

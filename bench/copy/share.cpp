@@ -35,7 +35,7 @@ constexpr std::array<double, 5> alphas = {0.1, 0.3, 0.5, 0.7, 0.9};
 enum class Scheme : std::uint32_t { scni, cma, mcni };
 constexpr std::array<const char*, 3> scheme_names = {"SCNI", "CMA", "MCNI"};
 
-struct Block {
+struct ShareBlock {
   std::size_t sizes[documents];
   // What the suite wants of the server.
   std::atomic<std::uint32_t> order, answered;  // the n-th order; the last that was carried out
@@ -67,7 +67,7 @@ void count_up(std::atomic<std::uint32_t>& word) {
 }
 
 // Documents are as long as they are whatever the popularity: sizes even by their logarithm.
-void choose_sizes(Block& block) {
+void choose_sizes(ShareBlock& block) {
   std::mt19937_64 random(20080929);
   std::uniform_real_distribution<double> even(std::log(least_bytes), std::log(most_bytes));
   for (std::size_t& size : block.sizes) size = static_cast<std::size_t>(std::exp(even(random)));
@@ -85,8 +85,8 @@ std::vector<std::uint32_t> zipf(double alpha, unsigned count, std::uint64_t seed
 
 // ---- the server -----------------------------------------------------------------------------
 
-struct Server {
-  Block& block;
+struct ShareServer {
+  ShareBlock& block;
   std::array<haul_space, readers> spaces{};
   std::array<std::byte*, documents> data{};
   std::uint64_t* number = nullptr;  // of the request, in memory that the service has mapped
@@ -145,9 +145,9 @@ struct Server {
 }  // namespace
 
 void work_as_share_server(unsigned, int block_fd) {
-  const SharedBlock shared(block_fd, sizeof(Block));
-  Server server{shared.as<Block>()};
-  Block& block = server.block;
+  const SharedBlock shared(block_fd, sizeof(ShareBlock));
+  ShareServer server{shared.as<ShareBlock>()};
+  ShareBlock& block = server.block;
   attach_to_service();
   block.server = getpid();
   for (unsigned i = 0; i < documents; ++i) {
@@ -193,8 +193,8 @@ void work_as_share_server(unsigned, int block_fd) {
 // ---- an application -------------------------------------------------------------------------
 
 void work_as_share_reader(unsigned index, int block_fd) {
-  const SharedBlock shared(block_fd, sizeof(Block));
-  auto& block = shared.as<Block>();
+  const SharedBlock shared(block_fd, sizeof(ShareBlock));
+  auto& block = shared.as<ShareBlock>();
   attach_to_service();
   auto* own = static_cast<std::byte*>(haul_alloc(number_at + sizeof(std::uint64_t)));
   if (own == nullptr) throw tools::Failure(haul_last_error());
@@ -231,11 +231,11 @@ void work_as_share_reader(unsigned index, int block_fd) {
   }
 }
 
-void run_share(Session& session, std::vector<Row>& rows) {
+void run_share(SuiteRun& session, std::vector<Row>& rows) {
   const unsigned requests = session.options.quick ? 8 : 40;
   const unsigned repetitions = session.options.quick ? 3 : 9;
-  SharedBlock shared(sizeof(Block));
-  auto& block = shared.as<Block>();
+  SharedBlock shared(sizeof(ShareBlock));
+  auto& block = shared.as<ShareBlock>();
   choose_sizes(block);
   const ServiceProcess service;
   std::vector<Child> children;

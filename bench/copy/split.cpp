@@ -17,13 +17,13 @@ constexpr unsigned most_wakes = 15, quick_wakes = 4;
 constexpr double per_row = 1.0 / static_cast<double>(in_a_row);
 
 struct Split {
-  Session& session;
-  Trial trial;
+  SuiteRun& session;
+  CopyTrial trial;
   haul_request request;
   Samples submit, batch, haul_copy, test, wake, copy;
 
-  Split(Session& s, std::size_t bytes)
-      : session(s), trial(s.caches, bytes, Cache::cold), request(request_of(trial)) {
+  Split(SuiteRun& s, std::size_t bytes)
+      : session(s), trial(s.caches, bytes, CacheState::cold), request(request_of(trial)) {
     request.flags = HAUL_DEDICATED;
   }
 
@@ -100,7 +100,7 @@ struct Split {
   }
 };
 
-Row measure(Session& session, std::size_t bytes) {
+Row measure(SuiteRun& session, std::size_t bytes) {
   Split split(session, bytes);
   split.trial.prepare();
   MoverWatch watch(split.request);
@@ -109,12 +109,12 @@ Row measure(Session& session, std::size_t bytes) {
              {[&](bool measured) { split.submits(measured); },
               [&](bool measured) { split.batches(measured); },
               [&](bool measured) { split.tests(measured); }});
-  Mover mover = watch.finish();
+  WhoCopied mover = watch.finish();
   split.trial.prepare();
   MoverWatch copy_watch(request_of(split.trial));
   interleave(repetitions_of(bytes * in_a_row, session.options.quick),
              {[&](bool measured) { split.copies(measured); }});
-  Mover copy_mover = copy_watch.finish();
+  WhoCopied copy_mover = copy_watch.finish();
   split.wakes(session.options.quick ? quick_wakes : most_wakes);
   Row row = {{"scheme", mover.scheme},
              {"engine", mover.engine},
@@ -134,11 +134,11 @@ Row measure(Session& session, std::size_t bytes) {
 
 }  // namespace
 
-void run_split(Session& session, std::vector<Row>& rows) {
+void run_split(SuiteRun& session, std::vector<Row>& rows) {
   const std::vector<std::size_t>& sizes = sizes_or(session.options, default_sizes());
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     session.options.progress(static_cast<double>(i) / static_cast<double>(sizes.size()),
-                             describe({Cache::cold, sizes[i]}));
+                             describe({CacheState::cold, sizes[i]}));
     rows.push_back(measure(session, sizes[i]));
   }
 }

@@ -24,29 +24,29 @@ namespace {
 constexpr unsigned most_threads = 8;
 constexpr std::size_t window = 4, rounds = 8;
 
-enum class Way { haul, memcpy, stop };
+enum class CopyingTask { haul, memcpy, stop };
 
 // Threads that wait for a round, copy, and check; the first failure is kept.
-class Crew {
+class CopyingThreads {
  public:
-  Crew(unsigned count, std::size_t bytes)
+  CopyingThreads(unsigned count, std::size_t bytes)
       : bytes_(bytes), gate_(static_cast<std::ptrdiff_t>(count) + 1) {
     for (unsigned i = 0; i < count; ++i) buffers_.push_back(std::make_unique<Pair>(bytes));
     for (unsigned i = 0; i < count; ++i) {
       threads_.emplace_back([this, i] { work(*buffers_[i], i); });
     }
   }
-  ~Crew() {
-    way_ = Way::stop;
+  ~CopyingThreads() {
+    way_ = CopyingTask::stop;
     gate_.arrive_and_wait();
     for (std::thread& thread : threads_) thread.join();
   }
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  CopyingThreads(const CopyingThreads&) = delete;
+  CopyingThreads& operator=(const CopyingThreads&) = delete;
 
   // Nanoseconds from the first thread's start until the last is done: each looks at the clock
   // itself, as with more threads than CPUs nobody else runs at the right moment.
-  double round(Way way) {
+  double round(CopyingTask way) {
     way_ = way;
     ++seed_;
     gate_.arrive_and_wait();  // contents are renewed
@@ -72,12 +72,12 @@ class Crew {
   void work(Pair& pair, unsigned number) {
     for (;;) {
       gate_.arrive_and_wait();
-      if (way_ == Way::stop) return;
+      if (way_ == CopyingTask::stop) return;
       std::uint64_t seed = seed_ * most_threads + number;
       write_content(pair.src.data(), pair.src.size(), seed);
       gate_.arrive_and_wait();
       pair.begin_ns = now_ns();
-      int status = way_ == Way::haul ? copy_by_haul(pair) : copy_by_memcpy(pair);
+      int status = way_ == CopyingTask::haul ? copy_by_haul(pair) : copy_by_memcpy(pair);
       pair.end_ns = now_ns();
       gate_.arrive_and_wait();
       try {
@@ -113,29 +113,29 @@ class Crew {
   std::size_t bytes_;
   std::vector<std::unique_ptr<Pair>> buffers_;
   std::barrier<> gate_;
-  Way way_ = Way::memcpy;  // written before the gate opens, read behind it
+  CopyingTask way_ = CopyingTask::memcpy;  // written before the gate opens, read behind it
   std::uint64_t seed_ = 0;
   std::atomic<bool> failed_{false};
   std::exception_ptr failure_;
   std::vector<std::thread> threads_;
 };
 
-Row measure(Session& session, unsigned count, std::size_t bytes) {
-  Crew crew(count, bytes);
+Row measure(SuiteRun& session, unsigned count, std::size_t bytes) {
+  CopyingThreads crew(count, bytes);
   Buffer dst(bytes, line_bytes), src(bytes);
   wake_mover();
   MoverWatch watch(haul_request_copy(dst.data(), src.data(), bytes));
   Samples haul, memcpy;
   interleave(session.options.quick ? 7 : 31, {[&](bool measured) {
                                                 wake_mover();
-                                                double ns = crew.round(Way::haul);
+                                                double ns = crew.round(CopyingTask::haul);
                                                 if (measured) haul.push_back(ns);
                                               },
                                               [&](bool measured) {
-                                                double ns = crew.round(Way::memcpy);
+                                                double ns = crew.round(CopyingTask::memcpy);
                                                 if (measured) memcpy.push_back(ns);
                                               }});
-  Mover mover = watch.finish();
+  WhoCopied mover = watch.finish();
   Ratio speedup = ratio_of(memcpy, haul);
   auto moved = static_cast<double>(count * rounds * window * bytes);
   return {{"scheme", mover.scheme},
@@ -154,7 +154,7 @@ Row measure(Session& session, unsigned count, std::size_t bytes) {
 
 }  // namespace
 
-void run_threads(Session& session, std::vector<Row>& rows) {
+void run_threads(SuiteRun& session, std::vector<Row>& rows) {
   static const std::vector<std::size_t> own = {std::size_t{64} << 10, std::size_t{1} << 20};
   const std::vector<std::size_t>& sizes = sizes_or(session.options, own);
   // Threads inherit the mask of their maker: theirs is all CPUs.

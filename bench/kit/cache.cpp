@@ -17,8 +17,8 @@ constexpr std::size_t l3_limit_bytes = std::size_t{8} << 20;
 
 }  // namespace
 
-const char* cache_name(Cache cache) {
-  return cache == Cache::hot ? "hot" : cache == Cache::l3 ? "l3" : "cold";
+const char* cache_name(CacheState cache) {
+  return cache == CacheState::hot ? "hot" : cache == CacheState::l3 ? "l3" : "cold";
 }
 
 void touch(const std::byte* data, std::size_t bytes) {
@@ -38,21 +38,21 @@ CachePreparer::CachePreparer(const Topology& topology)
       l3_bytes_(topology.l3_bytes != 0 ? topology.l3_bytes : std::size_t{16} << 20),
       sweep_(2 * l2_bytes_) {}
 
-void CachePreparer::prepare(Cache cache, const std::byte* a, const std::byte* b,
+void CachePreparer::prepare(CacheState cache, const std::byte* a, const std::byte* b,
                             std::size_t bytes) {
-  if (cache == Cache::cold) {
+  if (cache == CacheState::cold) {
     flush(a, bytes);
     flush(b, bytes);
     return;
   }
   touch(b, bytes);
   touch(a, bytes);
-  if (cache == Cache::l3) touch(sweep_.data(), sweep_.size());
+  if (cache == CacheState::l3) touch(sweep_.data(), sweep_.size());
 }
 
-std::size_t CachePreparer::largest(Cache cache) const {
-  if (cache == Cache::hot) return std::min(hot_limit_bytes, l2_bytes_ / 2);
-  if (cache == Cache::l3) return std::min(l3_limit_bytes, l3_bytes_ / 2);
+std::size_t CachePreparer::largest(CacheState cache) const {
+  if (cache == CacheState::hot) return std::min(hot_limit_bytes, l2_bytes_ / 2);
+  if (cache == CacheState::l3) return std::min(l3_limit_bytes, l3_bytes_ / 2);
   return ~std::size_t{0};
 }
 

@@ -8,9 +8,9 @@
 
 namespace haul::bench {
 
-enum class Cache { hot, l3, cold };
+enum class CacheState { hot, l3, cold };
 
-const char* cache_name(Cache cache);
+const char* cache_name(CacheState cache);
 
 // Reads every line, so that the calling core holds it.
 void touch(const std::byte* data, std::size_t bytes);
@@ -23,10 +23,10 @@ class CachePreparer {
   explicit CachePreparer(const Topology& topology);
 
   // Both buffers into the state. Whatever wrote them last did so on this core.
-  void prepare(Cache cache, const std::byte* a, const std::byte* b, std::size_t bytes);
+  void prepare(CacheState cache, const std::byte* a, const std::byte* b, std::size_t bytes);
 
   // The largest copy whose source and destination fit the state together.
-  std::size_t largest(Cache cache) const;
+  std::size_t largest(CacheState cache) const;
 
  private:
   std::size_t l2_bytes_, l3_bytes_;

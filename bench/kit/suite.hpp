@@ -21,7 +21,7 @@ struct MpiChoice {
   std::vector<unsigned> ranks;
 };
 
-struct Options {
+struct SuiteOptions {
   bool quick = false;
   std::vector<std::size_t> sizes;  // empty: the suite's own
   MpiChoice mpi;
@@ -40,22 +40,22 @@ struct Column {
 
 // The distance of the two cores before and after a row, or a suite: a hypervisor may move them at
 // any time.
-struct Distance {
+struct LineDistance {
   double before_ns = 0, after_ns = 0;
   const char* placement() const;  // near if both are, else far; none on a one-CPU machine
 };
 
-struct Session {
+struct SuiteRun {
   Stage& stage;
   CachePreparer& caches;
-  const Options& options;
+  const SuiteOptions& options;
   double distance_ns = 0;  // as measured last
 };
 
 struct Suite {
   const char* name;
   const char* help;
-  void (*run)(Session& session, std::vector<Row>& rows);
+  void (*run)(SuiteRun& session, std::vector<Row>& rows);
   std::vector<Column> columns;
   bool needs_distance;  // rows carry placement
   // "" if it can run here, else why not: `haul bench all` then leaves it out. None: it always can.
@@ -67,12 +67,12 @@ const Suite* find_suite(const std::string& name);
 
 struct Result {
   const Suite* suite = nullptr;
-  Distance distance;
+  LineDistance distance;
   std::vector<Row> rows;
 };
 
 // Runs one suite. Throws Failure.
-Result run_suite(const Suite& suite, Stage& stage, const Options& options);
+Result run_suite(const Suite& suite, Stage& stage, const SuiteOptions& options);
 
 // {host, date, suite, rows}
 nlohmann::ordered_json document(const std::string& name, const std::vector<Result>& results,
@@ -81,39 +81,40 @@ nlohmann::ordered_json document(const std::string& name, const std::vector<Resul
 // 64 B to 64 MiB in powers of four.
 const std::vector<std::size_t>& default_sizes();
 // The sizes asked for, or `own`.
-const std::vector<std::size_t>& sizes_or(const Options& options,
+const std::vector<std::size_t>& sizes_or(const SuiteOptions& options,
                                          const std::vector<std::size_t>& own);
 
 // Each size in each cache state it fits; without --sizes, 8 MiB is added to the L3 rows.
 struct Case {
-  Cache cache;
+  CacheState cache;
   std::size_t bytes;
 };
-std::vector<Case> cases(const Session& session);
+std::vector<Case> cases(const SuiteRun& session);
 
 // "cold 1 MiB", for progress.
 std::string describe(const Case& one);
 
 // Adds a row that carries placement: measures the distance behind it.
-void add_placed(Session& session, std::vector<Row>& rows, Row row);
+void add_placed(SuiteRun& session, std::vector<Row>& rows, Row row);
 
 // One row a case, with placement and progress.
-void measure_cases(Session& session, std::vector<Row>& rows, Row (*measure)(Session&, const Case&));
+void measure_cases(SuiteRun& session, std::vector<Row>& rows,
+                   Row (*measure)(SuiteRun&, const Case&));
 
 // The suites.
-void run_hide(Session& session, std::vector<Row>& rows);
-void run_latency(Session& session, std::vector<Row>& rows);
-void run_bandwidth(Session& session, std::vector<Row>& rows);
-void run_split(Session& session, std::vector<Row>& rows);
-void run_threads(Session& session, std::vector<Row>& rows);
-void run_affinity(Session& session, std::vector<Row>& rows);
-void run_order(Session& session, std::vector<Row>& rows);
-void run_checked(Session& session, std::vector<Row>& rows);
-void run_service(Session& session, std::vector<Row>& rows);
-void run_clients(Session& session, std::vector<Row>& rows);
-void run_share(Session& session, std::vector<Row>& rows);
-void run_mpi(Session& session, std::vector<Row>& rows);
-void run_mpi_schemes(Session& session, std::vector<Row>& rows);
-void run_nas(Session& session, std::vector<Row>& rows);
+void run_hide(SuiteRun& session, std::vector<Row>& rows);
+void run_latency(SuiteRun& session, std::vector<Row>& rows);
+void run_bandwidth(SuiteRun& session, std::vector<Row>& rows);
+void run_split(SuiteRun& session, std::vector<Row>& rows);
+void run_threads(SuiteRun& session, std::vector<Row>& rows);
+void run_affinity(SuiteRun& session, std::vector<Row>& rows);
+void run_order(SuiteRun& session, std::vector<Row>& rows);
+void run_checked(SuiteRun& session, std::vector<Row>& rows);
+void run_service(SuiteRun& session, std::vector<Row>& rows);
+void run_clients(SuiteRun& session, std::vector<Row>& rows);
+void run_share(SuiteRun& session, std::vector<Row>& rows);
+void run_mpi(SuiteRun& session, std::vector<Row>& rows);
+void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows);
+void run_nas(SuiteRun& session, std::vector<Row>& rows);
 
 }  // namespace haul::bench

@@ -19,23 +19,23 @@ std::uint64_t next_seed() {
 
 }  // namespace
 
-Trial::Trial(CachePreparer& caches, std::size_t bytes, Cache cache)
+CopyTrial::CopyTrial(CachePreparer& caches, std::size_t bytes, CacheState cache)
     : caches_(caches), cache_(cache), src_(bytes), dst_(bytes, dst_shift_bytes), seed_(0) {}
 
-void Trial::prepare() {
+void CopyTrial::prepare() {
   seed_ = next_seed();
   write_content(src_.data(), bytes(), seed_);
   caches_.prepare(cache_, src_.data(), dst_.data(), bytes());
   wake_mover();
   // Waking read a line or two of haul's; what must be hot is so again.
-  if (cache_ == Cache::hot) caches_.prepare(cache_, src_.data(), dst_.data(), bytes());
+  if (cache_ == CacheState::hot) caches_.prepare(cache_, src_.data(), dst_.data(), bytes());
 }
 
-void Trial::check() {
+void CopyTrial::check() {
   check_content(dst_.data(), bytes(), seed_);
 }
 
-haul_request request_of(Trial& trial) {
+haul_request request_of(CopyTrial& trial) {
   return haul_request_copy(trial.dst(), trial.src(), trial.bytes());
 }
 
@@ -46,11 +46,11 @@ MoverWatch::MoverWatch(const haul_request& request) {
   tools::require(haul_query(&before_), "haul_query()");
 }
 
-Mover MoverWatch::finish() const {
+WhoCopied MoverWatch::finish() const {
   haul_state after{};
   after.size = sizeof after;
   tools::require(haul_query(&after), "haul_query()");
-  Mover mover{plan_.scheme, plan_.engine, 0};
+  WhoCopied mover{plan_.scheme, plan_.engine, 0};
   auto dedicated = static_cast<double>(after.dedicated - before_.dedicated);
   double all = dedicated + static_cast<double>(after.inlined - before_.inlined);
   if (all <= 0) return mover;

@@ -14,9 +14,9 @@
 
 namespace haul::bench {
 
-class Trial {
+class CopyTrial {
  public:
-  Trial(CachePreparer& caches, std::size_t bytes, Cache cache);
+  CopyTrial(CachePreparer& caches, std::size_t bytes, CacheState cache);
 
   // New content, the cache state, and the mover awake. Outside of the timed section.
   void prepare();
@@ -30,13 +30,13 @@ class Trial {
 
  private:
   CachePreparer& caches_;
-  Cache cache_;
+  CacheState cache_;
   Buffer src_, dst_;
   std::uint64_t seed_;
 };
 
 // Who copied, by haul's counters, and through which engine, by its plan.
-struct Mover {
+struct WhoCopied {
   std::string scheme, engine;
   double dedicated_share = 0;  // of the requests since the watch began
 };
@@ -44,13 +44,13 @@ class MoverWatch {
  public:
   // Asks for the plan of `request` now, with buffers and mover prepared.
   explicit MoverWatch(const haul_request& request);
-  Mover finish() const;
+  WhoCopied finish() const;
 
  private:
   haul_plan plan_{};
   haul_state before_{};
 };
-haul_request request_of(Trial& trial);
+haul_request request_of(CopyTrial& trial);
 
 // Runs every body once a repetition, in turning order (A B A B), so that all see the same noise.
 // The first repetition warms up; bodies are told whether to keep what they measured.

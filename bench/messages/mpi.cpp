@@ -6,7 +6,7 @@
 
 namespace haul::bench {
 
-void run_mpi(Session& session, std::vector<Row>& rows) {
+void run_mpi(SuiteRun& session, std::vector<Row>& rows) {
   const bool quick = session.options.quick;
   MessagePlan plan;
   plan.tests =
@@ -27,7 +27,7 @@ void run_mpi(Session& session, std::vector<Row>& rows) {
                                          256 * kib, 512 * kib, mib,     4 * mib,  16 * mib};
   plan.sizes = sizes_or(session.options, quick ? few : many);
 
-  const std::vector<Mpi> mpis = choose_mpis(session);
+  const std::vector<MpiPeer> mpis = choose_mpis(session);
   const tools::TemporaryDirectory directory;
   const std::vector<std::string> programs = build_messages(session, mpis, directory);
   const std::vector<Runner> runners =

@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t second_ns = 1'000'000'000, grace_s = 5;
 
 // Both outputs until their ends; sends the signals when the time is over.
-bool collect(pid_t pid, int out, int err, unsigned limit_s, Outcome& outcome) {
+bool collect(pid_t pid, int out, int err, unsigned limit_s, CommandOutcome& outcome) {
   std::array<pollfd, 2> ends{pollfd{out, POLLIN, 0}, pollfd{err, POLLIN, 0}};
   const std::array<std::string*, 2> texts{&outcome.out, &outcome.err};
   std::uint64_t deadline_ns = now_ns() + limit_s * second_ns;
@@ -62,10 +62,10 @@ int reap_in_time(pid_t pid) {
 
 }  // namespace
 
-Outcome run_command(const std::vector<std::string>& words, const tools::Environment& environment,
-                    unsigned limit_s) {
+CommandOutcome run_command(const std::vector<std::string>& words,
+                           const tools::Environment& environment, unsigned limit_s) {
   tools::Pipe out, err;
-  Outcome outcome;
+  CommandOutcome outcome;
   const pid_t pid = tools::Image(words, environment).spawn(out.write_end(), err.write_end());
   out.close_write_end();
   err.close_write_end();
@@ -80,7 +80,7 @@ Outcome run_command(const std::vector<std::string>& words, const tools::Environm
   return outcome;
 }
 
-std::string reason_of(const Outcome& outcome) {
+std::string reason_of(const CommandOutcome& outcome) {
   if (outcome.timed_out)
     return "it did not end in time; is the machine busy? Ask for fewer sizes or ranks";
   std::string own, first;

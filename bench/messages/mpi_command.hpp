@@ -8,7 +8,7 @@
 
 namespace haul::bench {
 
-struct Outcome {
+struct CommandOutcome {
   int status = 0;  // of exit(); 128 + the signal that ended it; 127 if it could not be started
   bool timed_out = false;
   std::string out, err;
@@ -19,11 +19,11 @@ struct Outcome {
 // CPU that this process may use. Its standard input is empty. After limit_s seconds it gets
 // SIGTERM, later SIGKILL. It stays in this process's group: an interrupt from the terminal ends
 // both. Throws Failure only where no pipe or process can be had.
-Outcome run_command(const std::vector<std::string>& words, const tools::Environment& environment,
-                    unsigned limit_s);
+CommandOutcome run_command(const std::vector<std::string>& words,
+                           const tools::Environment& environment, unsigned limit_s);
 
 // What went wrong, in one line: the program's own "error: ..." if there is one, else its first
 // line.
-std::string reason_of(const Outcome& outcome);
+std::string reason_of(const CommandOutcome& outcome);
 
 }  // namespace haul::bench

@@ -16,10 +16,10 @@ constexpr unsigned rounds_full = 5, rounds_quick = 3, launch_limit_s = 300;
 constexpr unsigned budget_us = 20000, budget_quick_us = 5000;  // of each figure in a launch
 
 // Of one size, an entry a round.
-struct Series {
+struct MessageSeries {
   Samples us, gbps, loop_us, least_us;
 };
-using BySize = std::map<std::size_t, Series>;
+using BySize = std::map<std::size_t, MessageSeries>;
 
 struct Combination {
   std::string test, buffers;
@@ -37,7 +37,7 @@ std::size_t most_bytes(const std::string& test) {
   return test == "rate" ? 64 * kib : test == "bandwidth" ? 16 * mib : 256 * mib;
 }
 
-std::vector<Combination> combinations(const Session& session, const MessagePlan& plan) {
+std::vector<Combination> combinations(const SuiteRun& session, const MessagePlan& plan) {
   std::vector<Combination> all;
   for (const std::string& test : plan.tests) {
     std::vector<std::size_t> sizes = plan.sizes;
@@ -60,14 +60,15 @@ std::string comma_separated(const List& list) {
 }
 
 // The last-level cache that the ranks share. 0 is no answer of use to bench.c.
-std::size_t cache_bytes(const Session& session) {
+std::size_t cache_bytes(const SuiteRun& session) {
   const Topology& topology = session.stage.topology();
   constexpr std::size_t at_least = std::size_t{1} << 20;
   return std::max({topology.l3_bytes, topology.l2_bytes, at_least});
 }
 
 // "row TEST KIND RANKS BYTES US GBPS LOOP_US LEAST_US", among whatever an MPI prints.
-void add_output(const Outcome& outcome, const Runner& runner, std::size_t wanted, BySize& series) {
+void add_output(const CommandOutcome& outcome, const Runner& runner, std::size_t wanted,
+                BySize& series) {
   std::istringstream lines(outcome.out);
   std::size_t found = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -79,7 +80,7 @@ void add_output(const Outcome& outcome, const Runner& runner, std::size_t wanted
     if (!(fields >> row >> test >> kind >> ranks >> bytes >> us >> gbps >> loop_us >> least_us) ||
         row != "row")
       continue;
-    Series& one = series[bytes];
+    MessageSeries& one = series[bytes];
     one.us.push_back(us);
     one.gbps.push_back(gbps);
     one.loop_us.push_back(loop_us);
@@ -106,11 +107,11 @@ const Runner* best_native(const std::vector<Runner>& runners, const std::vector<
   return best;
 }
 
-Row row_of(const Session& session, const Combination& what, const std::vector<Runner>& runners,
+Row row_of(const SuiteRun& session, const Combination& what, const std::vector<Runner>& runners,
            const std::vector<BySize>& series, std::size_t index, std::size_t bytes) {
   const Runner& runner = runners[index];
-  const Series& own = series[index].at(bytes);
-  auto of = [&](const Runner* other) -> const Series& {
+  const MessageSeries& own = series[index].at(bytes);
+  auto of = [&](const Runner* other) -> const MessageSeries& {
     return series[static_cast<std::size_t>(other - runners.data())].at(bytes);
   };
   Row row = {{"mpi", runner.mpi->name()},
@@ -161,14 +162,14 @@ const std::vector<std::string>& message_buffers() {
   return names;
 }
 
-std::vector<std::string> message_probe(const Session& session) {
+std::vector<std::string> message_probe(const SuiteRun& session) {
   return {"pingpong", "reused", "1,4096", cpu_list(session), "1", "100", "early"};
 }
 
-std::vector<std::string> build_messages(const Session& session, const std::vector<Mpi>& mpis,
+std::vector<std::string> build_messages(const SuiteRun& session, const std::vector<MpiPeer>& mpis,
                                         const tools::TemporaryDirectory& directory) {
   std::vector<std::string> programs;
-  for (const Mpi& mpi : mpis) {
+  for (const MpiPeer& mpi : mpis) {
     session.options.progress(0, fmt::format("compiling with {}", mpi.title()));
     programs.push_back(mpi.build(directory.path(), "messages",
                                  {"bench.c", "buffers.c", "common.c", "content.c", "exchange.c"}));
@@ -176,8 +177,8 @@ std::vector<std::string> build_messages(const Session& session, const std::vecto
   return programs;
 }
 
-void measure_messages(Session& session, const std::vector<Runner>& runners, const MessagePlan& plan,
-                      std::vector<Row>& rows) {
+void measure_messages(SuiteRun& session, const std::vector<Runner>& runners,
+                      const MessagePlan& plan, std::vector<Row>& rows) {
   const unsigned rounds = session.options.quick ? rounds_quick : rounds_full;
   const std::vector<Combination> all = combinations(session, plan);
   const double launches = static_cast<double>(all.size() * rounds * runners.size());
@@ -191,13 +192,13 @@ void measure_messages(Session& session, const std::vector<Runner>& runners, cons
         std::to_string(cache_bytes(session)),
         std::to_string(session.options.quick ? budget_quick_us : budget_us)};
     std::vector<BySize> series(runners.size());
-    Placement placement(session);
+    CoreDistances placement(session);
     for (unsigned round = 0; round < rounds; ++round) {
       for (std::size_t i = 0; i < runners.size(); ++i) {
         session.options.progress(
             done++ / launches,
             fmt::format("{} {}, {}", what.test, what.buffers, describe(runners[i])));
-        const Outcome outcome =
+        const CommandOutcome outcome =
             run_one(session, placement, runners[i], what.ranks, arguments, launch_limit_s);
         add_output(outcome, runners[i], what.sizes.size(), series[i]);
       }

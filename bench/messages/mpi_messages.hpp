@@ -18,15 +18,15 @@ struct MessagePlan {
 };
 
 // The arguments of bench.c for a first look at whether a transport works at all.
-std::vector<std::string> message_probe(const Session& session);
+std::vector<std::string> message_probe(const SuiteRun& session);
 
 // Compiles bench.c with each MPI; in the order of `mpis`.
-std::vector<std::string> build_messages(const Session& session, const std::vector<Mpi>& mpis,
+std::vector<std::string> build_messages(const SuiteRun& session, const std::vector<MpiPeer>& mpis,
                                         const tools::TemporaryDirectory& directory);
 
 // All of the plan; one row a runner, test, kind of buffers, number of ranks and size.
-void measure_messages(Session& session, const std::vector<Runner>& runners, const MessagePlan& plan,
-                      std::vector<Row>& rows);
+void measure_messages(SuiteRun& session, const std::vector<Runner>& runners,
+                      const MessagePlan& plan, std::vector<Row>& rows);
 
 // What bench.c knows.
 const std::vector<std::string>& message_tests();

@@ -20,12 +20,12 @@ struct Kernel {
 };
 constexpr Kernel kernels[] = {{"is", "nas_is.c"}, {"ft", "nas_ft.c"}};
 
-struct Series {
+struct NasSeries {
   Samples seconds, mops;
 };
 
 // "nas KERNEL CLASS RANKS SECONDS MOPS"; a kernel that could not verify its result has failed.
-void add_output(const Outcome& outcome, const Runner& runner, Series& series) {
+void add_output(const CommandOutcome& outcome, const Runner& runner, NasSeries& series) {
   std::istringstream lines(outcome.out);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream fields(line);
@@ -47,10 +47,10 @@ struct Race {
   unsigned ranks;
 };
 
-void measure(Session& session, const std::vector<Runner>& runners, const Race& what,
+void measure(SuiteRun& session, const std::vector<Runner>& runners, const Race& what,
              unsigned rounds, double& done, double launches, std::vector<Row>& rows) {
-  std::vector<Series> series(runners.size());
-  Placement placement(session);
+  std::vector<NasSeries> series(runners.size());
+  CoreDistances placement(session);
   for (unsigned round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < runners.size(); ++i) {
       session.options.progress(done++ / launches,
@@ -85,7 +85,7 @@ void measure(Session& session, const std::vector<Runner>& runners, const Race& w
 
 }  // namespace
 
-void run_nas(Session& session, std::vector<Row>& rows) {
+void run_nas(SuiteRun& session, std::vector<Row>& rows) {
   const bool quick = session.options.quick;
   std::vector<std::string> classes = session.options.mpi.classes;
   if (classes.empty())
@@ -97,13 +97,13 @@ void run_nas(Session& session, std::vector<Row>& rows) {
       throw tools::Failure(
           fmt::format("the NAS kernels run with 2, 4, 8, ... ranks, not with {}", count));
   }
-  const std::vector<Mpi> mpis = choose_mpis(session);
+  const std::vector<MpiPeer> mpis = choose_mpis(session);
   const tools::TemporaryDirectory directory;
   const unsigned rounds = quick ? rounds_quick : rounds_full;
   double done = 0;
   for (const Kernel& kernel : kernels) {
     std::vector<std::string> programs;
-    for (const Mpi& mpi : mpis) {
+    for (const MpiPeer& mpi : mpis) {
       session.options.progress(0, fmt::format("compiling with {}", mpi.title()));
       programs.push_back(
           mpi.build(directory.path(), kernel.name, {kernel.file, "nas.c", "common.c"}));

@@ -54,7 +54,8 @@ Answer parse(const std::string& text) {
 }
 
 // `directory` is where the provider lies; "" for one of libfabric's own.
-Outcome ask(const std::string& name, const std::string& provider, const std::string& directory) {
+CommandOutcome ask(const std::string& name, const std::string& provider,
+                   const std::string& directory) {
   return run_command({"sh", "-c", ask_script, "sh", std::string(peers_script()), name},
                      {{"PROVIDER", provider}, {"DIR", directory}}, ask_limit_s);
 }
@@ -118,8 +119,8 @@ std::string provider_directory() {
   return std::filesystem::canonical(info.dli_fname, ignored).parent_path().string();
 }
 
-std::optional<Mpi> Mpi::find(const std::string& name, std::string& missing) {
-  const Outcome own = ask(name, "haul", provider_directory());
+std::optional<MpiPeer> MpiPeer::find(const std::string& name, std::string& missing) {
+  const CommandOutcome own = ask(name, "haul", provider_directory());
   if (!own.good()) {
     std::string reason = reason_of(own);
     if (reason.starts_with("haul: ")) reason.erase(0, 6);
@@ -127,7 +128,7 @@ std::optional<Mpi> Mpi::find(const std::string& name, std::string& missing) {
     return std::nullopt;
   }
   Answer answer = parse(own.out), shm = parse(ask(name, "shm", "").out);
-  Mpi mpi;
+  MpiPeer mpi;
   mpi.name_ = name;
   mpi.title_ = joined(answer["MPI_TITLE"]);
   mpi.compiler_ = answer["MPI_CC"];
@@ -146,8 +147,8 @@ std::optional<Mpi> Mpi::find(const std::string& name, std::string& missing) {
   return mpi;
 }
 
-std::string Mpi::build(const std::string& directory, const std::string& program,
-                       const std::vector<std::string>& files) const {
+std::string MpiPeer::build(const std::string& directory, const std::string& program,
+                           const std::vector<std::string>& files) const {
   write_sources(directory);
   std::string path = fmt::format("{}/{}-{}", directory, program, name_);
   Words command = compiler_;
@@ -155,7 +156,7 @@ std::string Mpi::build(const std::string& directory, const std::string& program,
   for (const std::string& file : files)
     command.push_back(fmt::format("{}/bench/messages/mpi/{}", directory, file));
   command.emplace_back("-lm");
-  const Outcome outcome = run_command(command, environment_, compile_limit_s);
+  const CommandOutcome outcome = run_command(command, environment_, compile_limit_s);
   if (!outcome.good())
     throw tools::Failure(
         fmt::format("{} cannot be compiled with {} ({}); are gcc and the MPI's headers "
@@ -164,14 +165,14 @@ std::string Mpi::build(const std::string& directory, const std::string& program,
   return path;
 }
 
-std::string Mpi::unusable(Transport transport) const {
+std::string MpiPeer::unusable(Transport transport) const {
   if (transport != Transport::haul) return "";
   const std::string path = provider_directory() + "/" + provider_file;
   if (access(path.c_str(), R_OK) == 0) return "";
   return fmt::format("there is no {}; install libfabric-dev and build haul anew", path);
 }
 
-Outcome Mpi::run(Transport transport, const Launch& launch, const Words& program) const {
+CommandOutcome MpiPeer::run(Transport transport, const Launch& launch, const Words& program) const {
   Words command = launcher_;
   tools::Environment all = environment_;
   // Always: ranks pin themselves.

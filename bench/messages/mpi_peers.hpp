@@ -23,10 +23,10 @@ struct Launch {
   tools::Environment extra = {};  // for the ranks
 };
 
-class Mpi {
+class MpiPeer {
  public:
   // Nothing if it is not there; `missing` is then one sentence that says so.
-  static std::optional<Mpi> find(const std::string& name, std::string& missing);
+  static std::optional<MpiPeer> find(const std::string& name, std::string& missing);
 
   const std::string& name() const { return name_; }
   const std::string& title() const { return title_; }
@@ -39,8 +39,8 @@ class Mpi {
   // "" or why this transport is not there.
   std::string unusable(Transport transport) const;
 
-  Outcome run(Transport transport, const Launch& launch,
-              const std::vector<std::string>& program) const;
+  CommandOutcome run(Transport transport, const Launch& launch,
+                     const std::vector<std::string>& program) const;
 
  private:
   using Words = std::vector<std::string>;

@@ -17,7 +17,7 @@ bool asked_for(const std::vector<std::string>& names, const std::string& name) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
 
-double round_trip_ns(Session& session) {
+double round_trip_ns(SuiteRun& session) {
   // The calling thread had to be free to start programs everywhere.
   os::pin_thread(static_cast<unsigned>(session.stage.caller_cpu()));
   session.distance_ns = session.stage.round_trip_ns();
@@ -26,13 +26,13 @@ double round_trip_ns(Session& session) {
 
 }  // namespace
 
-std::vector<Mpi> choose_mpis(const Session& session) {
-  std::vector<Mpi> found;
+std::vector<MpiPeer> choose_mpis(const SuiteRun& session) {
+  std::vector<MpiPeer> found;
   std::string last;
   for (const std::string& name : mpi_names()) {
     if (!asked_for(session.options.mpi.mpis, name)) continue;
     std::string missing;
-    std::optional<Mpi> mpi = Mpi::find(name, missing);
+    std::optional<MpiPeer> mpi = MpiPeer::find(name, missing);
     if (mpi) {
       found.push_back(std::move(*mpi));
     } else {
@@ -47,13 +47,13 @@ std::vector<Mpi> choose_mpis(const Session& session) {
 std::string why_no_messages() {
   std::string missing;
   for (const std::string& name : mpi_names()) {
-    const std::optional<Mpi> mpi = Mpi::find(name, missing);
+    const std::optional<MpiPeer> mpi = MpiPeer::find(name, missing);
     if (mpi) return mpi->unusable(Transport::haul);
   }
   return missing;
 }
 
-std::string cpu_list(const Session& session) {
+std::string cpu_list(const SuiteRun& session) {
   const int caller = session.stage.caller_cpu(), partner = session.stage.partner_cpu();
   std::string list = std::to_string(caller);
   if (partner >= 0) list += fmt::format(",{}", partner);
@@ -70,7 +70,7 @@ std::string describe(const Runner& runner) {
                      runner.scheme.empty() ? "" : " " + runner.scheme);
 }
 
-std::vector<Runner> choose_runners(const Session& session, const std::vector<Mpi>& mpis,
+std::vector<Runner> choose_runners(const SuiteRun& session, const std::vector<MpiPeer>& mpis,
                                    const std::vector<std::string>& programs,
                                    const std::vector<std::string>& probe) {
   std::vector<Runner> runners;
@@ -84,7 +84,7 @@ std::vector<Runner> choose_runners(const Session& session, const std::vector<Mpi
       }
       std::vector<std::string> command = {programs[i]};
       command.insert(command.end(), probe.begin(), probe.end());
-      const Outcome outcome = mpis[i].run(transport, {2, probe_limit_s}, command);
+      const CommandOutcome outcome = mpis[i].run(transport, {2, probe_limit_s}, command);
       if (outcome.good()) {
         runners.push_back(runner);
       } else if (transport == Transport::ofi_shm) {
@@ -99,7 +99,7 @@ std::vector<Runner> choose_runners(const Session& session, const std::vector<Mpi
   return runners;
 }
 
-void Placement::describe(Row& row) const {
+void CoreDistances::describe(Row& row) const {
   const double shortest = *std::min_element(trips_.begin(), trips_.end());
   const double longest = *std::max_element(trips_.begin(), trips_.end());
   row["placement"] = shortest == 0              ? "none"
@@ -111,12 +111,14 @@ void Placement::describe(Row& row) const {
   row["round_trip_median_ns"] = round1(median(trips_));
 }
 
-Outcome run_one(Session& session, Placement& placement, const Runner& runner, unsigned ranks,
-                const std::vector<std::string>& arguments, unsigned limit_s) {
+CommandOutcome run_one(SuiteRun& session, CoreDistances& placement, const Runner& runner,
+                       unsigned ranks, const std::vector<std::string>& arguments,
+                       unsigned limit_s) {
   std::vector<std::string> command = {runner.program};
   command.insert(command.end(), arguments.begin(), arguments.end());
   command.emplace_back(runner.pin_late ? "late" : "early");
-  Outcome outcome = runner.mpi->run(runner.transport, {ranks, limit_s, runner.extra}, command);
+  CommandOutcome outcome =
+      runner.mpi->run(runner.transport, {ranks, limit_s, runner.extra}, command);
   placement.add(round_trip_ns(session));
   if (!outcome.good())
     throw tools::Failure(

@@ -24,14 +24,14 @@ std::string why_no_messages();
 
 // The MPIs that the options ask for and that are here; what is missing is noted. Throws Failure if
 // none is left.
-std::vector<Mpi> choose_mpis(const Session& session);
+std::vector<MpiPeer> choose_mpis(const SuiteRun& session);
 
 // Ranks run on the session's two cores first, then on the others: "3,5,0".
-std::string cpu_list(const Session& session);
+std::string cpu_list(const SuiteRun& session);
 
 // One of those that take turns.
 struct Runner {
-  const Mpi* mpi = nullptr;
+  const MpiPeer* mpi = nullptr;
   Transport transport = Transport::native;
   std::string program;
   tools::Environment extra = {};
@@ -42,14 +42,14 @@ struct Runner {
 // Every transport of every MPI that passes `probe`, a short run of its program. A transport of
 // haul's or of the MPI itself that is there and fails is a Failure; libfabric's shm is noted and
 // left out: not every MPI takes it.
-std::vector<Runner> choose_runners(const Session& session, const std::vector<Mpi>& mpis,
+std::vector<Runner> choose_runners(const SuiteRun& session, const std::vector<MpiPeer>& mpis,
                                    const std::vector<std::string>& programs,
                                    const std::vector<std::string>& probe);
 
 // The round trips of a line measured around a row's launches.
-class Placement {
+class CoreDistances {
  public:
-  explicit Placement(const Session& session) : trips_{session.distance_ns} {}
+  explicit CoreDistances(const SuiteRun& session) : trips_{session.distance_ns} {}
   void add(double round_trip_ns) { trips_.push_back(round_trip_ns); }
   // placement: near, far, mixed (the cores moved meanwhile) or none (one CPU).
   void describe(Row& row) const;
@@ -60,8 +60,8 @@ class Placement {
 
 // Runs one of them on `ranks` ranks and measures the distance behind it. Throws Failure with the
 // program's own sentence.
-Outcome run_one(Session& session, Placement& placement, const Runner& runner, unsigned ranks,
-                const std::vector<std::string>& arguments, unsigned limit_s);
+CommandOutcome run_one(SuiteRun& session, CoreDistances& placement, const Runner& runner,
+                       unsigned ranks, const std::vector<std::string>& arguments, unsigned limit_s);
 
 // "Open MPI 5.0.11 on haul", for messages.
 std::string describe(const Runner& runner);

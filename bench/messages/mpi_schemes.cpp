@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned ranks = 2;
 
 // The movers of all ranks share the first core that no rank has.
-tools::Environment thread_environment(const Session& session) {
+tools::Environment thread_environment(const SuiteRun& session) {
   tools::Environment all = {{"HAUL_PLAN_MOVER", "thread"},
                             {"HAUL_SERVICE_USE", "off"},
                             // This process keeps the lease.
@@ -32,7 +32,7 @@ tools::Environment thread_environment(const Session& session) {
 
 }  // namespace
 
-void run_mpi_schemes(Session& session, std::vector<Row>& rows) {
+void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows) {
   MessagePlan plan;
   plan.tests = asked_or(session.options.mpi.tests, {"pingpong", "bandwidth"});
   plan.buffers = asked_or(session.options.mpi.buffers, {"reused"});
@@ -42,8 +42,8 @@ void run_mpi_schemes(Session& session, std::vector<Row>& rows) {
   const std::vector<std::size_t> many = {kib, 4 * kib, 16 * kib, 64 * kib, 256 * kib, mib, 4 * mib};
   plan.sizes = sizes_or(session.options, session.options.quick ? few : many);
 
-  const std::vector<Mpi> mpis = choose_mpis(session);
-  for (const Mpi& mpi : mpis) {
+  const std::vector<MpiPeer> mpis = choose_mpis(session);
+  for (const MpiPeer& mpi : mpis) {
     const std::string unusable = mpi.unusable(Transport::haul);
     if (!unusable.empty()) throw tools::Failure(unusable);
   }

@@ -24,7 +24,7 @@ constexpr unsigned packets_at_once = 32;
 constexpr std::uint64_t shared_every_ns = 100'000;
 constexpr std::array<unsigned, 2> batches = {1, HAUL_ATOMIC_MAX_BATCH};
 
-struct Figures {
+struct CallFigures {
   Samples times_us, medians_us, p99s_us, rates;  // of all calls; one a round
   void add(const Calls& calls) {
     times_us.insert(times_us.end(), calls.times_us.begin(), calls.times_us.end());
@@ -36,24 +36,24 @@ struct Figures {
 };
 
 // One way of asking: a responder, or a peer, and how the client hears.
-struct Contestant {
+struct AskingContestant {
   std::string responder, hearing;
-  std::optional<Responder> haul;  // none: a peer
-  bool is_host = true;            // a process at home answers
-  std::map<std::string, Figures> figures = {};
+  std::optional<ResponderChoice> haul;  // none: a peer
+  bool is_host = true;                  // a process at home answers
+  std::map<std::string, CallFigures> figures = {};
   CpuTime cpu;
 };
 
 struct Contest {
-  Session& session;
+  SuiteRun& session;
   const Pair& hosts;
   Cores cores;
   Mode mode;
-  Placement placement;
+  PacketSteering placement;
   Limit limit;
   std::uint64_t every_ns;  // between two calls; 0: no pause
   unsigned rounds;
-  std::vector<Contestant> contestants = {};
+  std::vector<AskingContestant> contestants = {};
 };
 
 constexpr char redis_op[] = "INCR", mpi_op[] = "MPI_Fetch_and_op";
@@ -68,7 +68,7 @@ std::string throughput_name(unsigned batch) {
   return fmt::format("fetch&adds, {} a packet", batch);
 }
 
-void ask_haul(const Contest& contest, Contestant& one) {
+void ask_haul(const Contest& contest, AskingContestant& one) {
   const Node home = contest.hosts.open_home(*one.haul, contest.cores.home);
   const Window window = make_window(home, 4096);
   const std::string word =
@@ -87,7 +87,7 @@ void ask_haul(const Contest& contest, Contestant& one) {
   }
 }
 
-void ask_redis(const Contest& contest, Contestant& one) {
+void ask_redis(const Contest& contest, AskingContestant& one) {
   Redis redis(contest.hosts, contest.cores.home);
   one.cpu = CpuTime(contest.cores, redis.server());
   one.cpu.begin();
@@ -96,13 +96,13 @@ void ask_redis(const Contest& contest, Contestant& one) {
   one.cpu.end();
 }
 
-std::vector<Contestant> contestants_of(const Contest& contest) {
-  std::vector<Contestant> all;
-  for (const Responder& responder : responders(contest.placement)) {
+std::vector<AskingContestant> contestants_of(const Contest& contest) {
+  std::vector<AskingContestant> all;
+  for (const ResponderChoice& responder : responders(contest.placement)) {
     // Host responders are heard in every way, and the best one counts.
     std::vector<std::string> hearings = {responder.hearing};
     if (responder.is_host) hearings.emplace_back("none");
-    if (responder.is_host && contest.placement == Placement::sender)
+    if (responder.is_host && contest.placement == PacketSteering::sender)
       hearings.emplace_back("none-native");
     for (const std::string& hearing : hearings) {
       all.push_back({.responder = responder.name,
@@ -118,16 +118,16 @@ std::vector<Contestant> contestants_of(const Contest& contest) {
   return all;
 }
 
-const Contestant* best(const Contest& contest, const std::string& op, bool hosts_only,
-                       const std::string& responder) {
-  const Contestant* found = nullptr;
-  for (const Contestant& one : contest.contestants) {
+const AskingContestant* best(const Contest& contest, const std::string& op, bool hosts_only,
+                             const std::string& responder) {
+  const AskingContestant* found = nullptr;
+  for (const AskingContestant& one : contest.contestants) {
     const auto figures = one.figures.find(op);
     if (figures == one.figures.end() || (hosts_only && !(one.is_host && one.haul)) ||
         (!responder.empty() && one.responder != responder))
       continue;
     const auto better = [&] {
-      const Figures &mine = figures->second, &other = found->figures.at(op);
+      const CallFigures &mine = figures->second, &other = found->figures.at(op);
       if (mine.medians_us.empty()) return median(mine.rates) > median(other.rates);
       return mine.median_us() < other.median_us();
     };
@@ -138,9 +138,9 @@ const Contestant* best(const Contest& contest, const std::string& op, bool hosts
 
 void add_row(const Contest& contest, const std::string& responder, const std::string& op,
              const std::string& compared_op, std::vector<Row>& rows) {
-  const Contestant* one = best(contest, op, false, responder);
+  const AskingContestant* one = best(contest, op, false, responder);
   if (one == nullptr) return;
-  const Figures& figures = one->figures.at(op);
+  const CallFigures& figures = one->figures.at(op);
   Row row = atomic_row(responder, contest.mode, contest.placement, op, 1);
   row["rate_per_s"] = std::llround(median(figures.rates));
   if (!figures.medians_us.empty()) {
@@ -150,9 +150,9 @@ void add_row(const Contest& contest, const std::string& responder, const std::st
   if (!figures.times_us.empty()) row["p999_us"] = round3(quantile(figures.times_us, 0.999));
   if (contest.every_ns > 0) row["every_us"] = contest.every_ns / 1000;
   row["hearing"] = one->hearing;
-  if (const Contestant* host = best(contest, compared_op, true, ""); host != nullptr) {
+  if (const AskingContestant* host = best(contest, compared_op, true, ""); host != nullptr) {
     // Of times, or of rates where times are not taken.
-    const Figures& other = host->figures.at(compared_op);
+    const CallFigures& other = host->figures.at(compared_op);
     const Ratio ratio = figures.medians_us.empty() ? ratio_of(figures.rates, other.rates)
                                                    : ratio_of(figures.medians_us, other.medians_us);
     row["best_host"] = host->responder;
@@ -170,7 +170,7 @@ void add_rows(const Contest& contest, std::vector<Row>& rows) {
   for (Op op : ops_of(contest.mode)) names.emplace_back(op_name(op));
   for (unsigned batch : batches) names.push_back(throughput_name(batch));
   for (const std::string& op : names) {
-    for (const Responder& responder : responders(contest.placement))
+    for (const ResponderChoice& responder : responders(contest.placement))
       add_row(contest, responder.name, op, op, rows);
   }
   add_row(contest, "redis", redis_op, op_name(Op::add), rows);
@@ -179,9 +179,9 @@ void add_rows(const Contest& contest, std::vector<Row>& rows) {
 
 // Launches of its own; a figure a launch.
 void ask_mpi(Contest& contest, const MpiAtomic& mpi) {
-  Contestant& one = contest.contestants.emplace_back(Contestant{
+  AskingContestant& one = contest.contestants.emplace_back(AskingContestant{
       .responder = "Open MPI, tcp", .hearing = "TCP", .haul = {}, .cpu = CpuTime(contest.cores)});
-  Figures& figures = one.figures[mpi_op];
+  CallFigures& figures = one.figures[mpi_op];
   for (unsigned round = 0; round < contest.rounds; ++round) {
     const MpiAtomic::Times times = mpi.run(contest.limit);
     figures.medians_us.push_back(times.median_us);
@@ -190,7 +190,7 @@ void ask_mpi(Contest& contest, const MpiAtomic& mpi) {
   }
 }
 
-std::unique_ptr<MpiAtomic> find_mpi(Session& session, const Pair& hosts, Cores cores) {
+std::unique_ptr<MpiAtomic> find_mpi(SuiteRun& session, const Pair& hosts, Cores cores) {
   try {
     return std::make_unique<MpiAtomic>(hosts, cores);
   } catch (const tools::Failure& failure) {
@@ -200,7 +200,7 @@ std::unique_ptr<MpiAtomic> find_mpi(Session& session, const Pair& hosts, Cores c
 }
 
 void run_contest(Contest& contest, double from, double share) {
-  take_rounds(contest.rounds, contest.contestants, [&](Contestant& one, double done) {
+  take_rounds(contest.rounds, contest.contestants, [&](AskingContestant& one, double done) {
     contest.session.options.progress(from + share * done,
                                      fmt::format("{}, {}, {}", mode_name(contest.mode),
                                                  placement_name(contest.placement), one.responder));
@@ -210,7 +210,7 @@ void run_contest(Contest& contest, double from, double share) {
 
 }  // namespace
 
-void run_atomic(Session& session, std::vector<Row>& rows) {
+void run_atomic(SuiteRun& session, std::vector<Row>& rows) {
   const Cores cores = take_cores(session);
   Pair hosts;
   const IdleSpinner spinner(cores.home);
@@ -221,7 +221,7 @@ void run_atomic(Session& session, std::vector<Row>& rows) {
   for (Mode mode : {Mode::apart, Mode::shared}) {
     std::optional<CountingProcess> counter;
     if (mode == Mode::shared) counter.emplace(cores.home, cores.client);
-    for (Placement placement : placements) {
+    for (PacketSteering placement : placements) {
       hosts.place(placement, cores.client, cores.home);
       Contest contest{.session = session,
                       .hosts = hosts,

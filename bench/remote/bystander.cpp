@@ -18,20 +18,20 @@ namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
 
-struct Contestant {
+struct BystanderContestant {
   std::string responder;
-  const Responder* haul = nullptr;               // none: frames that nobody wants
+  const ResponderChoice* haul = nullptr;         // none: frames that nobody wants
   std::map<unsigned, Disturbance> figures = {};  // by rate
   CpuTime cpu;
 };
 
-struct Plan {
-  Session& session;
+struct BystanderPlan {
+  SuiteRun& session;
   const Pair& hosts;
   const CountingProcess& counter;
   Cores cores;
   Mode mode;
-  Placement placement;
+  PacketSteering placement;
   std::vector<unsigned> rates;
   std::uint64_t span_ns;
 };
@@ -43,7 +43,7 @@ double counted_per_us(const CountingProcess& counter, const std::function<void()
   return static_cast<double>(counter.count() - count) * 1e3 / static_cast<double>(now_ns() - begin);
 }
 
-void measure_frames(const Plan& plan, Contestant& one) {
+void measure_frames(const BystanderPlan& plan, BystanderContestant& one) {
   StrangeFrames frames(plan.hosts);
   for (unsigned rate : plan.rates) {
     one.figures[rate].take_turns(
@@ -55,7 +55,7 @@ void measure_frames(const Plan& plan, Contestant& one) {
   }
 }
 
-void measure(const Plan& plan, Contestant& one) {
+void measure(const BystanderPlan& plan, BystanderContestant& one) {
   if (one.haul == nullptr) return measure_frames(plan, one);
   // A core apart from the home's: of two, the client's.
   const int server_cpu = plan.mode == Mode::shared ? plan.cores.home : plan.cores.client;
@@ -75,12 +75,12 @@ void measure(const Plan& plan, Contestant& one) {
   one.cpu.end();
 }
 
-void add_rows(const Plan& plan, const std::vector<Contestant>& contestants,
+void add_rows(const BystanderPlan& plan, const std::vector<BystanderContestant>& contestants,
               std::vector<Row>& rows) {
   for (unsigned rate : plan.rates) {
     // Where frames are dropped nobody serves: a responder that polls takes its share unasked.
     const double alone_per_us = median(contestants.back().figures.at(rate).idle);
-    for (const Contestant& one : contestants) {
+    for (const BystanderContestant& one : contestants) {
       const Disturbance& figures = one.figures.at(rate);
       const double ratio = median(figures.ratios), per_s = median(figures.rates);
       Row row = atomic_row(one.responder, plan.mode, plan.placement,
@@ -98,7 +98,7 @@ void add_rows(const Plan& plan, const std::vector<Contestant>& contestants,
 
 }  // namespace
 
-void run_bystander(Session& session, std::vector<Row>& rows) {
+void run_bystander(SuiteRun& session, std::vector<Row>& rows) {
   const Cores cores = take_cores(session);
   const bool quick = session.options.quick;
   const unsigned rounds = quick ? 1 : 3;
@@ -107,9 +107,9 @@ void run_bystander(Session& session, std::vector<Row>& rows) {
   const CountingProcess counter(cores.home, cores.client);
   unsigned part = 0;
   for (Mode mode : {Mode::shared, Mode::apart}) {
-    for (Placement placement : placements) {
+    for (PacketSteering placement : placements) {
       hosts.place(placement, cores.client, mode == Mode::shared ? cores.home : cores.client);
-      const Plan plan{
+      const BystanderPlan plan{
           session,
           hosts,
           counter,
@@ -118,16 +118,16 @@ void run_bystander(Session& session, std::vector<Row>& rows) {
           placement,
           quick ? std::vector<unsigned>{10'000} : std::vector<unsigned>{1'000, 10'000, 30'000},
           (quick ? 20 : 50) * ms};
-      const std::vector<Responder> all = responders(placement);
-      std::vector<Contestant> contestants;
-      for (const Responder& one : all) {
+      const std::vector<ResponderChoice> all = responders(placement);
+      std::vector<BystanderContestant> contestants;
+      for (const ResponderChoice& one : all) {
         // On the client's core they would take turns with the client, which spins.
         const bool spins = one.is_host && std::string(one.name) != "block";
         if (mode == Mode::apart && spins) continue;
         contestants.push_back({.responder = one.name, .haul = &one, .cpu = CpuTime(cores)});
       }
       contestants.push_back({.responder = "nobody (frames dropped)", .cpu = CpuTime(cores)});
-      take_rounds(rounds, contestants, [&](Contestant& one, double share) {
+      take_rounds(rounds, contestants, [&](BystanderContestant& one, double share) {
         session.options.progress(
             (part + share) / 4,
             fmt::format("{}, {}, {}", mode_name(mode), placement_name(placement), one.responder));

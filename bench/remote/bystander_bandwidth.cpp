@@ -17,26 +17,26 @@ namespace {
 constexpr std::uint64_t ms = 1'000'000;
 constexpr char home_cable[] = "haul1", third_cable[] = "haul0", third_address[] = "10.91.0.2";
 
-struct Contestant {
-  Responder responder;
+struct BandwidthContestant {
+  ResponderChoice responder;
   std::map<unsigned, Disturbance> figures = {};  // by rate
   Samples lost = {};
   CpuTime cpu;
 };
 
-struct Plan {
+struct BandwidthPlan {
   const Pair& hosts;
   const Namespace& third;
   Cores cores;
   Protocol protocol;
-  Placement placement;
+  PacketSteering placement;
   std::vector<unsigned> rates;
   std::uint64_t span_ns;
 };
 
 // The third node is on the client's core, of which the lock's user leaves it what it can: it sleeps
 // between operations.
-void measure(const Plan& plan, Contestant& one) {
+void measure(const BandwidthPlan& plan, BandwidthContestant& one) {
   PacedLock lock(plan.hosts, one.responder, plan.cores.home, plan.cores.client);
   Stream stream({plan.hosts.home, plan.cores.home}, {plan.third, plan.cores.client}, third_address,
                 plan.protocol, plan.cores.client);
@@ -56,10 +56,10 @@ void measure(const Plan& plan, Contestant& one) {
   one.lost.push_back(stream.finish());
 }
 
-void add_rows(const Plan& plan, const std::vector<Contestant>& contestants,
+void add_rows(const BandwidthPlan& plan, const std::vector<BandwidthContestant>& contestants,
               std::vector<Row>& rows) {
   for (unsigned rate : plan.rates) {
-    for (const Contestant& one : contestants) {
+    for (const BandwidthContestant& one : contestants) {
       const Disturbance& figures = one.figures.at(rate);
       Row row = atomic_row(one.responder.name, Mode::shared, plan.placement, "lock, unlock", 1);
       row["protocol"] = protocol_name(plan.protocol);
@@ -75,7 +75,7 @@ void add_rows(const Plan& plan, const std::vector<Contestant>& contestants,
 
 }  // namespace
 
-void run_bystander_bandwidth(Session& session, std::vector<Row>& rows) {
+void run_bystander_bandwidth(SuiteRun& session, std::vector<Row>& rows) {
   const Cores cores = take_cores(session);
   const bool quick = session.options.quick;
   const unsigned rounds = quick ? 1 : 3;
@@ -86,11 +86,11 @@ void run_bystander_bandwidth(Session& session, std::vector<Row>& rows) {
   const IdleSpinner spinner(cores.home);
   unsigned part = 0;
   for (Protocol protocol : {Protocol::tcp, Protocol::udp}) {
-    for (Placement placement : placements) {
+    for (PacketSteering placement : placements) {
       hosts.place(placement, cores.client, cores.home);
       steer(hosts.home, home_cable, placement, cores.home);
       steer(third, third_cable, placement, cores.client);
-      const Plan plan{
+      const BandwidthPlan plan{
           hosts,
           third,
           cores,
@@ -98,10 +98,10 @@ void run_bystander_bandwidth(Session& session, std::vector<Row>& rows) {
           placement,
           quick ? std::vector<unsigned>{10'000} : std::vector<unsigned>{3'000, 10'000, 30'000},
           (quick ? 20 : 50) * ms};
-      std::vector<Contestant> contestants;
-      for (const Responder& one : responders(placement))
+      std::vector<BandwidthContestant> contestants;
+      for (const ResponderChoice& one : responders(placement))
         contestants.push_back({.responder = one, .cpu = CpuTime(cores)});
-      take_rounds(rounds, contestants, [&](Contestant& one, double share) {
+      take_rounds(rounds, contestants, [&](BandwidthContestant& one, double share) {
         session.options.progress((part + share) / 4,
                                  fmt::format("{}, {}, {}", protocol_name(protocol),
                                              placement_name(placement), one.responder.name));

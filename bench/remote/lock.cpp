@@ -18,23 +18,23 @@ namespace {
 constexpr std::uint64_t ms = 1'000'000;
 constexpr unsigned most_contenders = 8;
 
-struct Figures {
+struct LockFigures {
   Samples cycles_us, medians_us, rates, handed;  // of all cycles; one a round
 };
 
 // The home's responder is what is compared, so the members' own words are served alike, by XDP, in
 // all contests; and once by threads at both ends, as where nobody has XDP.
-struct Contestant {
-  Responder home;
+struct LockContestant {
+  ResponderChoice home;
   const char* members;
-  std::map<unsigned, Figures> figures = {};
+  std::map<unsigned, LockFigures> figures = {};
   CpuTime cpu;
 };
 
-std::vector<Contestant> contestants_of(Placement placement, Cores cores) {
-  std::vector<Contestant> all;
+std::vector<LockContestant> contestants_of(PacketSteering placement, Cores cores) {
+  std::vector<LockContestant> all;
   // Behind a switch packets of native XDP go no further than to the switch.
-  for (const Responder& one : responders(placement)) {
+  for (const ResponderChoice& one : responders(placement)) {
     if (std::string(one.name) != "xdp-native")
       all.push_back({.home = one, .members = "xdp-skb", .cpu = CpuTime(cores)});
   }
@@ -42,18 +42,18 @@ std::vector<Contestant> contestants_of(Placement placement, Cores cores) {
   return all;
 }
 
-void add_rows(const std::vector<Contestant>& contestants, Mode mode, Placement placement,
+void add_rows(const std::vector<LockContestant>& contestants, Mode mode, PacketSteering placement,
               const std::vector<unsigned>& numbers, std::vector<Row>& rows) {
   for (unsigned contenders : numbers) {
-    const Contestant* best = nullptr;
-    for (const Contestant& one : contestants) {
+    const LockContestant* best = nullptr;
+    for (const LockContestant& one : contestants) {
       if (one.home.is_host &&
           (best == nullptr || median(one.figures.at(contenders).medians_us) <
                                   median(best->figures.at(contenders).medians_us)))
         best = &one;
     }
-    for (const Contestant& one : contestants) {
-      const Figures& figures = one.figures.at(contenders);
+    for (const LockContestant& one : contestants) {
+      const LockFigures& figures = one.figures.at(contenders);
       const Ratio ratio = ratio_of(figures.medians_us, best->figures.at(contenders).medians_us);
       Row row = atomic_row(one.home.name, mode, placement, "lock+unlock", contenders);
       row["rate_per_s"] = std::llround(median(figures.rates));
@@ -72,13 +72,13 @@ void add_rows(const std::vector<Contestant>& contestants, Mode mode, Placement p
   }
 }
 
-void contend(LockRing& ring, Contestant& one, const std::vector<unsigned>& numbers,
+void contend(LockRing& ring, LockContestant& one, const std::vector<unsigned>& numbers,
              const Limit& limit) {
   ring.open_lock(one.home);
   one.cpu.begin();
   for (unsigned contenders : numbers) {
     LockRing::Times times = ring.contend(contenders, limit);
-    Figures& figures = one.figures[contenders];
+    LockFigures& figures = one.figures[contenders];
     figures.medians_us.push_back(median(times.cycles_us));
     figures.rates.push_back(times.rate_per_s);
     figures.handed.push_back(times.handed_share);
@@ -91,7 +91,7 @@ void contend(LockRing& ring, Contestant& one, const std::vector<unsigned>& numbe
 
 }  // namespace
 
-void run_lock(Session& session, std::vector<Row>& rows) {
+void run_lock(SuiteRun& session, std::vector<Row>& rows) {
   const Cores cores = take_cores(session);
   const bool quick = session.options.quick;
   const std::vector<unsigned> numbers =
@@ -104,14 +104,14 @@ void run_lock(Session& session, std::vector<Row>& rows) {
   for (Mode mode : {Mode::apart, Mode::shared}) {
     std::optional<CountingProcess> counter;
     if (mode == Mode::shared) counter.emplace(cores.home, cores.client);
-    for (Placement placement : placements) {
+    for (PacketSteering placement : placements) {
       ring.place(placement);
-      std::vector<Contestant> contestants = contestants_of(placement, cores);
+      std::vector<LockContestant> contestants = contestants_of(placement, cores);
       const char* members = "";
       for (unsigned round = 0; round < rounds; ++round) {
         for (std::size_t c = 0; c < contestants.size(); ++c) {
           // There and back: whose members are alike stay together, for nodes take long to open.
-          Contestant& one = contestants[round % 2 == 0 ? c : contestants.size() - 1 - c];
+          LockContestant& one = contestants[round % 2 == 0 ? c : contestants.size() - 1 - c];
           session.options.progress(
               (part + static_cast<double>(round * contestants.size() + c) /
                           static_cast<double>(rounds * contestants.size())) /

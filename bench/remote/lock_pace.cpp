@@ -25,7 +25,7 @@ void pass_until(std::uint64_t until_ns, PacedLock::Pause pause) {
 
 }  // namespace
 
-PacedLock::PacedLock(const Pair& hosts, const Responder& responder, int responder_cpu,
+PacedLock::PacedLock(const Pair& hosts, const ResponderChoice& responder, int responder_cpu,
                      int client_cpu)
     : home_(hosts.open_home(responder, responder_cpu)),
       // Heard by completion map, whoever serves the home; nobody asks for this node's words.

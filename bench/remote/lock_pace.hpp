@@ -11,7 +11,7 @@ namespace haul::bench {
 class PacedLock {
  public:
   // The home's responder on `responder_cpu`.
-  PacedLock(const Pair& hosts, const Responder& responder, int responder_cpu, int client_cpu);
+  PacedLock(const Pair& hosts, const ResponderChoice& responder, int responder_cpu, int client_cpu);
 
   // How the time between operations passes.
   enum class Pause { spin, sleep };

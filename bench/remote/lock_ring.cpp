@@ -54,7 +54,7 @@ LockRing::~LockRing() {
   close_lock();
 }
 
-void LockRing::place(Placement placement) {
+void LockRing::place(PacketSteering placement) {
   steer(home_, atomic_interface, placement, cores_.home);
   for (const auto& member : members_)
     steer(member->space, atomic_interface, placement, cores_.client);
@@ -72,7 +72,7 @@ void LockRing::open_members(const std::string& responder) {
   }
 }
 
-void LockRing::open_lock(const Responder& responder) {
+void LockRing::open_lock(const ResponderChoice& responder) {
   close_lock();
   home_node_ = open_node(home_,
                          fmt::format("{}:{}", responder.word,

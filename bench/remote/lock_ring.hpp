@@ -20,11 +20,11 @@ class LockRing {
   LockRing(const LockRing&) = delete;
   LockRing& operator=(const LockRing&) = delete;
 
-  void place(Placement placement);
+  void place(PacketSteering placement);
   // Who serves the members' own words ("xdp-skb" or "block"). Locks must be closed.
   void open_members(const std::string& responder);
   // Who serves the home, and a lock there that all members have joined.
-  void open_lock(const Responder& responder);
+  void open_lock(const ResponderChoice& responder);
   void close_lock();
 
   struct Times {

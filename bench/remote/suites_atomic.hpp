@@ -9,9 +9,9 @@ namespace haul::bench {
 
 std::vector<Suite> atomic_suites();
 
-void run_atomic(Session& session, std::vector<Row>& rows);
-void run_lock(Session& session, std::vector<Row>& rows);
-void run_bystander(Session& session, std::vector<Row>& rows);
-void run_bystander_bandwidth(Session& session, std::vector<Row>& rows);
+void run_atomic(SuiteRun& session, std::vector<Row>& rows);
+void run_lock(SuiteRun& session, std::vector<Row>& rows);
+void run_bystander(SuiteRun& session, std::vector<Row>& rows);
+void run_bystander_bandwidth(SuiteRun& session, std::vector<Row>& rows);
 
 }  // namespace haul::bench

@@ -15,7 +15,7 @@
 namespace haul::cli {
 namespace {
 
-struct Choices {
+struct AtomicChoices {
   std::string action, window, value, compare = "0", offset = "0", responder = "block",
                                      node = "none";
   std::string bytes = "4K", host, json;
@@ -23,12 +23,12 @@ struct Choices {
   int cpu = -1;
 };
 
-struct Operation {
+struct WindowOperation {
   const char* name;
   haul_atomic_code code;
   bool needs_value;
 };
-constexpr Operation operations[] = {
+constexpr WindowOperation operations[] = {
     {"read", HAUL_ATOMIC_READ, false}, {"write", HAUL_ATOMIC_WRITE, true},
     {"add", HAUL_ATOMIC_ADD, true},    {"swap", HAUL_ATOMIC_SWAP, true},
     {"cas", HAUL_ATOMIC_CAS, true},    {"and", HAUL_ATOMIC_AND, true},
@@ -57,14 +57,14 @@ std::uint64_t number_of(const std::string& text, const char* what, unsigned widt
 }
 
 void print_counters(std::FILE* to, const std::vector<std::uint64_t>& values) {
-  Table table({{"counter", Table::Align::left}, {"count", Table::Align::right}});
+  TextTable table({{"counter", TextTable::Align::left}, {"count", TextTable::Align::right}});
   for (std::size_t i = 0; i < values.size(); ++i) {
     table.add({haul_atomic_node_counter_name(i), fmt::format("{}", values[i])});
   }
   for (const std::string& line : table.lines()) fmt::print(to, "{}\n", line);
 }
 
-void serve(const Choices& choices) {
+void serve(const AtomicChoices& choices) {
   haul_atomic_node_options options{};
   options.size = sizeof options;
   options.port = static_cast<std::uint16_t>(choices.port);
@@ -86,7 +86,7 @@ void serve(const Choices& choices) {
   print_counters(stderr, node.counters());  // standard output has the name alone
 }
 
-haul_atomic_window_name name_of(const Choices& choices) {
+haul_atomic_window_name name_of(const AtomicChoices& choices) {
   haul_atomic_window_name name{};
   if (choices.window.empty()) {
     throw UsageError(
@@ -100,7 +100,7 @@ haul_atomic_window_name name_of(const Choices& choices) {
   return name;
 }
 
-void operate(const Choices& choices, const Operation& operation) {
+void operate(const AtomicChoices& choices, const WindowOperation& operation) {
   if (operation.needs_value && choices.value.empty()) {
     throw UsageError(fmt::format("`haul atomic {}` needs a value", choices.action));
   }
@@ -117,7 +117,7 @@ void operate(const Choices& choices, const Operation& operation) {
   fmt::print("{}\n", one.old);
 }
 
-void attach(const Choices& choices) {
+void attach(const AtomicChoices& choices) {
   const haul_atomic_window_name name = name_of(choices);
   const AtomicWindow window(name);
   const std::uint64_t offset = number_of(choices.offset, "--offset");
@@ -133,7 +133,7 @@ void attach(const Choices& choices) {
                  : __atomic_load_n(reinterpret_cast<const std::uint32_t*>(word), __ATOMIC_SEQ_CST));
 }
 
-void show_stats(const Choices& choices) {
+void show_stats(const AtomicChoices& choices) {
   const haul_atomic_window_name name = name_of(choices);
   check_writable(choices.json);
   std::uint64_t values[64];
@@ -148,13 +148,13 @@ void show_stats(const Choices& choices) {
 }
 
 // What an action does not take is no slip to be passed over in silence.
-void refuse_others(const CLI::App& app, const Choices& choices) {
+void refuse_others(const CLI::App& app, const AtomicChoices& choices) {
   std::string taken = " action window --offset --width --node ";
   if (choices.action == "serve")
     taken = " action --responder --bytes --port --host --sessions --cpu ";
   if (choices.action == "attach") taken = " action window --offset --width ";
   if (choices.action == "stats") taken = " action window --json ";
-  for (const Operation& operation : operations) {
+  for (const WindowOperation& operation : operations) {
     if (choices.action == operation.name && operation.needs_value) taken += "value ";
   }
   if (choices.action == "cas") taken += "--compare ";
@@ -166,11 +166,11 @@ void refuse_others(const CLI::App& app, const Choices& choices) {
   }
 }
 
-void run(const Choices& choices) {
+void run(const AtomicChoices& choices) {
   if (choices.action == "serve") return serve(choices);
   if (choices.action == "attach") return attach(choices);
   if (choices.action == "stats") return show_stats(choices);
-  for (const Operation& operation : operations) {
+  for (const WindowOperation& operation : operations) {
     if (choices.action == operation.name) return operate(choices, operation);
   }
 }
@@ -189,9 +189,9 @@ void add_atomic(Tree& tree) {
       "Responders: xdp:IFACE (root), poll, spin and block (a thread that polls, polls for a while, "
       "or sleeps), each with an address behind a colon if not all are to be served. The packet: "
       "docs/design/atomic-wire.md; the library: <haul/atomic.h>.");
-  auto choices = std::make_shared<Choices>();
+  auto choices = std::make_shared<AtomicChoices>();
   std::vector<std::string> actions{"serve", "attach", "stats"};
-  for (const Operation& operation : operations) actions.emplace_back(operation.name);
+  for (const WindowOperation& operation : operations) actions.emplace_back(operation.name);
   tree.choice(app, "action", choices->action, actions, "What to do")->required();
   app.add_option("window", choices->window, "Its name, as serve prints it")->type_name("");
   app.add_option("value", choices->value, "What is added, written, swapped in")->type_name("");

@@ -21,7 +21,7 @@
 namespace haul::cli {
 namespace {
 
-struct Choices {
+struct BenchChoices {
   std::string suite, json;
   std::vector<std::string> sizes;
   bool quick = false;
@@ -47,12 +47,12 @@ std::string cell(const bench::Row& row, const bench::Column& column) {
 
 void print_result(const bench::Result& result) {
   fmt::print("{}: {}\n", bold(result.suite->name), result.suite->help);
-  std::vector<Table::Column> columns;
+  std::vector<TextTable::Column> columns;
   for (const bench::Column& column : result.suite->columns) {
     bool text = column.unit == bench::Unit::text;
-    columns.push_back({column.title, text ? Table::Align::left : Table::Align::right});
+    columns.push_back({column.title, text ? TextTable::Align::left : TextTable::Align::right});
   }
-  Table table(columns);
+  TextTable table(columns);
   for (const bench::Row& row : result.rows) {
     std::vector<std::string> cells;
     for (const bench::Column& column : result.suite->columns) cells.push_back(cell(row, column));
@@ -105,10 +105,10 @@ std::vector<const bench::Suite*> wanted_suites(const std::string& name) {
   return wanted;
 }
 
-void run(const Choices& choices) {
+void run(const BenchChoices& choices) {
   check_writable(choices.json);
   const std::vector<const bench::Suite*> wanted = wanted_suites(choices.suite);
-  bench::Options options;
+  bench::SuiteOptions options;
   options.quick = choices.quick;
   options.mpi = choices.mpi;
   for (const std::string& size : choices.sizes) options.sizes.push_back(to_bytes(size));
@@ -156,7 +156,7 @@ void add_bench(Tree& tree) {
   names.emplace_back("all");
   text += "\nall: each of them in turn.";
   CLI::App& app = tree.command("bench", "Measure haul against memcpy on this machine", text);
-  auto choices = std::make_shared<Choices>();
+  auto choices = std::make_shared<BenchChoices>();
   tree.choice(app, "suite", choices->suite, names, "Which suite to run")->required();
   app.add_option("--json", choices->json,
                  "Also write one JSON document ('-': only that, to stdout)")

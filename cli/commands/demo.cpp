@@ -38,7 +38,7 @@ double figure(const bench::Row& row, const char* field) {
 }
 
 std::vector<bench::Row> measure(const char* suite, std::size_t bytes, bench::Stage& stage) {
-  bench::Options options;
+  bench::SuiteOptions options;
   options.quick = true;
   options.sizes = {bytes};
   ProgressBar bar("   measuring");
@@ -177,13 +177,15 @@ void show_pollution(bench::Stage& stage) {
     });
   };
   const bench::Row &plain = pair("cacheable"), &kept = pair("non-cacheable");
+  // Each figure stands beside the undisturbed one of its own rounds, which its ratio is of.
+  auto show = [](const char* what, const bench::Row& row) {
+    fmt::print("   {:<42} {:>8} {:>16}\n", what, show_ns(figure(row, "bystander_ns_per_line")),
+               show_ns(figure(row, "undisturbed_ns_per_line")));
+  };
   fmt::print("   re-reading a 512 KiB working set, each cache line:\n");
-  fmt::print("   {:<46} {:>8}\n", "nothing copied in between",
-             show_ns(figure(plain, "undisturbed_ns_per_line")));
-  fmt::print("   {:<46} {:>8}\n", "after an ordinary 4 MiB copy on this core",
-             show_ns(figure(plain, "bystander_ns_per_line")));
-  fmt::print("   {:<46} {:>8}\n", "after a non-cacheable one",
-             show_ns(figure(kept, "bystander_ns_per_line")));
+  fmt::print("   {:<42} {:>8} {:>16}\n", "", "then", "without a copy");
+  show("after an ordinary 4 MiB copy on this core", plain);
+  show("after a non-cacheable one", kept);
   double spared = figure(plain, "ratio") - figure(kept, "ratio");
   if (spared > 0.05) {
     sentence(fmt::format(

@@ -18,7 +18,7 @@
 namespace haul::cli {
 namespace {
 
-struct Question {
+struct ExplainedRequest {
   std::string size = "1M", operation = "copy";
   std::string dst_affinity = "cacheable", src_affinity = "cacheable";
   bool hot = false, cold = false;
@@ -35,7 +35,7 @@ std::uint8_t affinity_number(const std::string& name) {
   return number;
 }
 
-haul_request request_for(const Question& question, std::byte* dst, const std::byte* src,
+haul_request request_for(const ExplainedRequest& question, std::byte* dst, const std::byte* src,
                          std::size_t bytes) {
   haul_request request = question.operation == "fill" ? haul_request_fill(dst, 0, 1, bytes)
                                                       : haul_request_copy(dst, src, bytes);
@@ -60,7 +60,7 @@ std::string threshold(std::uint64_t bytes) {
   return bytes >= never ? "every size" : "below " + tools::show_bytes(bytes);
 }
 
-void print_plan(const Question& question, std::size_t bytes, const haul_plan& plan) {
+void print_plan(const ExplainedRequest& question, std::size_t bytes, const haul_plan& plan) {
   fmt::print("{} of {}, {}, source {}, destination {}\n\n", question.operation,
              tools::show_bytes(bytes), question.hot ? "in the caller's cache" : "in memory (cold)",
              question.src_affinity, question.dst_affinity);
@@ -79,7 +79,7 @@ void print_plan(const Question& question, std::size_t bytes, const haul_plan& pl
   }
 }
 
-void print_json(const Question& question, std::size_t bytes, const haul_plan& plan) {
+void print_json(const ExplainedRequest& question, std::size_t bytes, const haul_plan& plan) {
   nlohmann::ordered_json all = {{"operation", question.operation},
                                 {"size_bytes", bytes},
                                 {"cache", question.hot ? "hot" : "cold"},
@@ -99,7 +99,7 @@ void print_json(const Question& question, std::size_t bytes, const haul_plan& pl
   fmt::print("{}\n", all.dump(2));
 }
 
-void explain(const Question& question) {
+void explain(const ExplainedRequest& question) {
   if (question.mpi) {
     MessageQuestion messages = question.messages;
     messages.json = question.json;
@@ -144,8 +144,8 @@ void add_explain(Tree& tree) {
                    "machine allows. With --pid it asks a running rank about its peers; "
                    "with a command (haul explain --mpi -- mpirun -np 2 ./program) it "
                    "runs that on haul and tells of its ranks at the end.");
-  auto question = std::make_shared<Question>();
-  Question& q = *question;
+  auto question = std::make_shared<ExplainedRequest>();
+  ExplainedRequest& q = *question;
   tree.bytes(app, "--size", q.size, "How much to move (default 1M)");
   tree.choice(app, "--op", q.operation, {"copy", "fill"}, "What to do (default copy)");
   auto* hot = app.add_flag("--hot", q.hot, "The bytes lie in the caller's cache");

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Choices {
+struct LockChoices {
   std::string action, home, node = "block";
   std::string offset = "0";
   double lease_s = 1, timeout_s = -1, seconds = 3;
@@ -29,9 +29,9 @@ struct Choices {
 };
 
 // One member of the lock whose directory lies in the home window.
-class Member {
+class DirectoryMember {
  public:
-  explicit Member(const Choices& choices)
+  explicit DirectoryMember(const LockChoices& choices)
       : node_(choices.node, node_options(choices)), window_(node_, HAUL_ATOMIC_LOCK_MEMBER_BYTES) {
     haul_atomic_lock_place home{};
     if (haul_atomic_window_parse(choices.home.c_str(), &home.window) != 0) {
@@ -56,15 +56,15 @@ class Member {
     options.lease_ns = static_cast<std::uint64_t>(choices.lease_s * 1e9);
     require_atomic(haul_atomic_lock_open(node_.handle(), window_.handle(), &options, &lock_));
   }
-  ~Member() { haul_atomic_lock_close(lock_); }
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
+  ~DirectoryMember() { haul_atomic_lock_close(lock_); }
+  DirectoryMember(const DirectoryMember&) = delete;
+  DirectoryMember& operator=(const DirectoryMember&) = delete;
 
   haul_atomic_lock* handle() const { return lock_; }
 
  private:
   // Who gives up soon does not wait for a silent home for 5 s, either.
-  static haul_atomic_node_options node_options(const Choices& choices) {
+  static haul_atomic_node_options node_options(const LockChoices& choices) {
     haul_atomic_node_options options{};
     options.size = sizeof options;
     const double patience_s = choices.timeout_s + std::max(choices.lease_s, 1.0);
@@ -79,7 +79,7 @@ class Member {
   haul_atomic_lock* lock_ = nullptr;
 };
 
-std::uint64_t timeout_of(const Choices& choices) {
+std::uint64_t timeout_of(const LockChoices& choices) {
   return choices.timeout_s < 0 ? UINT64_MAX : static_cast<std::uint64_t>(choices.timeout_s * 1e9);
 }
 
@@ -114,7 +114,8 @@ class Signals {
 };
 
 // Acquires the lock. A signal ends the wait, and the command as a shell does.
-std::uint64_t acquire(const Member& member, const Choices& choices, const Signals& signals) {
+std::uint64_t acquire(const DirectoryMember& member, const LockChoices& choices,
+                      const Signals& signals) {
   constexpr long first_nap_ns = 20'000, longest_nap_ns = 500'000;
   require_atomic(haul_atomic_lock_start(
       member.handle(), choices.try_once ? HAUL_ATOMIC_LOCK_TRY : HAUL_ATOMIC_LOCK_ACQUIRE,
@@ -131,8 +132,8 @@ std::uint64_t acquire(const Member& member, const Choices& choices, const Signal
 }
 
 // Waits for the program's end, renewing the lease meanwhile. False: the lock was lost on the way.
-bool hold_until_end(const Member& member, pid_t pid, double lease_s, const Signals& signals,
-                    int* status) {
+bool hold_until_end(const DirectoryMember& member, pid_t pid, double lease_s,
+                    const Signals& signals, int* status) {
   const auto part_ns = static_cast<long>(std::min(lease_s / 4, 1.0) * 1e9);
   bool held = true;
   for (;;) {
@@ -146,9 +147,9 @@ bool hold_until_end(const Member& member, pid_t pid, double lease_s, const Signa
   }
 }
 
-void hold(const Choices& choices) {
+void hold(const LockChoices& choices) {
   const Signals signals;
-  const Member member(choices);
+  const DirectoryMember member(choices);
   const std::uint64_t token = acquire(member, choices, signals);
   const pid_t pid = tools::start_program(
       choices.command, {{"HAUL_LOCK_TOKEN", fmt::format("{}", token)}}, &signals.before());
@@ -165,8 +166,8 @@ void hold(const Choices& choices) {
   throw ExitStatus{tools::shell_status(status)};
 }
 
-void measure(const Choices& choices) {
-  const Member member(choices);
+void measure(const LockChoices& choices) {
+  const DirectoryMember member(choices);
   std::vector<double> acquires_ns, releases_ns;
   const auto ns_since = [](Clock::time_point begin) {
     return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
@@ -198,7 +199,7 @@ void measure(const Choices& choices) {
 }
 
 // What would be dropped in silence.
-void refuse_others(const CLI::App& app, const Choices& choices) {
+void refuse_others(const CLI::App& app, const LockChoices& choices) {
   const auto given = [&](const char* name) { return app.get_option(name)->count() != 0; };
   const bool holds = choices.action == "hold";
   const char* other = holds ? "--seconds" : "--try";
@@ -231,7 +232,7 @@ void add_lock(Tree& tree) {
       "HAUL_LOCK_TOKEN in the command's environment is the fencing token.\n"
       "haul lock bench NAME acquires and releases it for a while, and tells how long that takes; "
       "several at once contend.");
-  auto choices = std::make_shared<Choices>();
+  auto choices = std::make_shared<LockChoices>();
   tree.choice(app, "action", choices->action, {"hold", "bench"}, "What to do")->required();
   app.add_option("home", choices->home, "The name of the lock's window")->type_name("")->required();
   app.add_option("--offset", choices->offset, "Where the lock lies in the window (default 0)")

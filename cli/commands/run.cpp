@@ -14,13 +14,13 @@
 namespace haul::cli {
 namespace {
 
-struct Choices {
+struct RunChoices {
   bool mpi = false, alloc_mem = false, report = false, strict = false, dry_run = false;
   std::string json;
   std::vector<std::string> command;
 };
 
-void print_setup(const Job& job) {
+void print_setup(const MpiJob& job) {
   fmt::print("# {}\nenv", job.mpi.title);
   for (const auto& [name, value] : job.setup.environment) {
     fmt::print(" \\\n  {}={}", name, shell_word(value));
@@ -30,7 +30,8 @@ void print_setup(const Job& job) {
   fmt::print("\n");
 }
 
-void write_report(const Choices& choices, const Job& job, int status, const Collector& collector) {
+void write_report(const RunChoices& choices, const MpiJob& job, int status,
+                  const Collector& collector) {
   nlohmann::ordered_json document = {
       {"mpi", job.mpi.title}, {"command", choices.command}, {"exit_status", status}};
   document.update(traffic_document(collector.reports()));
@@ -40,7 +41,7 @@ void write_report(const Choices& choices, const Job& job, int status, const Coll
   write_document(choices.json, document);
 }
 
-[[noreturn]] void run_and_report(const Choices& choices, const Job& job) {
+[[noreturn]] void run_and_report(const RunChoices& choices, const MpiJob& job) {
   check_writable(choices.json);
   Collector collector;
   const int status = run_job(job, collector);
@@ -55,12 +56,12 @@ void write_report(const Choices& choices, const Job& job, int status, const Coll
   throw ExitStatus{status};
 }
 
-void run(const Choices& choices) {
+void run(const RunChoices& choices) {
   if (!choices.mpi) throw UsageError("say how to run the command: --mpi");
   if (choices.command.empty()) {
     throw UsageError("name a command to run, as in `haul run --mpi -- mpirun -np 2 ./program`");
   }
-  const Job job =
+  const MpiJob job =
       prepare_job(choices.command, choices.alloc_mem ? AllocMem::of_haul : AllocMem::of_mpi);
   if (choices.dry_run) return print_setup(job);
   if (choices.report || choices.strict || !choices.json.empty()) run_and_report(choices, job);
@@ -89,7 +90,7 @@ void add_run(Tree& tree) {
       "--report counts what the ranks of this host sent, by size and by path, and prints it on "
       "standard error when the job has ended. --strict makes it a failure if no rank used haul.\n"
       "The exit status is the launcher's where that was started.");
-  auto choices = std::make_shared<Choices>();
+  auto choices = std::make_shared<RunChoices>();
   app.add_flag("--mpi", choices->mpi, "The command launches an MPI program");
   app.add_flag(
       "--alloc-mem", choices->alloc_mem,

@@ -21,7 +21,7 @@ namespace {
 constexpr int stop_timeout_ms = 10'000;
 constexpr std::uint64_t ns_per_s = 1'000'000'000;
 
-struct Choices {
+struct ServeChoices {
   std::string socket, map_bytes, cpu, json, idle_exit = "0";
   bool detach = false, status = false, stop = false, stats = false;
 };
@@ -89,7 +89,7 @@ void refuse_a_second(const std::string& asked_path) {
   }
 }
 
-void serve(const Choices& choices) {
+void serve(const ServeChoices& choices) {
   service::Options options;
   options.listener = inherited_listener();
   options.map_budget_bytes = value_of(Knob::service_map_bytes, choices.map_bytes);
@@ -145,7 +145,7 @@ void stop(service::Monitor& monitor) {
   fmt::print("stopped (process {})\n", monitor.pid());
 }
 
-void ask(const Choices& choices) {
+void ask(const ServeChoices& choices) {
   check_writable(choices.json);
   try {
     service::Monitor monitor(choices.socket);
@@ -203,7 +203,7 @@ const char* description() {
 void add_serve(Tree& tree) {
   CLI::App& app = tree.command(
       "serve", "Run the service: one core that copies for all your processes", description());
-  auto choices = std::make_shared<Choices>();
+  auto choices = std::make_shared<ServeChoices>();
   app.add_option("--socket", choices->socket, "Listen, or ask, at this path alone")
       ->type_name("PATH")
       ->check([](const std::string& path) { return path.empty() ? "a path is missing" : ""; }, "");

@@ -18,7 +18,7 @@
 namespace haul::cli {
 namespace {
 
-struct Choices {
+struct TopChoices {
   std::string socket;
   double interval_s = 1;
   std::uint32_t count = 0;
@@ -53,17 +53,17 @@ std::vector<std::string> head_of(const service::Snapshot& now, const Rates& rate
 }
 
 std::vector<std::string> clients_of(const Rates& rates) {
-  using Align = Table::Align;
+  using Align = TextTable::Align;
   if (rates.clients.empty()) return {"no process uses the service now"};
-  Table table({{"pid", Align::right},
-               {"name", Align::left},
-               {"weight", Align::right},
-               {"requests/s", Align::right},
-               {"mapped MB/s", Align::right},
-               {"kernel MB/s", Align::right},
-               {"queued", Align::right},
-               {"failed", Align::right},
-               {"spared", Align::right}});
+  TextTable table({{"pid", Align::right},
+                   {"name", Align::left},
+                   {"weight", Align::right},
+                   {"requests/s", Align::right},
+                   {"mapped MB/s", Align::right},
+                   {"kernel MB/s", Align::right},
+                   {"queued", Align::right},
+                   {"failed", Align::right},
+                   {"spared", Align::right}});
   for (const ClientRates& client : rates.clients) {
     table.add({fmt::format("{}", client.now.pid), service::printable(client.now.name),
                fmt::format("{}", client.now.weight), fmt::format("{:.0f}", client.requests),
@@ -101,7 +101,7 @@ class ServiceWatch {
   service::Snapshot before_, now_;
 };
 
-void watch(const Choices& choices) {
+void watch(const TopChoices& choices) {
   end_on_signals();
   MessageWatch messages;
   messages.look();
@@ -163,7 +163,7 @@ void add_top(Tree& tree) {
       "path.\n"
       "On a terminal the table is drawn anew in place until Ctrl-C; in a pipe each one follows the "
       "other.");
-  auto choices = std::make_shared<Choices>();
+  auto choices = std::make_shared<TopChoices>();
   app.add_option("--interval", choices->interval_s, "Seconds between two looks (default 1)")
       ->type_name("SECONDS")
       ->check(check_interval, "");

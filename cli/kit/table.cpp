@@ -9,7 +9,7 @@
 
 namespace haul::cli {
 
-std::vector<std::string> Table::lines() const {
+std::vector<std::string> TextTable::lines() const {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     std::size_t wide = columns_[c].title.size();
@@ -33,7 +33,7 @@ std::vector<std::string> Table::lines() const {
   return all;
 }
 
-void Table::print() const {
+void TextTable::print() const {
   const std::vector<std::string> all = lines();
   fmt::print("{}\n{}\n", bold(all[0]), dim(all[1]));
   for (std::size_t i = 2; i < all.size(); ++i) fmt::print("{}\n", all[i]);

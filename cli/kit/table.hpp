@@ -6,7 +6,7 @@
 
 namespace haul::cli {
 
-class Table {
+class TextTable {
  public:
   enum class Align { left, right };
   struct Column {
@@ -14,7 +14,7 @@ class Table {
     Align align;
   };
 
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   void print() const;  // to standard output
   // Titles, rule and rows as plain text, for who cuts them to a screen.

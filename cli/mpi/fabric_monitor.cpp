@@ -37,60 +37,61 @@ std::set<std::string> endpoint_names() {
 }
 
 // A descriptor that closes itself.
-struct Descriptor {
+struct MonitorSocket {
   int fd = -1;
-  explicit Descriptor(int opened) : fd(opened) {}
-  ~Descriptor() {
+  explicit MonitorSocket(int opened) : fd(opened) {}
+  ~MonitorSocket() {
     if (fd >= 0) close(fd);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  MonitorSocket(const MonitorSocket&) = delete;
+  MonitorSocket& operator=(const MonitorSocket&) = delete;
 };
 
 // A question that has been asked.
-struct Question {
+struct EndpointQuestion {
   std::string name;
   pid_t pid;
-  std::unique_ptr<Descriptor> socket;
+  std::unique_ptr<MonitorSocket> socket;
 };
 
-enum class Answer { given, gone, silent };
+enum class EndpointAnswer { given, gone, silent };
 
 // Asks without waiting.
-Answer ask(const std::string& name, std::vector<Question>* asked) {
-  auto socket = std::make_unique<Descriptor>(os::connect_abstract(name.c_str()));
-  if (socket->fd < 0) return socket->fd == -EAGAIN ? Answer::silent : Answer::gone;
+EndpointAnswer ask(const std::string& name, std::vector<EndpointQuestion>* asked) {
+  auto socket = std::make_unique<MonitorSocket>(os::connect_abstract(name.c_str()));
+  if (socket->fd < 0) return socket->fd == -EAGAIN ? EndpointAnswer::silent : EndpointAnswer::gone;
   os::Peer peer;
   // Anybody can listen at a name of this form.
-  if (!os::peer_of(socket->fd, &peer) || peer.uid != os::user_id()) return Answer::gone;
+  if (!os::peer_of(socket->fd, &peer) || peer.uid != os::user_id()) return EndpointAnswer::gone;
   const auto greeting = fabric::Greeting::monitor;
   if (os::send_packet(socket->fd, &greeting, sizeof greeting) != sizeof greeting) {
-    return Answer::gone;
+    return EndpointAnswer::gone;
   }
   asked->push_back({name, peer.pid, std::move(socket)});
-  return Answer::given;
+  return EndpointAnswer::given;
 }
 
-Answer read_answer(const Question& question, Clock::time_point deadline, EndpointLook* look) {
+EndpointAnswer read_answer(const EndpointQuestion& question, Clock::time_point deadline,
+                           EndpointLook* look) {
   const int fd = question.socket->fd;
   auto packet = std::make_unique<MonitorReply>();
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     const int ready = os::wait_readable(fd, static_cast<int>(std::max<long long>(left, 0)));
-    if (ready == 0) return Answer::silent;
+    if (ready == 0) return EndpointAnswer::silent;
     int fds[os::max_packet_fds];
     unsigned fd_count = 0;
     const ssize_t got = os::receive_packet(fd, packet.get(), sizeof *packet, fds, &fd_count);
     for (unsigned i = 0; i < fd_count; ++i) close(fds[i]);
     if (got == -EAGAIN || got == -EINTR) continue;
-    if (got == 0) return Answer::gone;
+    if (got == 0) return EndpointAnswer::gone;
     if (got < 0 || !check_reply(packet.get(), static_cast<std::size_t>(got), &look->reply)) {
-      return Answer::silent;
+      return EndpointAnswer::silent;
     }
     look->name = question.name;
     look->pid = question.pid;
-    return Answer::given;
+    return EndpointAnswer::given;
   }
 }
 
@@ -113,17 +114,17 @@ bool check_reply(const void* packet, std::size_t bytes, MonitorReply* reply) {
 
 std::vector<EndpointLook> look_at_endpoints(std::vector<std::string>* silent) {
   std::vector<EndpointLook> looks;
-  std::vector<Question> asked;
-  auto note = [silent](Answer answer, const std::string& name) {
-    if (answer == Answer::silent && silent != nullptr) silent->push_back(name);
+  std::vector<EndpointQuestion> asked;
+  auto note = [silent](EndpointAnswer answer, const std::string& name) {
+    if (answer == EndpointAnswer::silent && silent != nullptr) silent->push_back(name);
   };
   for (const std::string& name : endpoint_names()) note(ask(name, &asked), name);
   // All have the same second: many stopped processes take no longer than one.
   const auto deadline = Clock::now() + std::chrono::milliseconds(answer_ms);
-  for (const Question& question : asked) {
+  for (const EndpointQuestion& question : asked) {
     EndpointLook look;
-    const Answer answer = read_answer(question, deadline, &look);
-    if (answer == Answer::given) looks.push_back(look);
+    const EndpointAnswer answer = read_answer(question, deadline, &look);
+    if (answer == EndpointAnswer::given) looks.push_back(look);
     note(answer, question.name);
   }
   return looks;

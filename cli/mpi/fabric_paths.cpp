@@ -15,11 +15,11 @@ namespace haul::cli {
 
 using tools::show_bytes;
 
-Abilities Abilities::of(const fabric::MonitorReply::PeerPaths& peer) {
+PairAbilities PairAbilities::of(const fabric::MonitorReply::PeerPaths& peer) {
   return {peer.ring != 0, peer.mapped != 0, peer.cma != 0, peer.offnode != 0, peer.why};
 }
 
-std::vector<PathRow> paths_with(const Abilities& abilities) {
+std::vector<PathRow> paths_with(const PairAbilities& abilities) {
   if (!abilities.ring) {
     if (!abilities.offnode) return {};
     return {
@@ -80,7 +80,7 @@ std::vector<PathRow> paths_with(const Abilities& abilities) {
   return rows;
 }
 
-std::string ability_names(const Abilities& abilities) {
+std::string ability_names(const PairAbilities& abilities) {
   std::string names;
   auto name = [&names](bool able, const char* path) {
     if (able) names += (names.empty() ? "" : ", ") + std::string(path);

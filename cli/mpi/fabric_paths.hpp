@@ -9,20 +9,20 @@
 namespace haul::cli {
 
 // What two processes can do for each other.
-struct Abilities {
+struct PairAbilities {
   bool ring = false, mapped = false, cma = false, offnode = false;
   std::string why;  // what is missing and why; "" if nothing is
 
-  static Abilities of(const fabric::MonitorReply::PeerPaths& peer);
-  bool operator==(const Abilities&) const = default;
+  static PairAbilities of(const fabric::MonitorReply::PeerPaths& peer);
+  bool operator==(const PairAbilities&) const = default;
 };
 
 struct PathRow {
   std::string sizes, memory, path, why;
 };
-std::vector<PathRow> paths_with(const Abilities& abilities);
+std::vector<PathRow> paths_with(const PairAbilities& abilities);
 
 // "ring, mapped, cma".
-std::string ability_names(const Abilities& abilities);
+std::string ability_names(const PairAbilities& abilities);
 
 }  // namespace haul::cli

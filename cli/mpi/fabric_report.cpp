@@ -14,7 +14,7 @@ namespace {
 
 using tools::show_bytes;
 using Json = nlohmann::ordered_json;
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 double share_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -62,19 +62,19 @@ std::size_t incomplete(const std::vector<EndpointReport>& reports) {
                     [](const EndpointReport& report) { return !report.complete; }));
 }
 
-void print_table(std::FILE* stream, const Table& table) {
+void print_table(std::FILE* stream, const TextTable& table) {
   for (const std::string& line : table.lines()) fmt::print(stream, "  {}\n", line);
 }
 
 void print_sizes(std::FILE* stream, const Traffic& traffic) {
-  Table classes({{"message size", Align::left}, {"messages", Align::right}});
+  TextTable classes({{"message size", Align::left}, {"messages", Align::right}});
   const std::vector<double> shares = table_shares(traffic);
   for (std::size_t i = 0; i < shares.size(); ++i) {
     classes.add({table_classes[i].title, percent(shares[i])});
   }
   print_table(stream, classes);
   const std::uint64_t all = traffic.all_messages();
-  Table sizes({{"from", Align::right}, {"messages", Align::right}, {"share", Align::right}});
+  TextTable sizes({{"from", Align::right}, {"messages", Align::right}, {"share", Align::right}});
   for (std::size_t bucket = 0; bucket < traffic.sizes.size(); ++bucket) {
     if (traffic.sizes[bucket] == 0) continue;
     sizes.add({show_bytes(bucket_from(bucket)), fmt::format("{}", traffic.sizes[bucket]),
@@ -85,11 +85,11 @@ void print_sizes(std::FILE* stream, const Traffic& traffic) {
 }
 
 void print_paths(std::FILE* stream, const Traffic& traffic) {
-  Table paths({{"path", Align::left},
-               {"messages", Align::right},
-               {"share", Align::right},
-               {"bytes", Align::right},
-               {"share", Align::right}});
+  TextTable paths({{"path", Align::left},
+                   {"messages", Align::right},
+                   {"share", Align::right},
+                   {"bytes", Align::right},
+                   {"share", Align::right}});
   for (std::size_t i = 0; i < fabric::path_count; ++i) {
     if (traffic.messages[i] == 0) continue;
     paths.add({fabric::path_names[i], fmt::format("{}", traffic.messages[i]),
@@ -102,7 +102,7 @@ void print_paths(std::FILE* stream, const Traffic& traffic) {
 
 // Pairs of processes that can do the same for each other.
 struct PairGroup {
-  Abilities abilities;
+  PairAbilities abilities;
   std::vector<std::string> pairs;  // "4101-4102"
 };
 
@@ -115,7 +115,7 @@ std::vector<PairGroup> group_pairs(const std::vector<fabric::MonitorReply>& repl
   for (const fabric::MonitorReply& reply : replies) {
     for (std::uint32_t i = 0; i < reply.peer_count; ++i) {
       const auto& peer = reply.peer[i];
-      const Abilities abilities = Abilities::of(peer);
+      const PairAbilities abilities = PairAbilities::of(peer);
       auto group = std::find_if(groups.begin(), groups.end(),
                                 [&](const PairGroup& one) { return one.abilities == abilities; });
       if (group == groups.end()) group = groups.insert(group, PairGroup{abilities, {}});
@@ -203,8 +203,8 @@ void print_pairs(std::FILE* stream, const std::vector<fabric::MonitorReply>& rep
   }
 }
 
-void print_path_rows(std::FILE* stream, const Abilities& abilities) {
-  Table table({{"size", Align::left}, {"memory", Align::left}, {"path", Align::left}});
+void print_path_rows(std::FILE* stream, const PairAbilities& abilities) {
+  TextTable table({{"size", Align::left}, {"memory", Align::left}, {"path", Align::left}});
   const std::vector<PathRow> rows = paths_with(abilities);
   for (const PathRow& row : rows) table.add({row.sizes, row.memory, row.path});
   const std::vector<std::string> lines = table.lines();
@@ -222,7 +222,7 @@ Json pairs_document(const std::vector<fabric::MonitorReply>& replies) {
   Json all = Json::array();
   for (const fabric::MonitorReply& reply : replies) {
     for (std::uint32_t i = 0; i < reply.peer_count; ++i) {
-      const Abilities abilities = Abilities::of(reply.peer[i]);
+      const PairAbilities abilities = PairAbilities::of(reply.peer[i]);
       all.push_back({{"pid", reply.pid},
                      {"peer_pid", reply.peer[i].pid},
                      {"ring", abilities.ring},

@@ -17,7 +17,7 @@ nlohmann::ordered_json traffic_document(const std::vector<EndpointReport>& repor
 // together.
 void print_pairs(std::FILE* stream, const std::vector<fabric::MonitorReply>& replies);
 // The sizes and their paths for one kind of pair.
-void print_path_rows(std::FILE* stream, const Abilities& abilities);
+void print_path_rows(std::FILE* stream, const PairAbilities& abilities);
 nlohmann::ordered_json pairs_document(const std::vector<fabric::MonitorReply>& replies);
 
 }  // namespace haul::cli

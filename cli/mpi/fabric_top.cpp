@@ -12,7 +12,7 @@
 namespace haul::cli {
 namespace {
 
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 // What was added to a counter since then; an endpoint that came in between counts from nought.
 void add_difference(Traffic& sum, const Traffic& now, const Traffic& before) {
@@ -80,15 +80,15 @@ std::vector<std::string> MessageWatch::lines() const {
     return a->second.since.all_bytes() > b->second.since.all_bytes();
   });
 
-  Table paths({{"path", Align::left}, {"messages/s", Align::right}, {"MB/s", Align::right}});
+  TextTable paths({{"path", Align::left}, {"messages/s", Align::right}, {"MB/s", Align::right}});
   for (std::size_t i = 0; i < fabric::path_count; ++i) {
     paths.add({fabric::path_names[i], rate(all.messages[i]), megabytes(all.bytes[i])});
   }
-  std::vector<Table::Column> columns = {{"pid", Align::right},       {"name", Align::left},
-                                        {"peers", Align::right},     {"messages/s", Align::right},
-                                        {"MB/s", Align::right},      {"copies", Align::right},
-                                        {"fallbacks", Align::right}, {"unexpected", Align::right}};
-  Table table(columns);
+  std::vector<TextTable::Column> columns = {
+      {"pid", Align::right},        {"name", Align::left},       {"peers", Align::right},
+      {"messages/s", Align::right}, {"MB/s", Align::right},      {"copies", Align::right},
+      {"fallbacks", Align::right},  {"unexpected", Align::right}};
+  TextTable table(columns);
   for (const auto* one : order) {
     const auto& [pid, process] = *one;
     table.add({fmt::format("{}", pid), process_name(pid), fmt::format("{}", process.now.peers),
@@ -101,7 +101,7 @@ std::vector<std::string> MessageWatch::lines() const {
       fmt::format("messages: {} process{}{}", processes_.size(), processes_.size() == 1 ? "" : "es",
                   silent_ == 0 ? "" : fmt::format(", {} endpoints do not answer", silent_))};
   if (processes_.empty()) return lines;
-  for (const Table& one : {table, paths}) {
+  for (const TextTable& one : {table, paths}) {
     lines.emplace_back();
     const std::vector<std::string> more = one.lines();
     lines.insert(lines.end(), more.begin(), more.end());

@@ -77,7 +77,7 @@ std::pair<std::string, std::string> own_directory_first(const std::string& launc
 
 // What a launcher says of itself; "" if it says nothing in time.
 std::string words_of(const std::string& launcher) {
-  const bench::Outcome said =
+  const bench::CommandOutcome said =
       bench::run_command({launcher, "--version"}, {own_directory_first(launcher)}, answer_s);
   return said.timed_out || said.status == not_started ? "" : said.out + said.err;
 }
@@ -123,7 +123,7 @@ bool names_hosts(const std::vector<std::string>& command) {
   return false;
 }
 
-tools::Environment provider_environment(const Mpi& mpi, const std::string& directory) {
+tools::Environment provider_environment(const InstalledMpi& mpi, const std::string& directory) {
   const std::string others = variable("FI_PROVIDER_PATH");
   // Intel MPI reads the first directory alone.
   const bool alone = others.empty() || others == directory || mpi.kind == MpiKind::intel;
@@ -157,8 +157,8 @@ tools::Environment provider_environment(const Mpi& mpi, const std::string& direc
 
 }  // namespace
 
-std::optional<Mpi> recognise_mpi(const std::string& file, std::string* why) {
-  Mpi mpi;
+std::optional<InstalledMpi> recognise_mpi(const std::string& file, std::string* why) {
+  InstalledMpi mpi;
   mpi.launcher = absolute(file);
   const std::string said = words_of(mpi.launcher);
   std::string version = version_after(said, "(Open MPI) ");
@@ -190,7 +190,7 @@ std::optional<Mpi> recognise_mpi(const std::string& file, std::string* why) {
   return std::nullopt;
 }
 
-std::string missing_for_provider(const Mpi& mpi) {
+std::string missing_for_provider(const InstalledMpi& mpi) {
   if (mpi.kind == MpiKind::intel) return "";
   if (mpi.kind == MpiKind::mpich) {
     const std::string device = mpich_device(words_of(mpi.launcher));
@@ -199,7 +199,7 @@ std::string missing_for_provider(const Mpi& mpi) {
                        device);
   }
   const std::string info = directory_of(mpi.launcher) + "/ompi_info";
-  const bench::Outcome said = bench::run_command({info, "--parsable"}, {}, answer_s);
+  const bench::CommandOutcome said = bench::run_command({info, "--parsable"}, {}, answer_s);
   if (!said.good()) return "";  // nothing is known, so it may well do
   if (said.out.find("mca:mtl:ofi:") != std::string::npos) return "";
   return "it was built without libfabric (no mtl ofi in `ompi_info`); use one built "
@@ -218,7 +218,7 @@ std::string provider_remedy() {
       provider_name);
 }
 
-tools::Environment launch_environment(const Mpi& mpi) {
+tools::Environment launch_environment(const InstalledMpi& mpi) {
   if (mpi.kind != MpiKind::intel) return {};
   tools::Environment environment = {own_directory_first(mpi.launcher)};
   // A wheel has its data where its scripts do not look.
@@ -229,7 +229,7 @@ tools::Environment launch_environment(const Mpi& mpi) {
   return environment;
 }
 
-MpiSetup set_up_mpi(const Mpi& mpi, const std::vector<std::string>& command,
+MpiSetup set_up_mpi(const InstalledMpi& mpi, const std::vector<std::string>& command,
                     const std::string& provider_directory, AllocMem alloc_mem) {
   MpiSetup setup{command, provider_environment(mpi, provider_directory)};
   if (alloc_mem == AllocMem::of_haul) {

@@ -12,7 +12,7 @@ namespace haul::cli {
 
 enum class MpiKind { open_mpi_4, open_mpi_5, mpich, intel };
 
-struct Mpi {
+struct InstalledMpi {
   MpiKind kind = MpiKind::mpich;
   std::string title;     // "Open MPI 4.1.4"
   std::string launcher;  // the file, as PATH leads to it
@@ -20,10 +20,10 @@ struct Mpi {
 
 // Which MPI the launcher at `file` belongs to, by what it says of itself. nullopt and *why, a
 // clause such as "it is of MPICH 3.2, too old for ...", if that is none that haul can set up.
-std::optional<Mpi> recognise_mpi(const std::string& file, std::string* why);
+std::optional<InstalledMpi> recognise_mpi(const std::string& file, std::string* why);
 
 // What this MPI lacks to run on a libfabric provider, with the remedy; "" if nothing.
-std::string missing_for_provider(const Mpi& mpi);
+std::string missing_for_provider(const InstalledMpi& mpi);
 
 // The provider's file, beside the libhaul.so.0 of this process; "" if it is not there.
 std::string provider_file();
@@ -41,10 +41,10 @@ enum class AllocMem { of_mpi, of_haul };
 
 // Of `command`, which begins with the launcher. Throws UsageError where the command itself asks for
 // other transports.
-MpiSetup set_up_mpi(const Mpi& mpi, const std::vector<std::string>& command,
+MpiSetup set_up_mpi(const InstalledMpi& mpi, const std::vector<std::string>& command,
                     const std::string& provider_directory, AllocMem alloc_mem = AllocMem::of_mpi);
 
 // What any launch of this MPI needs wherever it was installed, haul or not.
-tools::Environment launch_environment(const Mpi& mpi);
+tools::Environment launch_environment(const InstalledMpi& mpi);
 
 }  // namespace haul::cli

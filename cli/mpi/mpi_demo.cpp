@@ -29,7 +29,7 @@ constexpr const char* budget_us = "30000";       // a size
 
 // Words that follow the launcher, and the environment, so that two ranks start anywhere: they pin
 // themselves.
-std::vector<std::string> crowd_words(const Mpi& mpi) {
+std::vector<std::string> crowd_words(const InstalledMpi& mpi) {
   switch (mpi.kind) {
     case MpiKind::open_mpi_4: return {"--oversubscribe", "--bind-to", "none"};
     case MpiKind::open_mpi_5: return {"--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"};
@@ -39,14 +39,14 @@ std::vector<std::string> crowd_words(const Mpi& mpi) {
   return {};
 }
 
-tools::Environment crowd_environment(const Mpi& mpi) {
+tools::Environment crowd_environment(const InstalledMpi& mpi) {
   if (mpi.kind == MpiKind::intel) return {{"I_MPI_PIN", "0"}};
   if (mpi.kind == MpiKind::mpich || geteuid() != 0) return {};
   return {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
 }
 
 // The MPI on its own shared memory, whatever else it would choose.
-tools::Environment native_environment(const Mpi& mpi) {
+tools::Environment native_environment(const InstalledMpi& mpi) {
   tools::Environment environment = launch_environment(mpi);
   switch (mpi.kind) {
     case MpiKind::open_mpi_4:
@@ -64,7 +64,7 @@ tools::Environment native_environment(const Mpi& mpi) {
 
 // Compilers beside a launcher: "mpirun.openmpi" has "mpicc.openmpi". The first is the one that
 // `make bench-peers` makes.
-std::vector<std::string> compilers_beside(const Mpi& mpi) {
+std::vector<std::string> compilers_beside(const InstalledMpi& mpi) {
   const fs::path launcher = mpi.launcher;
   std::vector<std::string> names = {"haul-mpicc", "mpicc" + launcher.extension().string(), "mpicc"};
   std::vector<std::string> all;
@@ -76,7 +76,7 @@ std::vector<std::string> compilers_beside(const Mpi& mpi) {
 }
 
 // The program, compiled; "" if no compiler of this MPI can.
-std::string compile(const Mpi& mpi, const std::string& directory) {
+std::string compile(const InstalledMpi& mpi, const std::string& directory) {
   for (const bench::SourceFile& source : bench::mpi_sources()) {
     const fs::path path = fs::path(directory) / source.path;
     std::error_code failed;
@@ -118,7 +118,7 @@ struct Comparison {
   Times haul, native;
 };
 
-Comparison compare(const Mpi& mpi, const std::string& program, const std::string& cpus) {
+Comparison compare(const InstalledMpi& mpi, const std::string& program, const std::string& cpus) {
   std::vector<std::string> command = {mpi.launcher};
   for (std::string& word : crowd_words(mpi)) command.push_back(std::move(word));
   for (const std::string& word :
@@ -136,7 +136,8 @@ Comparison compare(const Mpi& mpi, const std::string& program, const std::string
   }
   Comparison comparison;
   auto run = [&](const MpiSetup& setup, const char* how, Times* times) {
-    const bench::Outcome outcome = bench::run_command(setup.command, setup.environment, run_s);
+    const bench::CommandOutcome outcome =
+        bench::run_command(setup.command, setup.environment, run_s);
     keep_best(outcome.out, times);
     if (outcome.good() && !times->empty()) return;
     throw tools::Failure(fmt::format("{} fails {}: {}; `haul info` tells what it lacks", mpi.title,
@@ -149,12 +150,12 @@ Comparison compare(const Mpi& mpi, const std::string& program, const std::string
   return comparison;
 }
 
-void print_comparison(const Mpi& mpi, const Comparison& comparison) {
-  using Align = Table::Align;
-  Table table({{"one way", Align::right},
-               {mpi.title, Align::right},
-               {"the same on haul", Align::right},
-               {"ratio", Align::right}});
+void print_comparison(const InstalledMpi& mpi, const Comparison& comparison) {
+  using Align = TextTable::Align;
+  TextTable table({{"one way", Align::right},
+                   {mpi.title, Align::right},
+                   {"the same on haul", Align::right},
+                   {"ratio", Align::right}});
   double largest = 0, ratio = 0;
   for (const auto& [bytes, us] : comparison.haul) {
     const auto native = comparison.native.find(bytes);
@@ -182,7 +183,7 @@ void show_messages(const std::string& cpus) {
   }
   const tools::TemporaryDirectory directory;
   std::string uncompiled;
-  for (const Mpi& mpi : find_launchers()) {
+  for (const InstalledMpi& mpi : find_launchers()) {
     if (!missing_for_provider(mpi).empty()) continue;
     const std::string program = compile(mpi, directory.path());
     if (!program.empty()) return print_comparison(mpi, compare(mpi, program, cpus));

@@ -63,7 +63,7 @@ void explain_process(pid_t pid, bool json) {
 }
 
 void explain_command(const std::vector<std::string>& command, bool json) {
-  const Job job = prepare_job(command);
+  const MpiJob job = prepare_job(command);
   Collector collector;
   std::fflush(stdout);
   const int status = run_job(job, collector);

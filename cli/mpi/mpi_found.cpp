@@ -96,7 +96,7 @@ std::uint32_t version_of_library(const char* file) {
 }
 
 // The libfabric that an MPI brings along, else the system's.
-std::string libfabric_of(const Mpi& mpi) {
+std::string libfabric_of(const InstalledMpi& mpi) {
   const fs::path root = fs::path(mpi.launcher).parent_path().parent_path();
   std::vector<std::string> files;
   for (const char* place :
@@ -122,8 +122,8 @@ std::string state_of(const FoundMpi& found) {
 
 }  // namespace
 
-std::vector<Mpi> find_launchers() {
-  std::vector<Mpi> all;
+std::vector<InstalledMpi> find_launchers() {
+  std::vector<InstalledMpi> all;
   std::set<std::string> seen;  // files, and "directory title"
   for (const fs::path& place : places()) {
     for (const char* name : launcher_names) {
@@ -133,7 +133,7 @@ std::vector<Mpi> find_launchers() {
       const fs::path real = fs::canonical(file, failed);
       if (failed || !seen.insert(real.string()).second) continue;
       std::string why;
-      const std::optional<Mpi> mpi = recognise_mpi(file, &why);
+      const std::optional<InstalledMpi> mpi = recognise_mpi(file, &why);
       if (!mpi) continue;
       if (seen.insert(real.parent_path().string() + " " + mpi->title).second) all.push_back(*mpi);
     }
@@ -143,7 +143,7 @@ std::vector<Mpi> find_launchers() {
 
 std::vector<FoundMpi> find_mpis() {
   std::vector<FoundMpi> all;
-  for (Mpi& mpi : find_launchers()) {
+  for (InstalledMpi& mpi : find_launchers()) {
     FoundMpi found{mpi, libfabric_of(mpi), missing_for_provider(mpi)};
     if (found.missing.empty() && found.libfabric.empty() && mpi.kind == MpiKind::open_mpi_4) {
       found.missing = "no libfabric was found; install libfabric1";

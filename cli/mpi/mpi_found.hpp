@@ -10,7 +10,7 @@
 namespace haul::cli {
 
 struct FoundMpi {
-  Mpi mpi;
+  InstalledMpi mpi;
   std::string libfabric;  // its version, "" if it cannot be told
   std::string missing;    // what it lacks to run on haul, with the remedy; "" if nothing
 };
@@ -21,7 +21,7 @@ struct FoundMpi {
 std::vector<FoundMpi> find_mpis();
 
 // The same without the look at libfabric, and with threads running.
-std::vector<Mpi> find_launchers();
+std::vector<InstalledMpi> find_launchers();
 
 // For `haul info`.
 void print_messages(const std::vector<FoundMpi>& mpis);

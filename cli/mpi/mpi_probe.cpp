@@ -27,7 +27,7 @@ constexpr int limit_ms = 5000;
 constexpr int collapse_advice = 25;  // MADV_COLLAPSE, since Linux 6.1
 
 // What the children and the parent share.
-struct Board {
+struct ProbeBoard {
   std::atomic<std::uint64_t> address{0};  // of the nonce in the first child
   std::atomic<std::uint32_t> told{0};     // 1: both results stand
   std::int32_t kernel_error = 0;          // 0: read; else errno, or -1 for wrong bytes
@@ -57,7 +57,7 @@ std::int32_t try_kernel(pid_t other, std::uint64_t address) {
 }
 
 [[noreturn]] void be_read(int fd) {
-  auto* board = static_cast<Board*>(os::map_shared(nullptr, page_bytes, fd, 0));
+  auto* board = static_cast<ProbeBoard*>(os::map_shared(nullptr, page_bytes, fd, 0));
   if (board == nullptr) _exit(1);
   volatile std::uint64_t word = nonce;
   board->address.store(reinterpret_cast<std::uintptr_t>(&word), std::memory_order_release);
@@ -65,7 +65,7 @@ std::int32_t try_kernel(pid_t other, std::uint64_t address) {
 }
 
 [[noreturn]] void read_other(int fd, pid_t other) {
-  auto* board = static_cast<Board*>(os::map_shared(nullptr, page_bytes, fd, 0));
+  auto* board = static_cast<ProbeBoard*>(os::map_shared(nullptr, page_bytes, fd, 0));
   if (board == nullptr) _exit(1);
   std::uint64_t address = 0;
   while ((address = board->address.load(std::memory_order_acquire)) == 0) os::sleep_ns(100'000);
@@ -112,7 +112,7 @@ PairProbe probe_pair() {
         "two processes cannot share memory here ({}); allow memfd_create and raise memory limits",
         describe_errno(error)));
   }
-  auto* board = new (at) Board;
+  auto* board = new (at) ProbeBoard;
   const pid_t first = fork();
   if (first == 0) be_read(fd);
   const pid_t second = first < 0 ? -1 : fork();

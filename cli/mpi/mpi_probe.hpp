@@ -8,7 +8,7 @@
 namespace haul::cli {
 
 struct PairProbe {
-  Abilities abilities;
+  PairAbilities abilities;
   bool huge_pages = false;  // private memory can be moved to huge pages
   std::string why_not_huge;
 };

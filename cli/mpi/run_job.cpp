@@ -39,7 +39,7 @@ void pass_signals_to(pid_t pid) {
 
 }  // namespace
 
-Job prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem) {
+MpiJob prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem) {
   const std::string& name = command.front();
   const std::string file = tools::find_program(name);
   if (file.empty()) {
@@ -49,7 +49,7 @@ Job prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem) {
         name));
   }
   std::string why;
-  const std::optional<Mpi> mpi = recognise_mpi(file, &why);
+  const std::optional<InstalledMpi> mpi = recognise_mpi(file, &why);
   if (!mpi) {
     throw UsageError(
         fmt::format("'{}' is no MPI launcher that haul can set up: {}; begin the command with "
@@ -65,7 +65,7 @@ Job prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem) {
   return {*mpi, set_up_mpi(*mpi, command, provider.substr(0, provider.rfind('/')), alloc_mem)};
 }
 
-int run_job(Job job, Collector& collector) {
+int run_job(MpiJob job, Collector& collector) {
   job.setup.environment.emplace_back("HAUL_FABRIC_REPORT", collector.name());
   const pid_t pid = tools::start_program(job.setup.command, job.setup.environment);
   pass_signals_to(pid);

@@ -27,7 +27,7 @@ struct Medians {
   bench::Samples thread, redis, receive_path;
 };
 
-double ask(const bench::Pair& hosts, const bench::Responder& responder, int home_cpu) {
+double ask(const bench::Pair& hosts, const bench::ResponderChoice& responder, int home_cpu) {
   const bench::Node home = hosts.open_home(responder, home_cpu);
   const bench::Window window = bench::make_window(home, sizeof(std::uint64_t));
   const bench::Node client = bench::open_node(
@@ -40,7 +40,7 @@ double ask(const bench::Pair& hosts, const bench::Responder& responder, int home
 
 Medians measure(int client_cpu, int home_cpu) {
   bench::Pair hosts;
-  hosts.place(bench::Placement::rps, client_cpu, home_cpu);
+  hosts.place(bench::PacketSteering::rps, client_cpu, home_cpu);
   const bench::IdleSpinner spinner(home_cpu);
   std::unique_ptr<bench::Redis> redis;
   if (bench::Redis::missing().empty()) redis = std::make_unique<bench::Redis>(hosts, home_cpu);
@@ -48,7 +48,7 @@ Medians measure(int client_cpu, int home_cpu) {
   ProgressBar bar("   measuring");
   for (unsigned round = 0; round < rounds; ++round) {
     bar.show(static_cast<double>(round) / rounds, "round trips");
-    for (const bench::Responder& responder : bench::responders(bench::Placement::rps)) {
+    for (const bench::ResponderChoice& responder : bench::responders(bench::PacketSteering::rps)) {
       const std::string_view name = responder.name;
       if (name == "block") medians.thread.push_back(ask(hosts, responder, home_cpu));
       if (name == "xdp-skb") medians.receive_path.push_back(ask(hosts, responder, home_cpu));

@@ -83,23 +83,23 @@ void print_service_status(const service::Monitor& monitor, const service::Snapsh
 }
 
 void print_service_clients(const service::Snapshot& all) {
-  using Align = Table::Align;
+  using Align = TextTable::Align;
   if (all.clients.empty()) {
     fmt::print("no process uses the service now\n");
     return;
   }
-  Table table({{"pid", Align::right},
-               {"name", Align::left},
-               {"weight", Align::right},
-               {"attached", Align::right},
-               {"requests", Align::right},
-               {"failed", Align::right},
-               {"queued", Align::right},
-               {"by mapping", Align::right},
-               {"by kernel", Align::right},
-               {"time spared", Align::right},
-               {"mapped", Align::right},
-               {"reach", Align::left}});
+  TextTable table({{"pid", Align::right},
+                   {"name", Align::left},
+                   {"weight", Align::right},
+                   {"attached", Align::right},
+                   {"requests", Align::right},
+                   {"failed", Align::right},
+                   {"queued", Align::right},
+                   {"by mapping", Align::right},
+                   {"by kernel", Align::right},
+                   {"time spared", Align::right},
+                   {"mapped", Align::right},
+                   {"reach", Align::left}});
   for (const wire::ClientStats& client : all.clients) {
     table.add(
         {fmt::format("{}", client.pid), printable(client.name), fmt::format("{}", client.weight),

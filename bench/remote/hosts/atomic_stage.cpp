@@ -18,7 +18,7 @@ std::string mask_of(int cpu) {
 
 }  // namespace
 
-Cores take_cores(Session& session) {
+Cores take_cores(SuiteRun& session) {
   const Stage& stage = session.stage;
   if (stage.partner_cpu() < 0)
     throw tools::Failure(
@@ -35,22 +35,23 @@ std::string why_no_atomics() {
   return why;
 }
 
-const char* placement_name(Placement placement) {
-  return placement == Placement::rps ? "rps" : "inline";
+const char* placement_name(PacketSteering placement) {
+  return placement == PacketSteering::rps ? "rps" : "inline";
 }
 
 const char* mode_name(Mode mode) {
   return mode == Mode::apart ? "apart" : "shared";
 }
 
-void steer(const Namespace& where, const std::string& interface, Placement placement, int cpu) {
+void steer(const Namespace& where, const std::string& interface, PacketSteering placement,
+           int cpu) {
   where.write(fmt::format("/sys/class/net/{}/queues/rx-0/rps_cpus", interface),
-              placement == Placement::rps ? mask_of(cpu) : "0");
+              placement == PacketSteering::rps ? mask_of(cpu) : "0");
 }
 
-std::vector<Responder> responders(Placement placement) {
-  std::vector<Responder> all;
-  if (placement == Placement::sender)
+std::vector<ResponderChoice> responders(PacketSteering placement) {
+  std::vector<ResponderChoice> all;
+  if (placement == PacketSteering::sender)
     all.push_back({"xdp-native", "xdp-native", false, "none-native"});
   all.push_back({"xdp-skb", "xdp-skb", false, "none-skb"});
   all.push_back({"poll", "poll", true, "none-skb"});
@@ -64,12 +65,12 @@ Pair::Pair() {
        std::string(home_address) + "/24");
 }
 
-void Pair::place(Placement placement, int client_cpu, int home_cpu) {
+void Pair::place(PacketSteering placement, int client_cpu, int home_cpu) {
   steer(client, atomic_interface, placement, client_cpu);
   steer(home, atomic_interface, placement, home_cpu);
 }
 
-Node Pair::open_home(const Responder& responder, int cpu) const {
+Node Pair::open_home(const ResponderChoice& responder, int cpu) const {
   return open_node(
       home,
       fmt::format("{}:{}", responder.word, responder.is_host ? home_address : atomic_interface),
@@ -89,8 +90,8 @@ IdleSpinner::~IdleSpinner() {
   thread_.join();
 }
 
-Row atomic_row(const std::string& responder, Mode mode, Placement placement, const std::string& op,
-               unsigned contenders) {
+Row atomic_row(const std::string& responder, Mode mode, PacketSteering placement,
+               const std::string& op, unsigned contenders) {
   return {{"responder", responder},
           {"mode", mode_name(mode)},
           {"placement", placement_name(placement)},

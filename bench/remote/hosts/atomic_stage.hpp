@@ -17,7 +17,7 @@ struct Cores {
 };
 // Pins the calling thread to the client's core. Throws Failure where there is one core, or where
 // namespaces cannot be made.
-Cores take_cores(Session& session);
+Cores take_cores(SuiteRun& session);
 
 // "" if the suites of remote atomics can run here, else why not.
 std::string why_no_atomics();
@@ -25,9 +25,9 @@ std::string why_no_atomics();
 // Where a packet that arrives is dealt with. A veth cable has no interrupts: by itself the sender's
 // core does all the receiver's kernel does, which flatters XDP. With receive packet steering the
 // sender's core interrupts that of the receiver instead, as a network card would.
-enum class Placement { sender, rps };
-const char* placement_name(Placement placement);  // inline, rps
-inline constexpr Placement placements[] = {Placement::sender, Placement::rps};
+enum class PacketSteering { sender, rps };
+const char* placement_name(PacketSteering placement);  // inline, rps
+inline constexpr PacketSteering placements[] = {PacketSteering::sender, PacketSteering::rps};
 
 // What else the home's core does: nothing (the paper's SMP kernel: a core for each thread), or a
 // process that counts (UP).
@@ -35,17 +35,17 @@ enum class Mode { apart, shared };
 const char* mode_name(Mode mode);
 
 // What arrives at that interface is dealt with as `placement` says, by `cpu` if steered.
-void steer(const Namespace& where, const std::string& interface, Placement placement, int cpu);
+void steer(const Namespace& where, const std::string& interface, PacketSteering placement, int cpu);
 
 // Who executes operations at the home.
-struct Responder {
+struct ResponderChoice {
   const char* name;     // as in rows
   const char* word;     // of haul_atomic_node_open()
   bool is_host;         // a process of the home is involved
   const char* hearing;  // the word of a client that hears by completion map in the same XDP mode
 };
 // Native XDP on veth runs before packets are steered, so it is there inline alone.
-std::vector<Responder> responders(Placement placement);
+std::vector<ResponderChoice> responders(PacketSteering placement);
 
 inline constexpr char atomic_interface[] = "haul0";
 
@@ -53,9 +53,9 @@ inline constexpr char atomic_interface[] = "haul0";
 class Pair {
  public:
   Pair();
-  void place(Placement placement, int client_cpu, int home_cpu);
+  void place(PacketSteering placement, int client_cpu, int home_cpu);
   // cpu: of a host responder's thread.
-  Node open_home(const Responder& responder, int cpu) const;
+  Node open_home(const ResponderChoice& responder, int cpu) const;
 
   static constexpr char client_address[] = "10.88.0.1", home_address[] = "10.88.0.2";
   Namespace client, home;
@@ -87,7 +87,7 @@ void take_rounds(unsigned rounds, Contestants& all, const Take& take) {
 }
 
 // A row with the fields that all rows of remote atomics have; those that do not apply are null.
-Row atomic_row(const std::string& responder, Mode mode, Placement placement, const std::string& op,
-               unsigned contenders);
+Row atomic_row(const std::string& responder, Mode mode, PacketSteering placement,
+               const std::string& op, unsigned contenders);
 
 }  // namespace haul::bench

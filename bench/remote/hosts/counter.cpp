@@ -10,7 +10,7 @@
 namespace haul::bench {
 namespace {
 
-struct Block {
+struct CounterBlock {
   int cpu;
   // Of its own line: the reader's looks disturb nothing else.
   alignas(128) std::atomic<std::uint64_t> count;
@@ -18,8 +18,8 @@ struct Block {
 
 }  // namespace
 
-CountingProcess::CountingProcess(int cpu, int own_cpu) : block_(sizeof(Block)) {
-  auto& block = block_.as<Block>();
+CountingProcess::CountingProcess(int cpu, int own_cpu) : block_(sizeof(CounterBlock)) {
+  auto& block = block_.as<CounterBlock>();
   block.cpu = cpu;
   child_ = start_worker("count", 0, block_, {});
   std::vector<Child> none;
@@ -31,7 +31,7 @@ CountingProcess::CountingProcess(int cpu, int own_cpu) : block_(sizeof(Block)) {
 }
 
 std::uint64_t CountingProcess::count() const {
-  return block_.as<Block>().count.load(std::memory_order_relaxed);
+  return block_.as<CounterBlock>().count.load(std::memory_order_relaxed);
 }
 
 void die_with_parent() {
@@ -40,8 +40,8 @@ void die_with_parent() {
 
 void work_as_counter(unsigned, int block_fd) {
   die_with_parent();
-  const SharedBlock shared(block_fd, sizeof(Block));
-  auto& block = shared.as<Block>();
+  const SharedBlock shared(block_fd, sizeof(CounterBlock));
+  auto& block = shared.as<CounterBlock>();
   os::pin_thread(static_cast<unsigned>(block.cpu));
   constexpr unsigned steps = 256;  // between two stores, about 100 ns
   for (std::uint64_t count = 0;;) {

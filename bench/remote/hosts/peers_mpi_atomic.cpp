@@ -22,7 +22,7 @@ constexpr unsigned limit_s = 60;
 
 MpiAtomic::MpiAtomic(const Pair& hosts, Cores cores) : hosts_(hosts), cores_(cores) {
   std::string missing;
-  const std::optional<Mpi> mpi = Mpi::find("openmpi4", missing);
+  const std::optional<MpiPeer> mpi = MpiPeer::find("openmpi4", missing);
   if (!mpi) throw tools::Failure(missing);
   program_ = mpi->build(directory_.path(), "atomic", {"atomic.c", "common.c"});
   agent_ = directory_.path() + "/agent";
@@ -50,7 +50,7 @@ MpiAtomic::Times MpiAtomic::run(const Limit& limit) const {
       "--mca pml ob1 --mca btl tcp,self --mca osc ^ucx {} {},{} {} {:.3f}",
       Pair::client_address, Pair::home_address, agent_, atomic_interface, atomic_interface,
       program_, cores_.client, cores_.home, limit.count, static_cast<double>(limit.ns) / 1e9);
-  Outcome outcome;
+  CommandOutcome outcome;
   {
     const Inside inside(hosts_.client);
     outcome = run_command(

@@ -22,7 +22,7 @@ constexpr std::size_t datagram_bytes = 1472;  // a frame of 1500 bytes
 constexpr int buffer_bytes = 4 << 20, quiet_ms = 200;
 constexpr std::uint64_t patience_ns = 10'000'000'000, step_ns = 10'000'000;
 
-struct Block {
+struct StreamBlock {
   int source_cpu, sink_cpu;
   Protocol protocol;
   char sink_address[INET_ADDRSTRLEN];
@@ -48,7 +48,7 @@ class Socket {
   int fd_;
 };
 
-sockaddr_in place_of(const Block& block) {
+sockaddr_in place_of(const StreamBlock& block) {
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_port = htons(port);
@@ -71,7 +71,7 @@ bool wait_readable(int fd) {
   return poll(&one, 1, quiet_ms) > 0;
 }
 
-void send_pages(int fd, Block& block) {
+void send_pages(int fd, StreamBlock& block) {
   std::vector<char> chunk(chunk_bytes);
   for (std::uint64_t page = 0; !block.stop.load(std::memory_order_relaxed);) {
     for (std::size_t at = 0; at < chunk_bytes; at += page_bytes) number(&chunk[at], page++);
@@ -84,7 +84,7 @@ void send_pages(int fd, Block& block) {
   }
 }
 
-void receive_pages(int fd, Block& block) {
+void receive_pages(int fd, StreamBlock& block) {
   std::vector<char> chunk(chunk_bytes);
   std::uint64_t received = 0;
   for (std::size_t filled = 0;;) {
@@ -104,7 +104,7 @@ void receive_pages(int fd, Block& block) {
   }
 }
 
-void send_datagrams(int fd, Block& block) {
+void send_datagrams(int fd, StreamBlock& block) {
   std::vector<char> datagram(datagram_bytes);
   for (std::uint64_t i = 1; !block.stop.load(std::memory_order_relaxed); ++i) {
     number(datagram.data(), i);
@@ -113,7 +113,7 @@ void send_datagrams(int fd, Block& block) {
   }
 }
 
-void receive_datagrams(int fd, Block& block) {
+void receive_datagrams(int fd, StreamBlock& block) {
   std::vector<char> datagram(datagram_bytes + 1);
   for (std::uint64_t last = 0;;) {
     ssize_t got = recv(fd, datagram.data(), datagram.size(), MSG_DONTWAIT);
@@ -137,8 +137,8 @@ const char* protocol_name(Protocol protocol) {
 
 void work_as_stream_source(unsigned, int block_fd) {
   die_with_parent();
-  const SharedBlock shared(block_fd, sizeof(Block));
-  auto& block = shared.as<Block>();
+  const SharedBlock shared(block_fd, sizeof(StreamBlock));
+  auto& block = shared.as<StreamBlock>();
   os::pin_thread(static_cast<unsigned>(block.source_cpu));
   const std::uint64_t deadline = now_ns() + patience_ns;
   while (!block.listening.load()) {
@@ -156,8 +156,8 @@ void work_as_stream_source(unsigned, int block_fd) {
 
 void work_as_stream_sink(unsigned, int block_fd) {
   die_with_parent();
-  const SharedBlock shared(block_fd, sizeof(Block));
-  auto& block = shared.as<Block>();
+  const SharedBlock shared(block_fd, sizeof(StreamBlock));
+  auto& block = shared.as<StreamBlock>();
   os::pin_thread(static_cast<unsigned>(block.sink_cpu));
   const Socket socket(block.protocol);
   const sockaddr_in at = place_of(block);
@@ -174,8 +174,8 @@ void work_as_stream_sink(unsigned, int block_fd) {
 
 Stream::Stream(const StreamEnd& source, const StreamEnd& sink, const std::string& sink_address,
                Protocol protocol, int own_cpu)
-    : block_(sizeof(Block)) {
-  auto& block = block_.as<Block>();
+    : block_(sizeof(StreamBlock)) {
+  auto& block = block_.as<StreamBlock>();
   block.source_cpu = source.cpu;
   block.sink_cpu = sink.cpu;
   block.protocol = protocol;
@@ -191,11 +191,11 @@ Stream::Stream(const StreamEnd& source, const StreamEnd& sink, const std::string
 }
 
 std::uint64_t Stream::sent_bytes() const {
-  return block_.as<Block>().sent_bytes.load(std::memory_order_relaxed);
+  return block_.as<StreamBlock>().sent_bytes.load(std::memory_order_relaxed);
 }
 
 double Stream::finish() {
-  auto& block = block_.as<Block>();
+  auto& block = block_.as<StreamBlock>();
   block.stop.store(true);
   for (Child& child : children_) child.finish("a stream's end");
   const std::uint64_t sent = block.sent_bytes.load(), received = block.received_bytes.load();
