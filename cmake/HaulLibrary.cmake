@@ -21,6 +21,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND kernel_options -fno-tree-loop-distribute-patterns)
 endif()
 set_source_files_properties(${copy_sources} PROPERTIES COMPILE_OPTIONS "${kernel_options}")
+# The loops of a level are compiled for its instructions, which run where the CPU has them.
+set_source_files_properties("${source_dir}/copy/kernels_avx2.cpp" PROPERTIES
+  COMPILE_OPTIONS "${kernel_options};-mavx2")
+set_source_files_properties("${source_dir}/copy/kernels_avx512.cpp" PROPERTIES
+  COMPILE_OPTIONS "${kernel_options};-mavx512f;-mavx512vl;-mavx512bw")
 
 foreach(part base upper)
   if(${part}_sources)

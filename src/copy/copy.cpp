@@ -254,7 +254,7 @@ void fill_stretch(const Kernels& kernels, std::byte* dst, std::size_t len, std::
   const std::size_t tail = (len - head) & (line_bytes - 1);
   const std::size_t lines = len - head - tail;
   fill_up_to_64(dst, head, word);
-  const std::uint64_t lines_word = advance_pattern(word, head);
+  const std::uint64_t lines_word = pattern_at(word, head);
   if (stream) {
     kernels.stream_fill_lines(dst + head, lines, lines_word);
   } else if (lines >= string_fill_from_bytes && cpu_features().erms) {
@@ -262,7 +262,7 @@ void fill_stretch(const Kernels& kernels, std::byte* dst, std::size_t len, std::
   } else {
     kernels.fill_lines(dst + head, lines, lines_word);
   }
-  fill_up_to_64(dst + len - tail, tail, advance_pattern(word, len - tail));
+  fill_up_to_64(dst + len - tail, tail, pattern_at(word, len - tail));
 }
 
 void fill_at(const Kernels& kernels, std::byte* dst, std::size_t len, std::uint64_t word,
@@ -280,7 +280,7 @@ void fill_at(const Kernels& kernels, std::byte* dst, std::size_t len, std::uint6
     while (len > 0) {
       const std::size_t stretch = stretch_bytes(dst, len, probe_group_bytes);
       fill_stretch(kernels, dst, stretch, word, !prober.resident(dst, stretch));
-      word = advance_pattern(word, stretch);
+      word = pattern_at(word, stretch);
       dst += stretch;
       len -= stretch;
     }

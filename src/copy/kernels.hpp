@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/pattern.hpp"
+
 namespace haul::copy {
 
 inline constexpr std::size_t line_bytes = 64;
@@ -89,17 +91,10 @@ template <typename Word>
   }
 }
 
-// The word as it lies `bytes` further on in memory (little endian).
-[[gnu::always_inline]] inline std::uint64_t advance_pattern(std::uint64_t word,
-                                                            std::size_t bytes) noexcept {
-  const unsigned shift = static_cast<unsigned>(bytes & 7u) * 8;
-  return shift == 0 ? word : (word >> shift) | (word << (64 - shift));
-}
-
 // Fills 0 to 64 bytes; the second store of a class overlaps the first, with its phase corrected.
 [[gnu::always_inline]] inline void fill_up_to_64(std::byte* dst, std::size_t len,
                                                  std::uint64_t word) noexcept {
-  const std::uint64_t last = advance_pattern(word, len);  // the 8 bytes that end at dst + len
+  const std::uint64_t last = pattern_at(word, len);  // the 8 bytes that end at dst + len
   if (len >= 16) {
     const __m128i front = _mm_set1_epi64x(static_cast<long long>(word));
     const __m128i back = _mm_set1_epi64x(static_cast<long long>(last));

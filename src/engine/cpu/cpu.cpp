@@ -1,4 +1,5 @@
 // The engine that every machine has: the calling thread copies, and tells how far it has come.
+#include "base/pattern.hpp"
 #include "copy/copy.hpp"
 #include "engine/registry.hpp"
 
@@ -35,17 +36,11 @@ class Stretches {
   std::size_t size_bytes_;  // SIZE_MAX: nobody looks, everything at once
 };
 
-// The pattern as it begins `offset` bytes further on.
-std::uint64_t phase(std::uint64_t pattern, std::size_t offset) noexcept {
-  const unsigned bits = static_cast<unsigned>(offset & 7) * 8;
-  return bits == 0 ? pattern : pattern >> bits | pattern << (64 - bits);
-}
-
 void move_stretch(const Piece& piece, std::size_t offset, std::size_t length,
                   std::size_t whole_bytes) noexcept {
   auto* dst = reinterpret_cast<void*>(piece.dst + offset);
   if (piece.operation == Operation::fill) {
-    copy::fill_bytes(dst, length, phase(piece.pattern, offset), piece.pattern_bytes,
+    copy::fill_bytes(dst, length, pattern_at(piece.pattern, offset), piece.pattern_bytes,
                      piece.dst_affinity);
   } else {
     copy::move_bytes(dst, reinterpret_cast<const void*>(piece.src + offset), length,
