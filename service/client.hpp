@@ -13,6 +13,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/error.hpp"
+#include "execution/execution.hpp"
 #include "request/board.hpp"
 #include "request/wire.hpp"
 #include "service/grants.hpp"
@@ -20,13 +21,10 @@
 
 namespace haul::service {
 
-// A chunk that this service has claimed, and how far it has come (offsets in the request).
+// A chunk that this service has claimed.
 struct Flight {
   bool active = false;
-  Job job;
-  unsigned chunk = 0;
-  std::size_t begin = 0, at = 0, end = 0;
-  Code code = Code::ok;
+  ChunkRun run;
   unsigned waited = 0;  // how often for its client's message about the arena
 };
 

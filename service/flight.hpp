@@ -7,9 +7,6 @@
 
 namespace haul::service {
 
-// A claimed chunk of `job` as a flight.
-Flight take_off(const Job& job, unsigned chunk);
-
 // Moves pieces of the flight until their cost has reached `limit` or the chunk is through; then
 // reports it, which may end the request. What it cost: at least one unit a piece. The flight is not
 // active any more if the chunk is through or the client has been condemned.

@@ -58,37 +58,19 @@ bool fence_open(const Ring& ring, RingState& state, std::uint64_t seq) {
   return at >= seq;
 }
 
-bool stretch_at(Ring& ring, const Job& job, std::size_t at, Stretch* stretch) {
-  const bool copy = job.operation == Operation::copy;
-  if (job.segment_count == 0) {
-    *stretch = Stretch{job.dst + at, copy ? job.src_or_pattern + at : 0, job.chunks.length - at};
-    return true;
-  }
-  // The last segment that begins at `at` or before. (Of segments that are in no order some one.)
-  const Segment* first = ring.segments(job.segment_first);
-  std::uint32_t low = 0, high = job.segment_count;
-  while (high - low > 1) {
-    const std::uint32_t middle = low + (high - low) / 2;
-    (read_once(first[middle].offset) <= at ? low : high) = middle;
-  }
-  const std::uint64_t offset = read_once(first[low].offset);
-  const std::uint64_t end =
-      high == job.segment_count ? job.chunks.length : read_once(first[high].offset);
-  if (offset > at || end <= at || end > job.chunks.length) return false;
-  const std::uint64_t skip = at - offset;
-  *stretch = Stretch{read_once(first[low].dst) + skip, copy ? read_once(first[low].src) + skip : 0,
-                     static_cast<std::size_t>(end - at)};
-  return true;
-}
-
-ExtrasCopy read_extras(const Ring& ring, std::uint64_t seq) {
+Extras read_extras(const Ring& ring, std::uint64_t seq) {
   static_assert(offsetof(Extras, notify) == 0 && offsetof(Extras, notify_value) == 8 &&
                 offsetof(Extras, user_data) == 16 && offsetof(Extras, callback) == 24 &&
                 offsetof(Extras, context) == 32 && offsetof(Extras, post) == 40);
   // As words: a bool that is neither 0 nor 1 must not be read as one.
   const auto* words = reinterpret_cast<const std::uint64_t*>(&ring.extras(seq));
   const auto word = [&](unsigned i) { return __atomic_load_n(words + i, __ATOMIC_RELAXED); };
-  return ExtrasCopy{word(0), word(1), word(2), word(3), word(4), (word(5) & 0xff) != 0};
+  return Extras{reinterpret_cast<std::atomic<std::uint64_t>*>(word(0)),
+                word(1),
+                word(2),
+                reinterpret_cast<CompletionCallback>(word(3)),
+                reinterpret_cast<void*>(word(4)),
+                (word(5) & 0xff) != 0};
 }
 
 void leave_failure(const Tenancy& tenancy, Code code, std::uint64_t good) {
@@ -102,14 +84,15 @@ void leave_failure(const Tenancy& tenancy, Code code, std::uint64_t good) {
                        std::memory_order_release);
 }
 
-void read_failure(const Tenancy& tenancy, Code* code, std::uint64_t* good) {
+Failure read_failure(const Tenancy& tenancy) {
   const Claims& claims = *tenancy.claims;
   const std::uint64_t word = claims.failure.load(std::memory_order_acquire);
   const auto number = static_cast<std::uint32_t>(word);
   constexpr auto last = static_cast<std::uint32_t>(-static_cast<std::int32_t>(Code::closed));
   const bool there = word >> 32 == tenancy.generation && number != 0 && number <= last;
-  *code = there ? static_cast<Code>(-static_cast<std::int32_t>(number)) : Code::io;
-  *good = there ? claims.failure_good.load(std::memory_order_relaxed) : 0;
+  if (!there) return Failure{Code::io, 0};
+  return Failure{static_cast<Code>(-static_cast<std::int32_t>(number)),
+                 claims.failure_good.load(std::memory_order_relaxed)};
 }
 
 }  // namespace haul::service

@@ -30,26 +30,13 @@ const char* flaw_of(const Job& job, Chunks* checked);
 // Have all tenancies before `seq` ended? Looks at a ring's worth of states at most.
 bool fence_open(const Ring& ring, RingState& state, std::uint64_t seq);
 
-// The stretch of a request that is contiguous on both sides and holds byte `at`: the addresses of
-// that byte, and how much follows it in the request. False: the segments are no cover of the
-// request.
-struct Stretch {
-  std::uint64_t dst = 0, src = 0;
-  std::size_t length = 0;
-};
-bool stretch_at(Ring& ring, const Job& job, std::size_t at, Stretch* stretch);
-
-// A private copy of line Q.
-struct ExtrasCopy {
-  std::uint64_t notify = 0, notify_value = 0, user_data = 0, callback = 0, context = 0;
-  bool post = false;
-};
-ExtrasCopy read_extras(const Ring& ring, std::uint64_t seq);
+// A private copy of line Q. Its pointers are the client's, and mean nothing here.
+Extras read_extras(const Ring& ring, std::uint64_t seq);
 
 // Leaves the failure of a request at `good` bytes where its process will look (line C), unless one
 // with fewer good bytes is there.
 void leave_failure(const Tenancy& tenancy, Code code, std::uint64_t good);
 // What is there; io and 0 if nothing is.
-void read_failure(const Tenancy& tenancy, Code* code, std::uint64_t* good);
+Failure read_failure(const Tenancy& tenancy);
 
 }  // namespace haul::service

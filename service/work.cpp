@@ -100,7 +100,7 @@ Next take(Client& client, RingState& state, std::uint64_t seq, bool small_only, 
   if (job.fence && !fence_open(ring, state, seq)) return Next::blocked;
   const int chunk = ring.claim(tenancy, job.chunks);
   if (chunk < 0) return tenancy.claimable(job.chunks) ? Next::wait : Next::pass;
-  *flight = take_off(job, static_cast<unsigned>(chunk));
+  *flight = Flight{.active = true, .run = ChunkRun(job, static_cast<unsigned>(chunk))};
   return Next::claimed;
 }
 
@@ -108,7 +108,7 @@ Next take(Client& client, RingState& state, std::uint64_t seq, bool small_only, 
 // are unordered but for fences.)
 std::int64_t look_ahead(Node& node, Client& client, RingState& state, std::int64_t limit) {
   std::int64_t cost = 0;
-  const std::uint64_t large = state.flight.job.seq;
+  const std::uint64_t large = state.flight.run.job.seq;
   std::uint64_t seq = std::max(state.ahead, large + 1);
   const std::uint64_t end = seq + look_ahead_seqs;
   for (; seq < end && cost < limit && !client.doomed; ++seq) {
@@ -142,7 +142,7 @@ std::int64_t visit(Node& node, Client& client, RingState& state, std::int64_t li
       }
       sample_line(client, ring);
     }
-    if (state.flight.job.chunks.length > large_bytes)
+    if (state.flight.run.job.chunks.length > large_bytes)
       cost += look_ahead(node, client, state, (limit - cost) / 2);
     if (cost < limit && !client.doomed)
       cost += advance(node, client, state.index, state.flight, limit - cost);

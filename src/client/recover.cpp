@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "base/backoff.hpp"
-#include "execution/chunk_run.hpp"
 #include "execution/help.hpp"
+#include "execution/own_rings.hpp"
 #include "request/rings.hpp"
 #include "request/sharing.hpp"
 

@@ -1,74 +1,75 @@
-// Piece by piece through a synchronous engine, on the thread that asked.
+// A request on the stack of the thread that asked, as an Origin: one chunk, which nobody else sees.
 #include "execution/caller.hpp"
 
-#include "engine/registry.hpp"
 #include "execution/counters.hpp"
+#include "execution/execution.hpp"
 #include "execution/help.hpp"
 
 namespace haul {
 namespace {
 
-constexpr std::size_t cpu_index = 0;  // the registry's fixed order
+class InlineRequest {
+ public:
+  InlineRequest(const Request& request, Ring* ring) noexcept
+      : request_(request), ring_(ring), walk_(request) {}
 
-// One piece by a synchronous engine, on this thread. What the engine leaves, the CPU does, where it
-// can (as in chunk_run.cpp).
-Outcome run_piece(Piece piece, std::size_t engine) noexcept {
-  std::uint64_t good = 0;
-  if (!engine_at(engine).facts().synchronous) engine = cpu_index;
-  for (;;) {
-    Outcome outcome;
-    if (engine_at(engine).submit(piece, 0, outcome) != Submitted::finished) {
-      outcome = Outcome{0, Code::io};
+  // `at` only grows.
+  bool stretch(const Job&, std::size_t at, Stretch* stretch) noexcept {
+    while (at - segment_.offset >= length_) {
+      if (!walk_.next(&segment_, &length_)) return false;
     }
-    count_moved(engine, outcome.good_bytes);
-    good += outcome.good_bytes;
-    const bool cpu_can = engine != cpu_index && !piece.checked &&
-                         cpu_engine().reaches(piece.operation, piece.dst_space, piece.src_space);
-    if (outcome.code == Code::ok || !cpu_can) return Outcome{good, outcome.code};
-    engine = cpu_index;
-    piece.dst += outcome.good_bytes;
-    if (piece.operation == Operation::copy) piece.src += outcome.good_bytes;
-    piece.pattern = pattern_at(piece.pattern, outcome.good_bytes);
-    piece.length -= outcome.good_bytes;
+    const std::size_t skip = at - segment_.offset;
+    *stretch = Stretch{segment_.dst + skip, segment_.src + skip, length_ - skip};
+    return true;
   }
-}
+  Watermark watermark(const ChunkRun&) const noexcept { return {}; }
+
+  // Carries all of it out, and says how that ended.
+  Failure run(const Job& job) noexcept {
+    ChunkRun run(job, 0);
+    move_here(*this, run);
+    outcome_ = Failure{run.code, run.at};
+    complete(*this, job, run.code != Code::ok);
+    return outcome_;
+  }
+
+  Failure failure_of(const Job&) const noexcept {
+    counters.failed.fetch_add(1, std::memory_order_relaxed);
+    return outcome_;
+  }
+  Extras extras(const Job&) const noexcept { return extras_of(request_); }
+  bool notify(const Job&, const Extras& extras, Failure*) const noexcept {
+    extras.notify->store(extras.notify_value, std::memory_order_release);
+    return true;
+  }
+  Ticket ticket(const Job&, const Failure& failure) const noexcept {
+    return Ticket::decided(failure.code, failure.good_bytes);
+  }
+  void post(const Job&, const Completion& entry) const noexcept {
+    if (ring_->completions.post(entry)) ring_->completions.signal();
+  }
+  void end(const Job&, const Failure&) const noexcept {}
+
+ private:
+  const Request& request_;
+  Ring* ring_;
+  SegmentWalk walk_;
+  Segment segment_;
+  std::size_t length_ = 0;  // of the segment
+  Failure outcome_;
+};
 
 }  // namespace
 
 Ticket run_inline(const Request& request, std::size_t engine, Ring* ring) noexcept {
   if (request.fence && ring != nullptr) drain(*ring, ring->next_seq());
-  SegmentWalk walk(request);
-  Segment segment;
-  Code code = Code::ok;
-  std::uint64_t good = 0;
-  for (std::size_t length = 0; code == Code::ok && walk.next(&segment, &length);) {
-    Piece piece;
-    piece.operation = request.operation;
-    piece.dst_affinity = request.dst_affinity;
-    piece.src_affinity = request.src_affinity;
-    piece.checked = request.checked;
-    piece.dst_space = request.dst_space;
-    piece.src_space = request.src_space;
-    piece.dst = segment.dst;
-    piece.src = segment.src;
-    piece.length = length;
-    piece.whole_bytes = request.length;
-    piece.pattern = pattern_at(request.pattern, segment.offset);
-    const Outcome outcome = run_piece(piece, engine);
-    good += outcome.good_bytes;
-    code = outcome.code;
-  }
-  if (code != Code::ok) counters.failed.fetch_add(1, std::memory_order_relaxed);
-  const Ticket ticket = Ticket::decided(code, good);
-  if (request.notify != nullptr && code == Code::ok) {
-    request.notify->store(request.notify_value, std::memory_order_release);
-  }
-  if (request.complete) {
-    const Completion entry{ticket, request.user_data, good,
-                           code,   request.callback,  request.context};
-    if (ring->completions.post(entry)) ring->completions.signal();
-  }
-  return ticket;
+  Job job = job_of(request);
+  job.engine =
+      engine_at(engine).facts().synchronous ? static_cast<std::uint8_t>(engine) : cpu_index;
+  job.chunks = Chunks::single(request.length, job.chunks.block_log2);
+  job.extras = request.notify != nullptr || request.complete;
+  const Failure outcome = InlineRequest(request, ring).run(job);
+  return Ticket::decided(outcome.code, outcome.good_bytes);
 }
 
 }  // namespace haul

@@ -7,9 +7,9 @@
 #include "base/cpu.hpp"
 #include "base/knobs.hpp"
 #include "base/os.hpp"
-#include "execution/chunk_run.hpp"
 #include "execution/counters.hpp"
 #include "execution/inherit.hpp"
+#include "execution/own_rings.hpp"
 #include "request/rights.hpp"
 #include "request/rings.hpp"
 

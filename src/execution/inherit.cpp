@@ -4,7 +4,7 @@
 #include "base/clock.hpp"
 #include "base/mappings.hpp"
 #include "engine/engine.hpp"
-#include "execution/chunk_run.hpp"
+#include "execution/own_rings.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

@@ -7,6 +7,7 @@
 #include "base/os.hpp"
 #include "engine/registry.hpp"
 #include "execution/counters.hpp"
+#include "execution/own_rings.hpp"
 #include "request/rights.hpp"
 
 namespace haul {
@@ -119,8 +120,7 @@ bool MoverLoop::visit(Seat& seat) noexcept {
     } else if (here) {
       run_here(ring, job, static_cast<unsigned>(chunk));
     } else {
-      flight->used = true;
-      flight->run = ChunkRun(ring, job, static_cast<unsigned>(chunk));
+      *flight = Flight{true, &ring, ChunkRun(job, static_cast<unsigned>(chunk))};
       ++in_flight_;
       proceed(*flight);
     }
@@ -130,10 +130,10 @@ bool MoverLoop::visit(Seat& seat) noexcept {
 
 void MoverLoop::proceed(Flight& flight) noexcept {
   Piece piece;
-  while (flight.run.next(&piece)) {
+  while (next_piece(*flight.ring, flight.run, &piece)) {
     Outcome outcome;
     const auto tag = static_cast<std::uint64_t>(&flight - flights_);
-    switch (engine_at(flight.run.engine()).submit(piece, tag, outcome)) {
+    switch (engine_at(flight.run.job.engine).submit(piece, tag, outcome)) {
       case Submitted::finished: flight.run.moved(outcome); break;
       case Submitted::accepted: return;
       case Submitted::full:
@@ -144,7 +144,7 @@ void MoverLoop::proceed(Flight& flight) noexcept {
       case Submitted::dead: flight.run.engine_died(); break;
     }
   }
-  flight.run.report();
+  report_chunk(*flight.ring, flight.run);
   flight.used = false;
   --in_flight_;
 }

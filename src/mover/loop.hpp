@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "execution/chunk_run.hpp"
+#include "execution/execution.hpp"
 #include "mover/drift.hpp"
 #include "request/rings.hpp"
 
@@ -33,6 +33,7 @@ class MoverLoop {
  private:
   struct Flight {
     bool used = false;
+    Ring* ring = nullptr;
     ChunkRun run;
   };
   static constexpr unsigned max_flights = 16;

@@ -125,22 +125,15 @@ void view_request(const Request& request, Ring* ring, std::uint64_t burst_bytes,
   facts.source_in_memory = source_in_memory(request, *inputs);
 }
 
-// False if the ring's arena has no room for the segments.
+// Adds to what the request says what was planned, and where its bytes lie. False if the ring's
+// arena has no room for the segments.
 bool fill_job(const Request& request, const plan::Plan& plan, Ring& ring, Job* job) noexcept {
-  job->operation = request.operation;
-  job->dst_affinity = request.dst_affinity;
-  job->src_affinity = request.src_affinity;
   // Of a request that the service does, a waiter that helps does its part with the CPU.
   job->service = plan.mover == plan::Mover::service;
   job->engine = job->service ? 0 : static_cast<std::uint8_t>(plan.engine);
-  job->fence = request.fence;
-  job->checked = request.checked;
-  job->dst_space = request.dst_space;
-  job->src_space = request.src_space;
   job->chunks = plan.chunks;
   job->dst = request.dst->address;
-  job->src_or_pattern =
-      request.operation == Operation::fill ? request.pattern : request.src->address;
+  if (request.operation == Operation::copy) job->src_or_pattern = request.src->address;
   if (!request.vector()) return true;
   Segment segment;
   std::size_t length = 0;
@@ -252,7 +245,7 @@ Error no_grant_now(const plan::Inputs& inputs, HandOver result) noexcept {
 HandOver hand_over(const Request& request, const plan::Plan& plan, Ring& ring,
                    Ticket* ticket) noexcept {
   if (!mover_ready(plan.mover)) return HandOver::no_mover;
-  Job job;
+  Job job = job_of(request);
   if (names_peer(request)) {
     // The mover may have been made just now, by another thread.
     job.rights = rights_number();
@@ -260,8 +253,7 @@ HandOver hand_over(const Request& request, const plan::Plan& plan, Ring& ring,
   }
   if (!fill_job(request, plan, ring, &job)) return HandOver::no_room;
   const bool has_extras = request.notify != nullptr || request.complete;
-  const Extras extras{request.notify,   request.notify_value, request.user_data,
-                      request.callback, request.context,      request.complete};
+  const Extras extras = extras_of(request);
   if (publish(ring, job, has_extras ? &extras : nullptr, ticket)) return HandOver::done;
   ring.cancel_segments();
   return HandOver::no_mover;

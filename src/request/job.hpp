@@ -8,6 +8,7 @@
 #include "base/affinity.hpp"
 #include "base/chunks.hpp"
 #include "base/extent.hpp"
+#include "base/pattern.hpp"
 #include "completion/queue.hpp"
 
 namespace haul {
@@ -32,8 +33,10 @@ struct Job {
   std::uint32_t segment_first = 0, segment_count = 0;  // 0: one extent a side
   Chunks chunks;
 
-  // Is all of it in this process's own memory?
-  bool is_local() const noexcept { return dst_space == self_space && src_space == self_space; }
+  // Is all of it in the memory of the process that asked?
+  bool is_local() const noexcept {
+    return dst_space == self_space && (operation == Operation::fill || src_space == self_space);
+  }
 };
 
 // Line P: written by the ring's owner only, read by workers word by word (a copy may tear; see

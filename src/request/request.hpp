@@ -75,10 +75,24 @@ class SegmentWalk {
   std::uint64_t offset_ = 0;
 };
 
-// The pattern as it stands at `offset` bytes from the request's first.
-constexpr std::uint64_t pattern_at(std::uint64_t pattern, std::uint64_t offset) noexcept {
-  const unsigned bits = static_cast<unsigned>(offset % 8) * 8;
-  return bits == 0 ? pattern : pattern >> bits | pattern << (64 - bits);
+// What a job takes over from its request as it is: all but where the bytes lie, in which chunks,
+// and who moves them.
+inline Job job_of(const Request& request) noexcept {
+  Job job;
+  job.operation = request.operation;
+  job.dst_affinity = request.dst_affinity;
+  job.src_affinity = request.src_affinity;
+  job.fence = request.fence;
+  job.checked = request.checked;
+  job.dst_space = request.dst_space;
+  job.src_space = request.src_space;
+  if (request.operation == Operation::fill) job.src_or_pattern = request.pattern;
+  return job;
+}
+
+inline Extras extras_of(const Request& request) noexcept {
+  return Extras{request.notify,   request.notify_value, request.user_data,
+                request.callback, request.context,      request.complete};
 }
 
 }  // namespace haul

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "execution/chunk_run.hpp"
+#include "execution/own_rings.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "completion/ledger.hpp"
-#include "execution/chunk_run.hpp"
 #include "execution/help.hpp"
+#include "execution/own_rings.hpp"
 #include "mover/settle.hpp"
 #include "request/rings.hpp"
 
@@ -128,12 +128,12 @@ TEST_F(Inherit, AllIsReportedAndTheLastFinisherIsNotHere) {
 TEST_F(Inherit, AFrameThatCameOverWithTheForkReportsNothing) {
   const Job job = publish();
   claim(job, 0);
-  ChunkRun run(*ring_, job, 0);
+  const ChunkRun run(job, 0);
   fork_here();
   tend_inherited(*ring_, job.seq, UINT64_MAX);
   expect_whole(job);
   const std::uint64_t state = ring_->state_word(job.seq).load();
-  run.report();
+  report_chunk(*ring_, run);
   EXPECT_EQ(ring_->state_word(job.seq).load(), state);
 }
 

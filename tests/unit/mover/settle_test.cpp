@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/os.hpp"
-#include "execution/chunk_run.hpp"
+#include "execution/own_rings.hpp"
 #include "request/rings.hpp"
 
 namespace haul {
