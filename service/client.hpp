@@ -64,7 +64,7 @@ struct Client {
   std::uint64_t user_seen_ns = 0;  // when it was last made sure whose process it is
 
   std::byte* table = nullptr;  // shared_table_bytes of it, hostile
-  Window arena;
+  ArenaViews arena;
   Space space = self_space;  // self_space: the kernel does not let us reach its memory
   std::vector<RingState> rings;
   std::uint64_t shared[max_shared_rings / 64] = {};  // the board's words as `rings` follows them
@@ -84,7 +84,7 @@ struct Client {
   bool doomed = false;
   Code doom_code = Code::ok;
   std::string doom;
-  bool* alarm = nullptr;  // the node's: somebody is condemned
+  bool* alarm = nullptr;  // the hub's: somebody is condemned
 
   Board& board() { return *reinterpret_cast<Board*>(table); }
   Ring& ring(std::uint32_t index) { return *reinterpret_cast<Ring*>(table + ring_offset(index)); }

@@ -63,14 +63,14 @@ int Packet::take_fd(unsigned index) {
   return fd;
 }
 
-wire::Kind Packet::kind() const {
+wire::MessageKind Packet::kind() const {
   std::uint32_t kind = 0;
   if (bytes_ >= sizeof kind) std::memcpy(&kind, data_, sizeof kind);
-  return static_cast<wire::Kind>(kind);
+  return static_cast<wire::MessageKind>(kind);
 }
 
-Connections::Connections(Node& node, int listener, int stop_fd)
-    : node_(node), listener_(listener), stop_fd_(stop_fd), next_id_(first_id) {
+Connections::Connections(Hub& hub, int listener, int stop_fd)
+    : hub_(hub), listener_(listener), stop_fd_(stop_fd), next_id_(first_id) {
   epoll_ = os::Descriptor::of(os::above_streams(epoll_create1(EPOLL_CLOEXEC)));
   spare_ = open_spare();
   if (!epoll_.valid() || !spare_.valid()) {
@@ -99,7 +99,7 @@ void Connections::watch(int fd, std::uint64_t id) {
 
 bool Connections::attend(int timeout_ms) {
   epoll_event events[events_at_once];
-  node_.attend_now = false;
+  hub_.attend_now = false;
   const int count =
       epoll_wait(epoll_.get(), events, events_at_once, binds_.empty() ? timeout_ms : 0);
   bool wants_work = false;
@@ -133,7 +133,7 @@ bool Connections::hear(Connection& connection) {
     }
     if (bytes <= 0) {
       if (connection.client != nullptr)
-        node_.say(text("client %s left", name_of(*connection.client).c_str()));
+        hub_.say(text("client %s left", name_of(*connection.client).c_str()));
       close(connection);
       return wants_work;
     }
@@ -161,7 +161,7 @@ void Connections::forget_bind(Connection& connection, Space space) {
     wire::Bound bound;
     bound.space = space;
     bound.code = static_cast<std::int32_t>(Code::permission);
-    node_.tell(*connection.client, bound);
+    hub_.tell(*connection.client, bound);
     return true;
   });
 }
@@ -176,7 +176,7 @@ bool Connections::answer_binds() {
     std::copy(std::begin(late.message.key), std::end(late.message.key), key.begin());
     // All that its socket holds: a socket's buffer has room for fewer packets than this.
     for (unsigned i = 0; i < hearings_before_bind; ++i) {
-      const Client* owner = node_.find_key(key);
+      const Client* owner = hub_.find_key(key);
       if (owner == nullptr) break;
       const auto found = connections_.find(owner->id);
       if (found == connections_.end() || os::wait_readable(found->second->socket.get(), 0) <= 0)
@@ -187,7 +187,7 @@ bool Connections::answer_binds() {
     if (asker == connections_.end()) continue;
     look_at_user(*asker->second->client);
     if (asker->second->client->doomed) continue;
-    node_.tell(*asker->second->client, bind(node_, *asker->second->client, late.message));
+    hub_.tell(*asker->second->client, bind(hub_, *asker->second->client, late.message));
   }
   return wants_work;
 }
@@ -200,8 +200,8 @@ void Connections::look_at_user(Client& client) {
 
 // One at a time, for each look takes some 20 us; each client once a second.
 void Connections::look_at_users() {
-  if (node_.clients.empty()) return;
-  Client& client = *node_.clients[next_look_++ % node_.clients.size()];
+  if (hub_.clients.empty()) return;
+  Client& client = *hub_.clients[next_look_++ % hub_.clients.size()];
   if (now_ns() - client.user_seen_ns >= user_every_ns) look_at_user(client);
 }
 
@@ -214,7 +214,7 @@ void Connections::accept_all() {
 bool Connections::accept_one() {
   const int fd = os::accept_from(listener_);
   if (fd == -EMFILE || fd == -ENFILE) {
-    if (!said_full_) node_.say("no descriptor is left for a further client; raise ulimit -n");
+    if (!said_full_) hub_.say("no descriptor is left for a further client; raise ulimit -n");
     said_full_ = true;
     if (drop_oldest(Standing::monitor)) return true;
     // The spare one lets us take the caller in and send it away; it would wait for ever else.
@@ -266,8 +266,8 @@ bool Connections::drop_oldest(Standing standing) {
 }
 
 void Connections::drop_condemned() {
-  if (!node_.alarm) return;
-  node_.alarm = false;
+  if (!hub_.alarm) return;
+  hub_.alarm = false;
   for (;;) {
     Connection* condemned = nullptr;
     for (const auto& [id, connection] : connections_) {
@@ -276,7 +276,7 @@ void Connections::drop_condemned() {
     if (condemned == nullptr) return;
     const Client& client = *condemned->client;
     const std::string why = client.doom;
-    node_.say(text("client %s was dropped: %s", name_of(client).c_str(), why.c_str()));
+    hub_.say(text("client %s was dropped: %s", name_of(client).c_str(), why.c_str()));
     refuse(*condemned, client.doom_code, why);
   }
 }
@@ -313,7 +313,7 @@ void Connections::close(Connection& connection) {
   if (connection.standing == Standing::newcomer) --newcomers_;
   // Its flights and mappings first: once a process reads "closed" nothing of it is touched any
   // more.
-  if (connection.client != nullptr) node_.remove(*connection.client);
+  if (connection.client != nullptr) hub_.remove(*connection.client);
   // What it has said and nobody has heard would make its last reads fail with ECONNRESET.
   for (unsigned i = 0; i < packets_drained; ++i) {
     Packet unheard;

@@ -9,7 +9,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/socket.hpp"
-#include "service/node.hpp"
+#include "service/hub.hpp"
 
 namespace haul::service {
 
@@ -36,7 +36,7 @@ class Packet {
   ssize_t receive(int fd);
   // Descriptor `index`, now the caller's; -1 if there is none.
   int take_fd(unsigned index);
-  wire::Kind kind() const;
+  wire::MessageKind kind() const;
   // The message, if the packet has its length exactly.
   template <class Message>
   bool as(Message* message) const {
@@ -58,13 +58,13 @@ class Packet {
 class Connections {
  public:
   // `listener` and `stop_fd` stay the caller's. Throws std::runtime_error.
-  Connections(Node& node, int listener, int stop_fd);
+  Connections(Hub& hub, int listener, int stop_fd);
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  // Handles what has come, at most for so long (-1: for ever, 0: without waiting), and drops who is
-  // condemned. True if somebody may want bytes moved.
+  // Handles what has come, at most for so long (-1: for ever, 0: without waiting), and drops
+  // clients that are condemned. True if a client may want bytes moved.
   bool attend(int timeout_ms);
   // Drops everybody.
   void close_all();
@@ -73,7 +73,7 @@ class Connections {
   bool newcomers_wait() const { return newcomers_ != 0; }
 
   // For the messages' handlers (handshake.cpp, messages.cpp).
-  Node& node() { return node_; }
+  Hub& hub() { return hub_; }
   void want_stop() { stop_wanted_ = true; }
   void greet(Connection& connection, Standing standing);
   // To be answered once the grant's owner has been heard: what it granted before the asker asked is
@@ -99,7 +99,7 @@ class Connections {
   void close(Connection& connection);
   void watch(int fd, std::uint64_t id);
 
-  Node& node_;
+  Hub& hub_;
   int listener_, stop_fd_;
   os::Descriptor epoll_;
   os::Descriptor spare_;  // a descriptor to have one when there is none
@@ -127,7 +127,7 @@ void message(Connections& connections, Connection& connection, Packet& packet, b
 
 // Takes an arena over as the client has described it. "" or what is wrong (*code says of which
 // kind).
-std::string attach_arena(Node& node, Client& client, int fd, std::uint64_t base,
-                         std::uint64_t bytes, Code* code);
+std::string attach_arena(Hub& hub, Client& client, int fd, std::uint64_t base, std::uint64_t bytes,
+                         Code* code);
 
 }  // namespace haul::service

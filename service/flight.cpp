@@ -31,24 +31,24 @@ class Pins {
   Views& views_;
 };
 
-Place place_of(Node& node, Client& client, Space space, std::uint64_t address, std::uint32_t right,
-               std::size_t* length) {
-  const Reach found = reach(node, client, space, address, *length, right);
-  if (found.code != Code::ok) return Place{.code = found.code};
-  return locate(node, *found.owner, found.address, length);
+Location place_of(Hub& hub, Client& client, Space space, std::uint64_t address, std::uint32_t right,
+                  std::size_t* length) {
+  const OwnedAddress found = owner_of(hub, client, space, address, *length, right);
+  if (found.code != Code::ok) return Location{.code = found.code};
+  return locate(hub, *found.owner, found.address, length);
 }
 
 // Fills in where the next piece lies, at most `piece->length` long. Code::ok if it can be moved.
-Code find_places(Node& node, Client& client, const Job& job, Piece* piece) {
-  const Place dst =
-      place_of(node, client, job.dst_space, piece->dst, wire::may_write, &piece->length);
+Code find_places(Hub& hub, Client& client, const Job& job, Piece* piece) {
+  const Location dst =
+      place_of(hub, client, job.dst_space, piece->dst, wire::may_write, &piece->length);
   if (dst.code != Code::ok) return dst.code;
   piece->dst_space = dst.space;
   piece->dst = dst.address;
   piece->src_space = self_space;
   if (job.operation == Operation::fill) return Code::ok;
-  const Place src =
-      place_of(node, client, job.src_space, piece->src, wire::may_read, &piece->length);
+  const Location src =
+      place_of(hub, client, job.src_space, piece->src, wire::may_read, &piece->length);
   piece->src_space = src.space;
   piece->src = src.address;
   return src.code;
@@ -59,8 +59,8 @@ Code find_places(Node& node, Client& client, const Job& job, Piece* piece) {
 // process to find.
 class ClientRing {
  public:
-  ClientRing(Node& node, Client& client, std::uint32_t index)
-      : node_(node), client_(client), ring_(client.ring(index)), index_(index) {}
+  ClientRing(Hub& hub, Client& client, std::uint32_t index)
+      : hub_(hub), client_(client), ring_(client.ring(index)), index_(index) {}
 
   Tenancy tenancy(const Job& job) const { return tenancy_of(ring_, job.seq); }
   Watermark watermark(const ChunkRun& run) const { return run.watermark(tenancy(run.job)); }
@@ -79,10 +79,10 @@ class ClientRing {
   Extras extras(const Job& job) const { return read_extras(ring_, job.seq); }
 
   bool notify(const Job& job, const Extras& extras, Failure* failure) {
-    const Pins pins(node_.views);
+    const Pins pins(hub_.views);
     bool flaw = false;
     std::uint64_t* word =
-        arena_word(node_, client_, reinterpret_cast<std::uintptr_t>(extras.notify), &flaw);
+        arena_word(hub_, client_, reinterpret_cast<std::uintptr_t>(extras.notify), &flaw);
     if (flaw) {
       client_.condemn(Code::invalid, "a notification word outside its arena");
       return false;
@@ -113,11 +113,11 @@ class ClientRing {
     if (!armed_) return;
     wire::Reap reap;
     reap.ring = index_;
-    node_.tell(client_, reap);
+    hub_.tell(client_, reap);
   }
 
  private:
-  Node& node_;
+  Hub& hub_;
   Client& client_;
   Ring& ring_;
   std::uint32_t index_;
@@ -125,24 +125,24 @@ class ClientRing {
 };
 
 // One piece; what it cost.
-std::int64_t move_piece(Node& node, Client& client, ClientRing& ring, Flight& flight,
+std::int64_t move_piece(Hub& hub, Client& client, ClientRing& ring, Flight& flight,
                         std::int64_t limit) {
   ChunkRun& run = flight.run;
   Piece piece;
   if (!next(ring, run, &piece)) return mapped_piece_cost;
   piece.length = std::min(
       {piece.length, longest_piece_bytes, std::max(static_cast<std::size_t>(limit), page_bytes)});
-  const Pins pins(node.views);
-  const std::uint64_t maps = node.views.maps(), evictions = node.views.evictions();
-  run.code = find_places(node, client, run.job, &piece);
+  const Pins pins(hub.views);
+  const std::uint64_t maps = hub.views.maps(), evictions = hub.views.evictions();
+  run.code = find_places(hub, client, run.job, &piece);
   const std::int64_t cost =
-      static_cast<std::int64_t>(node.views.maps() - maps) * map_cost +
-      static_cast<std::int64_t>(node.views.evictions() - evictions) * eviction_cost;
+      static_cast<std::int64_t>(hub.views.maps() - maps) * map_cost +
+      static_cast<std::int64_t>(hub.views.evictions() - evictions) * eviction_cost;
   if (run.code == Code::permission && !client.arena.open() && flight.waited < most_waits) {
     // The arena is told by a message, and its memory used at once: that may be unread.
     ++flight.waited;
     run.code = Code::ok;
-    node.attend_now = true;
+    hub.attend_now = true;
     return limit;
   }
   if (run.code != Code::ok) return cost + mapped_piece_cost;
@@ -159,32 +159,32 @@ std::int64_t move_piece(Node& node, Client& client, ClientRing& ring, Flight& fl
 }
 
 // What lies within the client it can finish itself, as it would without a service.
-bool give_back(Node& node, Client& client, std::uint32_t ring_index, const ChunkRun& run) {
+bool give_back(Hub& hub, Client& client, std::uint32_t ring_index, const ChunkRun& run) {
   if (run.code == Code::ok || run.job.checked || !run.job.is_local()) return false;
   wire::Yours yours;
   yours.ring = ring_index;
   yours.seq = run.job.seq;
   yours.chunk = run.chunk;
   yours.code = static_cast<std::int32_t>(run.code);
-  node.tell(client, yours);
+  hub.tell(client, yours);
   return true;
 }
 
 }  // namespace
 
-std::int64_t advance(Node& node, Client& client, std::uint32_t ring_index, Flight& flight,
+std::int64_t advance(Hub& hub, Client& client, std::uint32_t ring_index, Flight& flight,
                      std::int64_t limit) {
   const std::uint64_t began = ticks();
   std::int64_t cost = 0;
-  ClientRing ring(node, client, ring_index);
+  ClientRing ring(hub, client, ring_index);
   const ChunkRun& run = flight.run;
   while (!run.over() && !client.doomed && cost < limit)
-    cost += move_piece(node, client, ring, flight, limit - cost);
+    cost += move_piece(hub, client, ring, flight, limit - cost);
   if (client.doomed) {
     flight.active = false;
   } else if (run.over()) {
     flight.active = false;
-    if (!give_back(node, client, ring_index, run)) {
+    if (!give_back(hub, client, ring_index, run)) {
       ++client.tally.chunks;
       // Relaxed: a statistic, written here alone.
       client.board().chunks.store(client.tally.chunks, std::memory_order_relaxed);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "service/node.hpp"
+#include "service/hub.hpp"
 
 namespace haul::service {
 namespace {
@@ -21,30 +21,30 @@ const char* GrantTable::put(const wire::Grant& message) {
     return "a grant of no memory, or beyond its address space";
   if (grants_.size() >= max_grants && grants_.find(message.index) == grants_.end())
     return "more than 4096 grants";
-  grants_[message.index] = Grant{message.address, message.length, message.rights};
+  grants_[message.index] = GrantRecord{message.address, message.length, message.rights};
   return nullptr;
 }
 
-const Grant* GrantTable::find(std::uint64_t index) const {
+const GrantRecord* GrantTable::find(std::uint64_t index) const {
   const auto found = grants_.find(index);
   return found == grants_.end() ? nullptr : &found->second;
 }
 
 std::uint32_t BindingTable::count() const {
   return static_cast<std::uint32_t>(std::count_if(
-      slots_.begin(), slots_.end(), [](const Binding& b) { return b.space != self_space; }));
+      slots_.begin(), slots_.end(), [](const BindingRecord& b) { return b.space != self_space; }));
 }
 
-wire::Bound bind(Node& node, Client& asker, const wire::Bind& message) {
+wire::Bound bind(Hub& hub, Client& asker, const wire::Bind& message) {
   wire::Bound bound;
   bound.space = message.space;
   bound.code = static_cast<std::int32_t>(Code::permission);
-  Binding binding{.space = message.space, .index = message.index};
+  BindingRecord binding{.space = message.space, .index = message.index};
   std::copy(std::begin(message.key), std::end(message.key), binding.key.begin());
-  const Client* owner = node.find_key(binding.key);
+  const Client* owner = hub.find_key(binding.key);
   if (owner != nullptr) binding.owner = owner->id;
   asker.bindings.bind(binding);
-  const Grant* grant = owner == nullptr ? nullptr : owner->grants.find(message.index);
+  const GrantRecord* grant = owner == nullptr ? nullptr : owner->grants.find(message.index);
   if (grant == nullptr) return bound;
   bound.code = static_cast<std::int32_t>(Code::ok);
   bound.rights = grant->rights;
@@ -52,20 +52,21 @@ wire::Bound bind(Node& node, Client& asker, const wire::Bind& message) {
   return bound;
 }
 
-Reach reach(Node& node, Client& asker, Space space, std::uint64_t address, std::uint64_t length,
-            std::uint32_t right) {
-  if (space == self_space) return Reach{Code::ok, &asker, address};
-  Binding* binding = asker.bindings.find(space);
-  if (binding == nullptr) return Reach{.code = Code::closed};
-  Client* owner = node.find(binding->owner);
-  if (owner == nullptr) owner = node.find_key(binding->key);
-  if (owner == nullptr) return Reach{.code = Code::peer_gone};
+OwnedAddress owner_of(Hub& hub, Client& asker, Space space, std::uint64_t address,
+                      std::uint64_t length, std::uint32_t right) {
+  if (space == self_space) return OwnedAddress{Code::ok, &asker, address};
+  BindingRecord* binding = asker.bindings.find(space);
+  if (binding == nullptr) return OwnedAddress{.code = Code::closed};
+  Client* owner = hub.find(binding->owner);
+  if (owner == nullptr) owner = hub.find_key(binding->key);
+  if (owner == nullptr) return OwnedAddress{.code = Code::peer_gone};
   binding->owner = owner->id;
-  const Grant* grant = owner->grants.find(binding->index);
-  if (grant == nullptr || (grant->rights & right) == 0) return Reach{.code = Code::permission};
+  const GrantRecord* grant = owner->grants.find(binding->index);
+  if (grant == nullptr || (grant->rights & right) == 0)
+    return OwnedAddress{.code = Code::permission};
   if (address > grant->length || length > grant->length - address)
-    return Reach{.code = Code::fault};
-  return Reach{Code::ok, owner, grant->address + address};
+    return OwnedAddress{.code = Code::fault};
+  return OwnedAddress{Code::ok, owner, grant->address + address};
 }
 
 }  // namespace haul::service

@@ -1,6 +1,6 @@
 // Memory that one process lets others copy from or to (haul_share()), and the names under which
 // others use it. Nothing is remembered across quanta but a client's number and a grant's index:
-// both are looked up anew for each, so that what was withdrawn is out of reach at once.
+// both are looked up again for each, so that what was withdrawn is out of reach at once.
 #pragma once
 
 #include <array>
@@ -14,14 +14,14 @@
 namespace haul::service {
 
 struct Client;
-class Node;
+class Hub;
 
 inline constexpr std::size_t max_grants = 4096;
 inline constexpr std::size_t max_bindings = 256;
 
 using Key = std::array<std::uint8_t, wire::key_bytes>;
 
-struct Grant {
+struct GrantRecord {
   std::uint64_t address = 0, length = 0;
   std::uint32_t rights = 0;
 };
@@ -31,14 +31,14 @@ class GrantTable {
   // nullptr, or what is wrong with it.
   const char* put(const wire::Grant& message);
   void withdraw(std::uint64_t index) { grants_.erase(index); }
-  const Grant* find(std::uint64_t index) const;
+  const GrantRecord* find(std::uint64_t index) const;
   std::size_t size() const { return grants_.size(); }
 
  private:
-  std::unordered_map<std::uint64_t, Grant> grants_;
+  std::unordered_map<std::uint64_t, GrantRecord> grants_;
 };
 
-struct Binding {
+struct BindingRecord {
   Space space = self_space;  // self_space: the slot is free
   Key key{};                 // whose
   std::uint64_t index = 0;   // which grant
@@ -47,34 +47,34 @@ struct Binding {
 
 class BindingTable {
  public:
-  void bind(const Binding& binding) { slots_[binding.space % max_bindings] = binding; }
+  void bind(const BindingRecord& binding) { slots_[binding.space % max_bindings] = binding; }
   void unbind(Space space) {
-    if (slots_[space % max_bindings].space == space) slots_[space % max_bindings] = Binding{};
+    if (slots_[space % max_bindings].space == space) slots_[space % max_bindings] = BindingRecord{};
   }
-  Binding* find(Space space) {
-    Binding& binding = slots_[space % max_bindings];
+  BindingRecord* find(Space space) {
+    BindingRecord& binding = slots_[space % max_bindings];
     return space != self_space && binding.space == space ? &binding : nullptr;
   }
   std::uint32_t count() const;
 
  private:
-  std::array<Binding, max_bindings> slots_{};
+  std::array<BindingRecord, max_bindings> slots_{};
 };
 
 // Binds, whatever was bound to the space's slot before; the answer. A capability that is not good
 // now is kept all the same: after a restart of the service its owner may attach later than its
 // user.
-wire::Bound bind(Node& node, Client& asker, const wire::Bind& message);
+wire::Bound bind(Hub& hub, Client& asker, const wire::Bind& message);
 
 // Whose memory an extent of `asker` is in, and where there. ok; closed: it has no such space;
 // permission: there is no such grant (any more), or it lacks the right; fault: it does not reach so
 // far; peer_gone: who granted it has left, or has not come back.
-struct Reach {
+struct OwnedAddress {
   Code code = Code::permission;
   Client* owner = nullptr;
   std::uint64_t address = 0;
 };
-Reach reach(Node& node, Client& asker, Space space, std::uint64_t address, std::uint64_t length,
-            std::uint32_t right);
+OwnedAddress owner_of(Hub& hub, Client& asker, Space space, std::uint64_t address,
+                      std::uint64_t length, std::uint32_t right);
 
 }  // namespace haul::service

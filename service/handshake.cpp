@@ -1,5 +1,8 @@
-// Hello: who is it, does it speak our language, what does it share with us, may we reach its
-// memory.
+// Hello. Nothing that a newcomer says is believed: its user is what the kernel says of the socket's
+// other end; its table and arena must be memfds that are sealed against shrinking and of the length
+// they claim, so that no access to them can fault; and its process is the one it seems to be if a
+// random word that it names reads, through the kernel, as what it says. Whoever cannot be reached
+// that way (another pid namespace, a filter) is served from its arena alone, and told why.
 #include <haul/haul.h>
 #include <unistd.h>
 
@@ -32,13 +35,13 @@ std::string printable(const char* field, std::size_t size) {
 // "" or why this is no Hello of our version.
 std::string misunderstanding(const Packet& packet, Code* code) {
   struct Head {
-    wire::Kind kind;
+    wire::MessageKind kind;
     std::uint32_t magic, protocol;
   } head{};
   *code = Code::invalid;
   if (packet.bytes() < sizeof head) return "that is no message of haul's";
   std::memcpy(&head, packet.data(), sizeof head);
-  if (head.kind != wire::Kind::hello || head.magic != wire::magic)
+  if (head.kind != wire::MessageKind::hello || head.magic != wire::magic)
     return "that is no message of haul's; a program of haul begins with Hello";
   wire::Hello hello;
   std::memcpy(&hello, packet.data(), std::min(packet.bytes(), sizeof hello));
@@ -130,8 +133,8 @@ Refusal map_table(Client& client, Packet& packet) {
 
 }  // namespace
 
-std::string attach_arena(Node& node, Client& client, int fd, std::uint64_t base,
-                         std::uint64_t bytes, Code* code) {
+std::string attach_arena(Hub& hub, Client& client, int fd, std::uint64_t base, std::uint64_t bytes,
+                         Code* code) {
   *code = Code::invalid;
   const bool range = bytes != 0 && bytes <= largest_arena_bytes && base < user_end &&
                      bytes <= user_end - base && base % page_bytes == 0 && bytes % page_bytes == 0;
@@ -150,7 +153,7 @@ std::string attach_arena(Node& node, Client& client, int fd, std::uint64_t base,
     return wrong;
   }
   *code = Code::no_memory;
-  if (!node.views.attach(client.arena, fd, base, bytes)) {
+  if (!hub.views.attach(client.arena, fd, base, bytes)) {
     return "the service has no addresses left for its arena; set HAUL_MEMORY_ARENA_BYTES lower, or "
            "HAUL_SERVICE_MAP_BYTES to 0";
   }
@@ -160,19 +163,19 @@ std::string attach_arena(Node& node, Client& client, int fd, std::uint64_t base,
 
 namespace {
 
-Refusal fill_in(Node& node, Client& client, const wire::Hello& hello, Packet& packet) {
+Refusal fill_in(Hub& hub, Client& client, const wire::Hello& hello, Packet& packet) {
   if (Refusal refusal = map_table(client, packet); refusal.code != Code::ok) return refusal;
   if (hello.arena_bytes == 0) return {};
   Code code = Code::ok;
   std::string wrong =
-      attach_arena(node, client, packet.take_fd(1), hello.arena_base, hello.arena_bytes, &code);
+      attach_arena(hub, client, packet.take_fd(1), hello.arena_base, hello.arena_bytes, &code);
   return {code, std::move(wrong)};
 }
 
 // Drops the connection that says it holds `key`, if it is the same process's former one. False: it
 // is another process's.
 bool free_key(Connections& connections, const Connection& connection, const Key& key) {
-  Client* holder = connections.node().find_key(key);
+  Client* holder = connections.hub().find_key(key);
   if (holder == nullptr) return true;
   if (holder->pid != connection.peer.pid || holder->pid == 0) return false;
   holder->condemn(Code::closed, "it has come anew");
@@ -181,8 +184,8 @@ bool free_key(Connections& connections, const Connection& connection, const Key&
 
 void attach(Connections& connections, Connection& connection, const wire::Hello& hello,
             Packet& packet) {
-  Node& node = connections.node();
-  if (node.clients.size() >= max_clients) {
+  Hub& hub = connections.hub();
+  if (hub.clients.size() >= max_clients) {
     connections.refuse(connection, Code::no_memory,
                        text("%zu clients are attached, the most there can be", max_clients));
     return;
@@ -203,9 +206,9 @@ void attach(Connections& connections, Connection& connection, const wire::Hello&
   made->name = printable(hello.name, sizeof hello.name);
   made->weight = std::clamp(hello.weight, 1u, wire::max_weight);
   made->since_ns = made->user_seen_ns = now_ns();
-  Client& client = node.add(std::move(made));
-  if (const Refusal refusal = fill_in(node, client, hello, packet); refusal.code != Code::ok) {
-    node.remove(client);
+  Client& client = hub.add(std::move(made));
+  if (const Refusal refusal = fill_in(hub, client, hello, packet); refusal.code != Code::ok) {
+    hub.remove(client);
     connections.refuse(connection, refusal.code, refusal.sentence);
     return;
   }
@@ -215,11 +218,11 @@ void attach(Connections& connections, Connection& connection, const wire::Hello&
   connection.client = &client;
   connections.greet(connection, Standing::client);
   welcome(connection, client.space != self_space, why);
-  node.say(text("client %s attached%s%s", name_of(client).c_str(),
-                why.empty() ? ""
-                            : "; its own memory "
-                              "is out of reach: ",
-                why.c_str()));
+  hub.say(text("client %s attached%s%s", name_of(client).c_str(),
+               why.empty() ? ""
+                           : "; its own memory "
+                             "is out of reach: ",
+               why.c_str()));
 }
 
 }  // namespace

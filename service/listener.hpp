@@ -12,7 +12,7 @@ namespace haul::service {
 // A listening socket, and the file that goes with it.
 class Listener {
  public:
-  // Listens at `path`, or, if that is "", at the first place that can be had. Throws
+  // Listens at `path`, or, if that is "", at the first place that is free. Throws
   // std::runtime_error: another service listens there, or there is no place.
   explicit Listener(const std::string& path);
   // Closes, and removes the file if it is still this socket's.

@@ -15,14 +15,14 @@ const char* grant(Client& client, const Packet& packet) {
   return packet.as(&message) ? client.grants.put(message) : "a grant of a wrong length";
 }
 
-const char* withdraw(Node& node, Client& client, const Packet& packet) {
+const char* withdraw(Hub& hub, Client& client, const Packet& packet) {
   wire::Withdraw message;
   if (!packet.as(&message)) return "a withdrawal of a wrong length";
   // Nobody is amid a piece: this thread moves them all.
   client.grants.withdraw(message.index);
   wire::Withdrawn answer;
   answer.index = message.index;
-  node.tell(client, answer);
+  hub.tell(client, answer);
   return nullptr;
 }
 
@@ -41,8 +41,8 @@ const char* unbind_space(Connections& connections, Connection& connection, const
   return nullptr;
 }
 
-const char* arena(Node& node, Client& client, Packet& packet) {
-  wire::Arena message;
+const char* arena(Hub& hub, Client& client, Packet& packet) {
+  wire::ArenaHandover message;
   if (!packet.as(&message)) return "an arena's message of a wrong length";
   // It may have been made while Hello, which named it already, was on its way.
   const bool known = client.arena.open() && client.arena.base() == message.base &&
@@ -50,7 +50,7 @@ const char* arena(Node& node, Client& client, Packet& packet) {
   if (!known) {
     Code code = Code::ok;
     const std::string wrong =
-        attach_arena(node, client, packet.take_fd(0), message.base, message.bytes, &code);
+        attach_arena(hub, client, packet.take_fd(0), message.base, message.bytes, &code);
     if (!wrong.empty()) {
       client.condemn(code, wrong);
       return nullptr;
@@ -59,34 +59,34 @@ const char* arena(Node& node, Client& client, Packet& packet) {
   wire::ArenaKnown answer;
   answer.base = message.base;
   answer.bytes = message.bytes;
-  node.tell(client, answer);
+  hub.tell(client, answer);
   return nullptr;
 }
 
 void from_client(Connections& connections, Connection& connection, Packet& packet,
                  bool* wants_work) {
-  Node& node = connections.node();
+  Hub& hub = connections.hub();
   Client& client = *connection.client;
   *wants_work = true;
   const char* wrong = nullptr;
   switch (packet.kind()) {
-    case wire::Kind::bell: break;
-    case wire::Kind::arena: wrong = arena(node, client, packet); break;
-    case wire::Kind::grant: wrong = grant(client, packet); break;
-    case wire::Kind::withdraw: wrong = withdraw(node, client, packet); break;
-    case wire::Kind::bind: wrong = bind_space(connections, connection, packet); break;
-    case wire::Kind::unbind: wrong = unbind_space(connections, connection, packet); break;
+    case wire::MessageKind::bell: break;
+    case wire::MessageKind::arena: wrong = arena(hub, client, packet); break;
+    case wire::MessageKind::grant: wrong = grant(client, packet); break;
+    case wire::MessageKind::withdraw: wrong = withdraw(hub, client, packet); break;
+    case wire::MessageKind::bind: wrong = bind_space(connections, connection, packet); break;
+    case wire::MessageKind::unbind: wrong = unbind_space(connections, connection, packet); break;
     default: wrong = "a message that clients do not send"; break;
   }
   if (wrong != nullptr) client.condemn(Code::invalid, std::string("it sent ") + wrong);
 }
 
 // False: it does not read.
-bool send_stats(const Node& node, int fd) {
-  const wire::Stats stats = stats_of(node);
+bool send_stats(const Hub& hub, int fd) {
+  const wire::Stats stats = stats_of(hub);
   bool sent = os::send_packet(fd, &stats, sizeof stats) > 0;
-  for (std::size_t i = 0; sent && i < node.clients.size(); ++i) {
-    const wire::ClientStats one = stats_of(node, *node.clients[i]);
+  for (std::size_t i = 0; sent && i < hub.clients.size(); ++i) {
+    const wire::ClientStats one = stats_of(hub, *hub.clients[i]);
     sent = os::send_packet(fd, &one, sizeof one) > 0;
   }
   return sent;
@@ -94,15 +94,15 @@ bool send_stats(const Node& node, int fd) {
 
 void from_monitor(Connections& connections, Connection& connection, const Packet& packet) {
   switch (packet.kind()) {
-    case wire::Kind::query:
-      if (!send_stats(connections.node(), connection.socket.get()))
+    case wire::MessageKind::query:
+      if (!send_stats(connections.hub(), connection.socket.get()))
         connections.refuse(connection, Code::io, "it does not read what it asks for");
       return;
-    case wire::Kind::stop:
-      connections.node().say("asked to stop");
+    case wire::MessageKind::stop:
+      connections.hub().say("asked to stop");
       connections.want_stop();
       return;
-    case wire::Kind::bell: return;
+    case wire::MessageKind::bell: return;
     default: connections.refuse(connection, Code::invalid, "a message that monitors do not send");
   }
 }

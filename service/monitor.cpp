@@ -138,7 +138,7 @@ void Monitor::greet() {
   hello.probe_value = probe_word;
   send(&hello, sizeof hello);
   wire::Welcome welcome;
-  if (!receive(&welcome, sizeof welcome, wire::Kind::welcome)) {
+  if (!receive(&welcome, sizeof welcome, wire::MessageKind::welcome)) {
     throw std::runtime_error("the service at " + path_ +
                              " closed the connection without an answer; try again, and if that "
                              "persists start it anew: " +
@@ -174,7 +174,7 @@ void Monitor::send(const void* message, std::size_t bytes) {
                            describe_errno(static_cast<int>(-sent)) + "); try again");
 }
 
-bool Monitor::receive(void* message, std::size_t bytes, wire::Kind wanted) {
+bool Monitor::receive(void* message, std::size_t bytes, wire::MessageKind wanted) {
   const auto deadline = Clock::now() + std::chrono::milliseconds(answer_timeout_ms);
   for (;;) {
     if (!readable_until(socket_.get(), deadline)) throw silent();
@@ -186,9 +186,9 @@ bool Monitor::receive(void* message, std::size_t bytes, wire::Kind wanted) {
     close_all(fds, fd_count);
     if (received == -EAGAIN || received == -EINTR) continue;
     if (received <= 0) return false;
-    wire::Kind kind{};
+    wire::MessageKind kind{};
     memcpy(&kind, packet, std::min(sizeof kind, static_cast<std::size_t>(received)));
-    if (kind == wire::Kind::refused && received == sizeof(wire::Refused)) {
+    if (kind == wire::MessageKind::refused && received == sizeof(wire::Refused)) {
       wire::Refused refused;
       memcpy(&refused, packet, sizeof refused);
       throw std::runtime_error(printable(refused.sentence));
@@ -210,11 +210,11 @@ Snapshot Monitor::snapshot() {
   const wire::Query query;
   send(&query, sizeof query);
   Snapshot all;
-  if (!receive(&all.stats, sizeof all.stats, wire::Kind::stats)) throw gone();
+  if (!receive(&all.stats, sizeof all.stats, wire::MessageKind::stats)) throw gone();
   const std::uint32_t count = std::min(all.stats.clients, most_clients);
   for (std::uint32_t i = 0; i < count; ++i) {
     wire::ClientStats client;
-    if (!receive(&client, sizeof client, wire::Kind::client_stats)) throw gone();
+    if (!receive(&client, sizeof client, wire::MessageKind::client_stats)) throw gone();
     all.clients.push_back(client);
   }
   return all;

@@ -55,7 +55,7 @@ class Monitor {
   void greet();
   void send(const void* message, std::size_t bytes);
   // The next message of the service; false if it has closed. Throws after 2 s.
-  bool receive(void* message, std::size_t bytes, wire::Kind wanted);
+  bool receive(void* message, std::size_t bytes, wire::MessageKind wanted);
   std::runtime_error silent() const;
   std::string kill_remedy() const;
 

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "service/node.hpp"
+#include "service/hub.hpp"
 
 namespace haul::service {
 
-struct Place {
+struct Location {
   Code code = Code::ok;
   Space space = self_space;  // self_space: mapped, at `address` here until the views are unpinned
   std::uintptr_t address = 0;
@@ -18,10 +18,10 @@ struct Place {
 // The place of [address, address + *length) of `owner`; *length is shortened to what is of one kind
 // and contiguous. permission: it is private memory and the kernel lets us not reach it; no_memory:
 // there is none for a mapping.
-Place locate(Node& node, Client& owner, std::uint64_t address, std::size_t* length);
+Location locate(Hub& hub, Client& owner, std::uint64_t address, std::size_t* length);
 
 // A pointer to the 8 bytes at `address`, which must be aligned and in the client's arena; else
 // nullptr with *flaw true. nullptr and *flaw false: no memory. Valid until the views are unpinned.
-std::uint64_t* arena_word(Node& node, Client& owner, std::uint64_t address, bool* flaw);
+std::uint64_t* arena_word(Hub& hub, Client& owner, std::uint64_t address, bool* flaw);
 
 }  // namespace haul::service

@@ -38,13 +38,13 @@ constinit std::atomic<bool> stop_asked{false};
 class Server {
  public:
   Server(const Options& options, int listener, int stop)
-      : options_(options), node_(options), connections_(node_, listener, stop) {
+      : options_(options), hub_(options), connections_(hub_, listener, stop) {
     choose_cpu();
     attend_every_ticks_ =
         static_cast<std::uint64_t>(static_cast<double>(attend_every_ns) * ticks_per_ns());
     yield_every_ticks_ = attend_every_ticks_ / (attend_every_ns / yield_every_ns);
     os::membarrier_register_global();
-    node_.started_ns = node_.no_client_since_ns = now_ns();
+    hub_.started_ns = hub_.no_client_since_ns = now_ns();
   }
   ~Server() {
     // The clients' flights and mappings first, their sockets last.
@@ -72,7 +72,7 @@ class Server {
   int longest_sleep_ms() const;
 
   const Options& options_;
-  Node node_;
+  Hub hub_;
   Connections connections_;
   int cpu_ = -1;
   bool may_spin_ = true;
@@ -91,28 +91,28 @@ void Server::choose_cpu() {
 
 bool Server::ending() {
   if (connections_.stop_wanted()) return true;
-  return options_.idle_exit_ns != 0 && node_.clients.empty() && !connections_.newcomers_wait() &&
-         now_ns() - node_.no_client_since_ns >= options_.idle_exit_ns;
+  return options_.idle_exit_ns != 0 && hub_.clients.empty() && !connections_.newcomers_wait() &&
+         now_ns() - hub_.no_client_since_ns >= options_.idle_exit_ns;
 }
 
 // One turn of every client. True if anything was to do.
 bool Server::round() {
-  node_.held_back = false;
+  hub_.held_back = false;
   bool any = false;
-  for (const auto& client : node_.clients) any |= serve(node_, *client);
+  for (const auto& client : hub_.clients) any |= serve(hub_, *client);
   return any;
 }
 
 void Server::set_asleep(std::uint32_t value) {
-  for (const auto& client : node_.clients)
+  for (const auto& client : hub_.clients)
     client->board().asleep.store(value, std::memory_order_seq_cst);
 }
 
 void Server::be_awake() {
   set_asleep(0);
   const bool leased = !options_.lease || take_lease(0) == Code::ok;
-  node_.state = leased ? awake_state : unleased_state;
-  if (leased && cpu_ >= 0 && os::pin_thread(static_cast<unsigned>(cpu_))) node_.cpu = cpu_;
+  hub_.state = leased ? awake_state : unleased_state;
+  if (leased && cpu_ >= 0 && os::pin_thread(static_cast<unsigned>(cpu_))) hub_.cpu = cpu_;
   // Without the lease another process spins already: do what there is and sleep again.
   const std::uint64_t spin_ticks =
       leased && may_spin_
@@ -122,7 +122,7 @@ void Server::be_awake() {
   for (;;) {
     const bool any = round();
     std::uint64_t now = ticks();
-    if (now - attended >= attend_every_ticks_ || node_.alarm || node_.attend_now) {
+    if (now - attended >= attend_every_ticks_ || hub_.alarm || hub_.attend_now) {
       if (connections_.attend(0)) idle_since = 0;
       if (ending()) return;
       attended = now = ticks();
@@ -150,26 +150,26 @@ void Server::sleep() {
   set_asleep(1);
   // The clients are registered for it: what they have stored is visible, what they load is fresh.
   if (!os::membarrier_global()) os::sleep_ns(nap_ns);
-  if (round() || node_.alarm) return;  // who is condemned is dropped awake
+  if (round() || hub_.alarm) return;  // a condemned client is dropped while awake
   rest();
   while (!ending()) {
     if (connections_.attend(longest_sleep_ms())) return;
-    if (node_.held_back && (round() || node_.alarm)) return;
+    if (hub_.held_back && (round() || hub_.alarm)) return;
   }
 }
 
 void Server::rest() {
-  node_.state = asleep_state;
-  node_.cpu = -1;
+  hub_.state = asleep_state;
+  hub_.cpu = -1;
   drop_lease(0);
   os::unpin_thread();
 }
 
 int Server::longest_sleep_ms() const {
-  if (node_.held_back) return held_back_ms;
+  if (hub_.held_back) return held_back_ms;
   if (connections_.newcomers_wait()) return newcomer_ms;
-  if (options_.idle_exit_ns == 0 || !node_.clients.empty()) return -1;
-  const std::uint64_t idle_ns = now_ns() - node_.no_client_since_ns;
+  if (options_.idle_exit_ns == 0 || !hub_.clients.empty()) return -1;
+  const std::uint64_t idle_ns = now_ns() - hub_.no_client_since_ns;
   const std::uint64_t left_ns = options_.idle_exit_ns - std::min(idle_ns, options_.idle_exit_ns);
   return static_cast<int>(std::min<std::uint64_t>(left_ns / 1'000'000 + 1, 60'000));
 }

@@ -8,7 +8,7 @@
 namespace haul::service {
 
 struct Options {
-  // Where to listen; empty: the first place of service_socket_path() that can be had.
+  // Where to listen; empty: the first place of service_socket_path() that is free.
   std::string socket_path;
   // A socket that listens already (systemd's LISTEN_FDS); socket_path is then for messages only. It
   // stays the caller's.

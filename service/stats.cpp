@@ -34,30 +34,30 @@ std::uint64_t depth_of(const Ring& ring, const RingState& state) {
 
 }  // namespace
 
-wire::Stats stats_of(const Node& node) {
+wire::Stats stats_of(const Hub& hub) {
   wire::Stats stats;
-  Tally all = node.gone;
-  for (const auto& client : node.clients) {
+  Tally all = hub.gone;
+  for (const auto& client : hub.clients) {
     all.add(client->tally);
     stats.grants += static_cast<std::uint32_t>(client->grants.size());
   }
-  stats.clients = static_cast<std::uint32_t>(node.clients.size());
+  stats.clients = static_cast<std::uint32_t>(hub.clients.size());
   stats.pid = getpid();
-  stats.cpu = node.cpu;
-  stats.state = node.state;
+  stats.cpu = hub.cpu;
+  stats.state = hub.state;
   std::strncpy(stats.version, haul_version(), sizeof stats.version - 1);
-  stats.uptime_ns = now_ns() - node.started_ns;
+  stats.uptime_ns = now_ns() - hub.started_ns;
   stats.cpu_ns = thread_cpu_ns();
   stats.requests = all.requests;
   stats.bytes = all.mapped_copy_bytes + all.kernel_copy_bytes;
-  stats.mapped_bytes = node.views.mapped_bytes();
-  stats.map_budget_bytes = node.views.budget_bytes();
-  stats.maps = node.views.maps();
-  stats.evictions = node.views.evictions();
+  stats.mapped_bytes = hub.views.mapped_bytes();
+  stats.map_budget_bytes = hub.views.budget_bytes();
+  stats.maps = hub.views.maps();
+  stats.evictions = hub.views.evictions();
   return stats;
 }
 
-wire::ClientStats stats_of(const Node&, Client& client) {
+wire::ClientStats stats_of(const Hub&, Client& client) {
   wire::ClientStats stats;
   stats.pid = client.pid;
   stats.uid = os::user_id();

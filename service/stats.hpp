@@ -1,11 +1,11 @@
 // Figures for monitors.
 #pragma once
 
-#include "service/node.hpp"
+#include "service/hub.hpp"
 
 namespace haul::service {
 
-wire::Stats stats_of(const Node& node);
-wire::ClientStats stats_of(const Node& node, Client& client);
+wire::Stats stats_of(const Hub& hub);
+wire::ClientStats stats_of(const Hub& hub, Client& client);
 
 }  // namespace haul::service

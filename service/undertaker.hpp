@@ -18,7 +18,7 @@ class Undertaker {
   Undertaker(const Undertaker&) = delete;
   Undertaker& operator=(const Undertaker&) = delete;
 
-  // Unmaps [at, at + bytes) some time; at once where no thread can be had. Nobody may touch it.
+  // Unmaps [at, at + bytes) some time; at once where no thread can be made. Nobody may touch it.
   void unmap(void* at, std::size_t bytes);
 
  private:

@@ -28,51 +28,51 @@ Views::~Views() {
   unpin();
 }
 
-bool Views::attach(Window& window, int fd, std::uint64_t base, std::uint64_t bytes) {
+bool Views::attach(ArenaViews& arena, int fd, std::uint64_t base, std::uint64_t bytes) {
   void* reserved = budget_bytes_ == 0 ? nullptr : os::reserve(bytes);
   if (budget_bytes_ != 0 && reserved == nullptr) {
     os::close_fd(fd);
     return false;
   }
-  window.file_ = os::Descriptor::of(fd);
-  window.base_ = base;
-  window.bytes_ = bytes;
-  window.reserved_ = static_cast<std::byte*>(reserved);
+  arena.file_ = os::Descriptor::of(fd);
+  arena.base_ = base;
+  arena.bytes_ = bytes;
+  arena.reserved_ = static_cast<std::byte*>(reserved);
   return true;
 }
 
-void Views::detach(Window& window) {
-  if (!window.open()) return;
-  for (const auto& [number, view] : window.views_) by_use_.erase(view);
-  window.views_.clear();
-  mapped_bytes_ -= window.mapped_bytes_;
-  window.mapped_bytes_ = 0;
-  if (window.reserved_ != nullptr) undertaker_.unmap(window.reserved_, window.bytes_);
-  window.reserved_ = nullptr;
-  window.file_.close();
-  window.bytes_ = 0;
+void Views::detach(ArenaViews& arena) {
+  if (!arena.open()) return;
+  for (const auto& [number, view] : arena.views_) by_use_.erase(view);
+  arena.views_.clear();
+  mapped_bytes_ -= arena.mapped_bytes_;
+  arena.mapped_bytes_ = 0;
+  if (arena.reserved_ != nullptr) undertaker_.unmap(arena.reserved_, arena.bytes_);
+  arena.reserved_ = nullptr;
+  arena.file_.close();
+  arena.bytes_ = 0;
 }
 
-std::byte* Views::pin(Window& window, std::uint64_t offset, std::size_t* length) {
-  if (budget_bytes_ == 0) return pin_once(window, offset, length);
+std::byte* Views::pin(ArenaViews& arena, std::uint64_t offset, std::size_t* length) {
+  if (budget_bytes_ == 0) return pin_once(arena, offset, length);
   const std::uint64_t number = offset / view_bytes_;
   const std::uint64_t begin = number * view_bytes_;
-  const std::uint64_t bytes = std::min(view_bytes_, window.bytes_ - begin);
+  const std::uint64_t bytes = std::min(view_bytes_, arena.bytes_ - begin);
   *length = static_cast<std::size_t>(std::min<std::uint64_t>(*length, begin + bytes - offset));
-  const auto found = window.views_.find(number);
-  if (found != window.views_.end()) {
+  const auto found = arena.views_.find(number);
+  if (found != arena.views_.end()) {
     by_use_.splice(by_use_.end(), by_use_, found->second);
   } else {
     while (mapped_bytes_ + bytes > budget_bytes_ && evict_oldest()) {
     }
     void* mapped = nullptr;
     do {
-      mapped = os::map_shared(window.reserved_ + begin, bytes, window.file_.get(), begin);
+      mapped = os::map_shared(arena.reserved_ + begin, bytes, arena.file_.get(), begin);
     } while (mapped == nullptr && evict_oldest());
     if (mapped == nullptr) return nullptr;
-    by_use_.push_back(View{&window, number, bytes, false});
-    window.views_.emplace(number, std::prev(by_use_.end()));
-    window.mapped_bytes_ += bytes;
+    by_use_.push_back(View{&arena, number, bytes, false});
+    arena.views_.emplace(number, std::prev(by_use_.end()));
+    arena.mapped_bytes_ += bytes;
     mapped_bytes_ += bytes;
     ++maps_;
   }
@@ -82,15 +82,15 @@ std::byte* Views::pin(Window& window, std::uint64_t offset, std::size_t* length)
     view.pinned = true;
     pinned_[pinned_count_++] = &view;
   }
-  return window.reserved_ + offset;
+  return arena.reserved_ + offset;
 }
 
-std::byte* Views::pin_once(Window& window, std::uint64_t offset, std::size_t* length) {
+std::byte* Views::pin_once(ArenaViews& arena, std::uint64_t offset, std::size_t* length) {
   if (once_count_ == max_pinned) return nullptr;
   const std::uint64_t begin = offset & ~(page_bytes - 1);
   const std::uint64_t end =
-      std::min((offset + *length + page_bytes - 1) & ~(page_bytes - 1), window.bytes_);
-  void* mapped = os::map_shared(nullptr, end - begin, window.file_.get(), begin);
+      std::min((offset + *length + page_bytes - 1) & ~(page_bytes - 1), arena.bytes_);
+  void* mapped = os::map_shared(nullptr, end - begin, arena.file_.get(), begin);
   if (mapped == nullptr) return nullptr;
   *length = static_cast<std::size_t>(std::min<std::uint64_t>(*length, end - offset));
   once_[once_count_++] = Once{mapped, end - begin};
@@ -107,12 +107,12 @@ void Views::unpin() {
 bool Views::evict_oldest() {
   for (auto view = by_use_.begin(); view != by_use_.end(); ++view) {
     if (view->pinned) continue;
-    Window& window = *view->window;
-    if (!os::unmap_to_reserve(window.reserved_ + view->number * view_bytes_, view->bytes))
+    ArenaViews& arena = *view->arena;
+    if (!os::unmap_to_reserve(arena.reserved_ + view->number * view_bytes_, view->bytes))
       return false;
-    window.mapped_bytes_ -= view->bytes;
+    arena.mapped_bytes_ -= view->bytes;
     mapped_bytes_ -= view->bytes;
-    window.views_.erase(view->number);
+    arena.views_.erase(view->number);
     by_use_.erase(view);
     ++evictions_;
     return true;

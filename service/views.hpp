@@ -15,7 +15,7 @@ namespace haul::service {
 class Views;
 
 // One client's arena as it lies here: addresses reserved for the whole, views mapped into them.
-class Window {
+class ArenaViews {
  public:
   bool open() const { return file_.valid(); }
   std::uint64_t base() const { return base_; }  // in the client
@@ -25,7 +25,7 @@ class Window {
  private:
   friend class Views;
   struct View {
-    Window* window;
+    ArenaViews* arena;
     std::uint64_t number;
     std::uint64_t bytes;
     bool pinned;
@@ -50,27 +50,26 @@ class Views {
 
   // Takes over the sealed memfd: at least `bytes` long, which as `base` are whole pages. False if
   // there are no addresses left (fd is closed).
-  bool attach(Window& window, int fd, std::uint64_t base, std::uint64_t bytes);
+  bool attach(ArenaViews& arena, int fd, std::uint64_t base, std::uint64_t bytes);
   // Nothing of it may be pinned.
-  void detach(Window& window);
+  void detach(ArenaViews& arena);
 
-  // Where byte `offset` (< bytes()) of the window lies, mapped until unpin(); *length is shortened
+  // Where byte `offset` (< bytes()) of the arena lies, mapped until unpin(); *length is shortened
   // to what lies behind it contiguously. nullptr: no memory or no addresses for it.
-  std::byte* pin(Window& window, std::uint64_t offset, std::size_t* length);
+  std::byte* pin(ArenaViews& arena, std::uint64_t offset, std::size_t* length);
   void unpin();
 
   // Takes over a whole mapping, to undo it in the background.
   void bury(void* at, std::size_t bytes) { undertaker_.unmap(at, bytes); }
 
   std::uint64_t budget_bytes() const { return budget_bytes_; }
-  std::uint64_t view_bytes() const { return view_bytes_; }
   std::uint64_t mapped_bytes() const { return mapped_bytes_; }
   std::uint64_t maps() const { return maps_; }
   std::uint64_t evictions() const { return evictions_; }
 
  private:
-  using View = Window::View;
-  std::byte* pin_once(Window& window, std::uint64_t offset, std::size_t* length);
+  using View = ArenaViews::View;
+  std::byte* pin_once(ArenaViews& arena, std::uint64_t offset, std::size_t* length);
   bool evict_oldest();
 
   static constexpr unsigned max_pinned = 4;
@@ -81,7 +80,7 @@ class Views {
 
   const std::uint64_t budget_bytes_;
   const std::uint64_t view_bytes_;
-  Window::Order by_use_;  // the latest at the end
+  ArenaViews::Order by_use_;  // the latest at the end
   View* pinned_[max_pinned] = {};
   unsigned pinned_count_ = 0;
   Once once_[max_pinned] = {};  // without a budget

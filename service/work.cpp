@@ -1,4 +1,11 @@
 // Turns: which ring, which request, how much. (src/mover/loop.cpp does the same within a process.)
+//
+// Deficit round robin over the clients, and within a client over its rings. A turn has a credit in
+// bytes; everything that takes the service's time is charged to it in bytes that would take as
+// long: pieces, mappings, slots that are passed over. So a client cannot lengthen its turn by many
+// small requests, by many mappings or by rubbish. What a request says is copied once from the ring
+// (Ring::read) and checked (flaw_of) before it is claimed; a copy that is torn because its tenancy
+// is over is passed, one that is wrong while its tenancy goes on condemns the client.
 #include "service/work.hpp"
 
 #include <algorithm>
@@ -30,7 +37,7 @@ constexpr double line_smoothing = 1.0 / 8;
 void follow_board(Client& client) {
   Board& board = client.board();
   for (std::uint32_t word = 0; word < max_shared_rings / 64; ++word) {
-    // Acquire: who sets a ring's bit has made the ring before.
+    // Acquire: a client sets a ring's bit after it has made the ring.
     const std::uint64_t bits = board.shared[word].load(std::memory_order_acquire);
     if (bits == client.shared[word]) continue;
     std::erase_if(client.rings, [&](const RingState& ring) {
@@ -106,7 +113,7 @@ Next take(Client& client, RingState& state, std::uint64_t seq, bool small_only, 
 
 // Small requests behind a large one: a few each time, so that the large one goes on too. (Requests
 // are unordered but for fences.)
-std::int64_t look_ahead(Node& node, Client& client, RingState& state, std::int64_t limit) {
+std::int64_t look_ahead(Hub& hub, Client& client, RingState& state, std::int64_t limit) {
   std::int64_t cost = 0;
   const std::uint64_t large = state.flight.run.job.seq;
   std::uint64_t seq = std::max(state.ahead, large + 1);
@@ -117,21 +124,21 @@ std::int64_t look_ahead(Node& node, Client& client, RingState& state, std::int64
     if (next == Next::wait || next == Next::blocked) break;
     cost += step_cost;
     while (flight.active)
-      cost += advance(node, client, state.index, flight, static_cast<std::int64_t>(small_bytes));
+      cost += advance(hub, client, state.index, flight, static_cast<std::int64_t>(small_bytes));
   }
   state.ahead = seq;
   return cost;
 }
 
 // A ring's slice of its client's turn; what it cost, 0 if there was nothing to do.
-std::int64_t visit(Node& node, Client& client, RingState& state, std::int64_t limit) {
+std::int64_t visit(Hub& hub, Client& client, RingState& state, std::int64_t limit) {
   std::int64_t cost = 0;
   for (unsigned step = 0; step < steps_a_visit && cost < limit && !client.doomed; ++step) {
     if (!state.flight.active) {
       const Ring& ring = client.ring(state.index);
       const std::uint64_t seq = state.cursor;
       const Next next = take(client, state, seq, false, &state.flight);
-      if (next == Next::blocked) node.held_back = true;
+      if (next == Next::blocked) hub.held_back = true;
       if (next == Next::wait || next == Next::blocked) break;
       cost += step_cost;
       if (next == Next::pass) {
@@ -143,9 +150,9 @@ std::int64_t visit(Node& node, Client& client, RingState& state, std::int64_t li
       sample_line(client, ring);
     }
     if (state.flight.run.job.chunks.length > large_bytes)
-      cost += look_ahead(node, client, state, (limit - cost) / 2);
+      cost += look_ahead(hub, client, state, (limit - cost) / 2);
     if (cost < limit && !client.doomed)
-      cost += advance(node, client, state.index, state.flight, limit - cost);
+      cost += advance(hub, client, state.index, state.flight, limit - cost);
   }
   return cost;
 }
@@ -158,7 +165,7 @@ std::int64_t quantum_of(unsigned weight) {
                   least_quantum_bytes);
 }
 
-bool serve(Node& node, Client& client) {
+bool serve(Hub& hub, Client& client) {
   if (client.doomed) return false;
   follow_board(client);
   const std::size_t count = client.rings.size();
@@ -172,7 +179,7 @@ bool serve(Node& node, Client& client) {
   for (std::size_t idle = 0; idle < count && client.credit > 0 && !client.doomed;) {
     client.next_ring = (client.next_ring + 1) % count;
     const std::int64_t cost =
-        visit(node, client, client.rings[client.next_ring], std::min(slice, client.credit));
+        visit(hub, client, client.rings[client.next_ring], std::min(slice, client.credit));
     client.credit -= cost;
     idle = cost == 0 ? idle + 1 : 0;
     any |= cost != 0;

@@ -1,4 +1,6 @@
-// Opening, writing, shutting.
+// Opening, writing, shutting. The mutex is held for single system calls that do not wait, so a fork
+// or a handler is never kept; ring_service_bell() alone does without: its caller is amid a publish,
+// which the link's thread waits for (await_publishers) before it closes the socket.
 #include "client/channel.hpp"
 
 #include <pthread.h>

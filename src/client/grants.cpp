@@ -43,8 +43,15 @@ constinit os::Descriptor key_file;
 // Bindings that a new service was told of, and has not confirmed. The link's thread only.
 constinit unsigned unheard = 0;
 
-// One question is asked at a time. Whoever waits for its turn, or for its answer, has its signals
-// open, and its five seconds run from the moment it came.
+// How a question is asked. Threads of the program ask (Bind, Withdraw), the link's thread hears the
+// answers; they meet in one word, `answer`: {number 30, Answer 2}. The thread whose turn it is
+// raises the number and says `awaited`, sends the message, and sleeps on the word. The link's
+// thread turns `awaited` into `given` if the answer is about what was asked, or into `lost` when
+// the service is gone, by compare-and-swap: so an answer that comes after its asker has given up
+// finds another number, and changes nothing. No lock is held meanwhile, for a fork may come.
+
+// One question is asked at a time. A thread that waits for its turn, or for its answer, has its
+// signals open, and its five seconds run from its call on.
 class Turn {
  public:
   explicit Turn(std::uint64_t deadline_ns) noexcept {
@@ -74,8 +81,6 @@ class Turn {
 };
 constinit std::atomic<std::uint32_t> Turn::word_{nobody};
 
-// The question that is asked now, and its answer: {number 30, Answer 2}. An answer that comes late
-// is to an older number.
 enum class Answer : std::uint32_t { idle, awaited, given, lost };
 constinit std::atomic<std::uint32_t> answer{0};
 constinit std::atomic<std::uint64_t> asked{0};  // what about: a space, or a grant's index

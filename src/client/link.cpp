@@ -1,4 +1,16 @@
-// Attaching, listening, parting.
+// The link's life: looking, greeting, attached, waiting for the next service, ending.
+//
+// One thread, the aide "haul-service", does all of it; others only ask. What it is doing stands in
+// one word, `phase`, which changes by compare-and-swap alone: from `none` to `looking` by whoever
+// asks, onwards by the link's thread, and from anything to `ending` by leave_service(). So the
+// thread learns at its next step that the process ends, and nobody else needs a lock. A look may be
+// stalled by a file system: threads of the program wait for its answer (a futex on `answers`) a
+// bounded time, and a service that has once not answered is not waited for at all.
+//
+// When the service is gone the order is what makes it safe: the bell is taken out of the gate, then
+// every thread that is between the gate and its ring is waited for, then what the service had begun
+// is recovered. docs/design/service.md has the steps (Attach, Recovery), tests/model/parting.pml
+// and recovery.pml check them.
 #include "client/link.hpp"
 
 #include <pthread.h>
@@ -40,12 +52,12 @@ constexpr std::uint64_t near_ns = 100'000'000, stalled_ns = 200'000'000;
 // none: the link's thread, the aide "haul-service", does nothing. looking: it connects, which a
 // file system may stall; nothing waits for that. waiting: for the next service, since memory is
 // granted. ending: by leave_service().
-enum class Phase : std::uint32_t { none, looking, greeting, attached, waiting, ending };
+enum class LinkPhase : std::uint32_t { none, looking, greeting, attached, waiting, ending };
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit int service_pid = -1;  // under the mutex, as is the next one
 constinit char sentence[sizeof(ServiceStatus::sentence)] = "No service was looked for yet.";
-constinit std::atomic<Phase> phase{Phase::none};
+constinit std::atomic<LinkPhase> phase{LinkPhase::none};
 constinit std::atomic<std::uint32_t> tending{0};  // 1 while the thread is at it; futex word
 constinit std::atomic<bool> leaving{false};
 constinit std::atomic<bool> forbidden{false};
@@ -72,14 +84,14 @@ bool wanted() noexcept {
          !forbidden.load(std::memory_order_relaxed);
 }
 
-bool phase_is(Phase which) noexcept {
+bool phase_is(LinkPhase which) noexcept {
   return phase.load(std::memory_order_acquire) == which;
 }
 
 // False if it has become another meanwhile: leave_service() was called.
-bool go_on(Phase from, Phase to) noexcept {
+bool go_on(LinkPhase from, LinkPhase to) noexcept {
   if (!phase.compare_exchange_strong(from, to, std::memory_order_seq_cst)) return false;
-  if (from == Phase::looking) {
+  if (from == LinkPhase::looking) {
     answers.fetch_add(1, std::memory_order_release);
     os::futex_wake(&answers, INT_MAX);
   }
@@ -87,7 +99,7 @@ bool go_on(Phase from, Phase to) noexcept {
 }
 
 std::uint64_t looking_for_ns() noexcept {
-  if (!phase_is(Phase::looking)) return 0;
+  if (!phase_is(LinkPhase::looking)) return 0;
   return now_ns() - look_began_ns.load(std::memory_order_relaxed);
 }
 
@@ -119,12 +131,12 @@ void welcome_in(const wire::Welcome& welcome) noexcept {
   }
 }
 
-// Who is in use from now on, on the link's thread.
+// The service that use_service() lets submits use, on the link's thread.
 constinit Board* board_in_use = nullptr;
 constinit bool reaches_memory = false;
 void use_service() noexcept {
   set_service(&board_in_use->asleep, reaches_memory);
-  go_on(Phase::greeting, Phase::attached);
+  go_on(LinkPhase::greeting, LinkPhase::attached);
 }
 
 // From the welcome to the end of the link.
@@ -187,10 +199,10 @@ void link() noexcept {
 bool find_service() noexcept {
   if (!wanted()) return false;  // leave_service() may have come before the look
   const int failed = open_channel();
-  if (failed == 0) return go_on(Phase::looking, Phase::greeting);
+  if (failed == 0) return go_on(LinkPhase::looking, LinkPhase::greeting);
   if (failed == -EKEYREJECTED || !may_start_service()) {
     note(error_of_connecting(failed));
-  } else if (go_on(Phase::looking, Phase::greeting)) {
+  } else if (go_on(LinkPhase::looking, LinkPhase::greeting)) {
     const Error refusal = start_service();
     if (refusal.code == Code::ok) return true;
     note(refusal);
@@ -203,8 +215,8 @@ bool find_service() noexcept {
 // copies anything itself or not. So it waits for the next service; false: there is no point in
 // that.
 bool await_next() noexcept {
-  Phase before = phase.load(std::memory_order_relaxed);
-  if (before == Phase::ending || !go_on(before, Phase::waiting)) return false;
+  LinkPhase before = phase.load(std::memory_order_relaxed);
+  if (before == LinkPhase::ending || !go_on(before, LinkPhase::waiting)) return false;
   for (std::uint64_t wait_ns = shortest_pause_ns;
        has_grants() && wanted() && !os::only_own_threads();
        wait_ns = std::min(2 * wait_ns, longest_pause_ns)) {
@@ -212,9 +224,9 @@ bool await_next() noexcept {
     if (in_vain.exchange(false, std::memory_order_relaxed))
       os::futex_wait(&stirred, seen, longest_pause_ns);
     look_began_ns.store(now_ns(), std::memory_order_relaxed);
-    if (!go_on(Phase::waiting, Phase::looking)) return false;
-    if (open_channel() == 0) return go_on(Phase::looking, Phase::greeting);
-    if (!go_on(Phase::looking, Phase::waiting)) return false;
+    if (!go_on(LinkPhase::waiting, LinkPhase::looking)) return false;
+    if (open_channel() == 0) return go_on(LinkPhase::looking, LinkPhase::greeting);
+    if (!go_on(LinkPhase::looking, LinkPhase::waiting)) return false;
     if (wanted()) os::futex_wait(&stirred, seen, wait_ns);
   }
   return false;
@@ -232,7 +244,7 @@ void tend(void* /*unused*/) noexcept {
   --thread_slot.carrying;
   tending.store(0, std::memory_order_release);
   os::futex_wake(&tending, 1);
-  for (Phase now = Phase::none; now != Phase::ending && !go_on(now, Phase::none);)
+  for (LinkPhase now = LinkPhase::none; now != LinkPhase::ending && !go_on(now, LinkPhase::none);)
     now = phase.load(std::memory_order_relaxed);
   if (const ServiceHook hook = rest_hook.load(std::memory_order_relaxed); hook != nullptr) hook();
 }
@@ -240,13 +252,13 @@ void tend(void* /*unused*/) noexcept {
 // Has the link's thread look, unless it is at something. 0; -EBUSY: it is just ending that; or why
 // there is no thread.
 int begin() noexcept {
-  if (!go_on(Phase::none, Phase::looking)) return 0;
+  if (!go_on(LinkPhase::none, LinkPhase::looking)) return 0;
   look_began_ns.store(now_ns(), std::memory_order_relaxed);
   tending.store(1, std::memory_order_relaxed);
   const int refused = os::ask_aide(os::Aide::service, tend, nullptr);
   if (refused == 0) return 0;
   tending.store(0, std::memory_order_release);
-  go_on(Phase::looking, Phase::none);
+  go_on(LinkPhase::looking, LinkPhase::none);
   return refused;
 }
 
@@ -258,16 +270,16 @@ void stir() noexcept {
 // prepare: the calling thread is the program's.
 bool ask(bool prepare) noexcept {
   switch (phase.load(std::memory_order_acquire)) {
-    case Phase::attached:
+    case LinkPhase::attached:
       if (arena_is_owed()) hand_arena_over();
       return true;
     // A service that has not answered before is not counted on.
-    case Phase::greeting: return !in_vain.load(std::memory_order_relaxed);
-    case Phase::looking:
+    case LinkPhase::greeting: return !in_vain.load(std::memory_order_relaxed);
+    case LinkPhase::looking:
       return looking_for_ns() < near_ns && !in_vain.load(std::memory_order_relaxed);
-    case Phase::ending: return false;
-    case Phase::none:
-    case Phase::waiting: break;
+    case LinkPhase::ending: return false;
+    case LinkPhase::none:
+    case LinkPhase::waiting: break;
   }
   if (!wanted()) return false;
   std::uint64_t last = looked_ns.load(std::memory_order_relaxed);
@@ -275,7 +287,7 @@ bool ask(bool prepare) noexcept {
   if (last != 0 && time - last < pause_ns.load(std::memory_order_relaxed)) return false;
   if (!looked_ns.compare_exchange_strong(last, time, std::memory_order_relaxed)) return false;
   if (prepare) prepare_to_look();
-  if (phase_is(Phase::waiting)) {
+  if (phase_is(LinkPhase::waiting)) {
     stir();
     return false;
   }
@@ -300,22 +312,22 @@ bool look_for_service(std::uint64_t patience_ns) noexcept {
   const std::uint32_t seen = answers.load(std::memory_order_acquire);
   if (!ask(true)) return false;
   if (const std::uint64_t since_ns = looking_for_ns();
-      phase_is(Phase::looking) && since_ns < patience_ns)
+      phase_is(LinkPhase::looking) && since_ns < patience_ns)
     os::futex_wait(&answers, seen, patience_ns - since_ns);
-  return !phase_is(Phase::none) && ask(true);
+  return !phase_is(LinkPhase::none) && ask(true);
 }
 
 Code await_service(unsigned timeout_ms, Error* error) noexcept {
   const std::uint64_t deadline = now_ns() + std::uint64_t{timeout_ms} * 1'000'000;
-  if (phase_is(Phase::waiting)) stir();
+  if (phase_is(LinkPhase::waiting)) stir();
   prepare_to_look();
   int refused = -EBUSY;
   bool begun = false;
   for (;;) {
-    const Phase now = phase.load(std::memory_order_acquire);
-    if (now == Phase::attached) return Code::ok;
-    if (now == Phase::ending || now_ns() >= deadline) break;
-    if (now == Phase::none) {
+    const LinkPhase now = phase.load(std::memory_order_acquire);
+    if (now == LinkPhase::attached) return Code::ok;
+    if (now == LinkPhase::ending || now_ns() >= deadline) break;
+    if (now == LinkPhase::none) {
       // (Waiting it is connecting, just now, for it has been stirred.)
       if (begun || !wanted() || refused != -EBUSY) break;
       refused = begin();
@@ -332,13 +344,13 @@ Code await_service(unsigned timeout_ms, Error* error) noexcept {
 
 void leave_service(std::uint64_t deadline_ns, bool at_rest) noexcept {
   leaving.store(true, std::memory_order_seq_cst);
-  Phase now = phase.load(std::memory_order_seq_cst);
-  while (now != Phase::none && now != Phase::ending &&
-         !phase.compare_exchange_weak(now, Phase::ending, std::memory_order_seq_cst)) {
+  LinkPhase now = phase.load(std::memory_order_seq_cst);
+  while (now != LinkPhase::none && now != LinkPhase::ending &&
+         !phase.compare_exchange_weak(now, LinkPhase::ending, std::memory_order_seq_cst)) {
   }
   // Without a link there is nothing to end; another thread may be at it already. A look may last,
   // and finds that nobody wants its result.
-  if (now == Phase::none || now == Phase::ending || now == Phase::looking) return;
+  if (now == LinkPhase::none || now == LinkPhase::ending || now == LinkPhase::looking) return;
   shut_channel(false);
   stir();
   // The service may be amid a copy that another process has asked for, in memory that was granted:
@@ -353,14 +365,14 @@ void leave_service(std::uint64_t deadline_ns, bool at_rest) noexcept {
     if (time >= deadline_ns) return;  // it stays as it is: amid memory that does not arrive
     os::futex_wait(&tending, 1, deadline_ns - time);
   }
-  phase.store(Phase::none, std::memory_order_relaxed);
+  phase.store(LinkPhase::none, std::memory_order_relaxed);
 }
 
 void forget_service_link() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
   forget_channel();
   service_pid = -1;
-  phase.store(Phase::none, std::memory_order_relaxed);
+  phase.store(LinkPhase::none, std::memory_order_relaxed);
   tending.store(0, std::memory_order_relaxed);
   leaving.store(false, std::memory_order_relaxed);
   in_vain.store(false, std::memory_order_relaxed);

@@ -1,4 +1,8 @@
-// One packet after another.
+// One packet after another, until the service's socket reads "closed". Between packets the thread
+// looks once a second whether the link has still a purpose and its socket is still its own: no
+// thread of the process may use haul any more, the program may have closed the descriptor, the
+// process may have changed its user. Then it shuts its sending side and goes on listening: the
+// service lets go of this process's memory before it closes, so only "closed" ends the link.
 #include "client/listen.hpp"
 
 #include <algorithm>
@@ -45,7 +49,7 @@ bool nobody_needs_service() noexcept {
 
 void hand_arena_over() noexcept {
   const ArenaView arena = arena_view();
-  wire::Arena message;
+  wire::ArenaHandover message;
   message.base = arena.base;
   message.bytes = arena.bytes;
   if (arena.fd < 0) return;
@@ -58,8 +62,8 @@ bool arena_is_owed() noexcept {
   return arena_owed.load(std::memory_order_relaxed);
 }
 
-// Takes no lock for longer than a few instructions: whoever waits for the service's requests (a
-// fork does) waits for the recovery that comes after this, if the service dies.
+// Takes no lock for longer than a few instructions: a fork waits for the service's requests, and
+// so, if the service dies, for the recovery that comes after this.
 Error listen_to_service(void (*use)(), bool* let_go) noexcept {
   ServiceMessage message;
   std::size_t bytes = 0;

@@ -1,4 +1,11 @@
-// Finding the chunks that a dead service had claimed.
+// Finding the chunks that a dead service had claimed, and ending its requests.
+//
+// A chunk that is claimed and not reported is somebody's: the dead service's, or that of a waiter
+// in this process which helps. Only the first kind may be done again. So helpers are kept off: a
+// helper counts itself in (`helpers`) before it looks at `recovering`, and the recovery raises
+// `recovering` before it looks at `helpers`, all sequentially consistent; hence one of them sees
+// the other. Once `helpers` is 0 every claimed chunk is an orphan of the service. Then what nobody
+// had claimed is done as ever, with helpers.
 #include "client/recover.hpp"
 
 #include <algorithm>
@@ -26,7 +33,7 @@ void for_each_unfinished(Ring& ring, Act act) noexcept {
 }
 
 // What the service had claimed and not reported. Helpers are kept off meanwhile, so whatever chunk
-// is claimed was its. The rest of a chunk, from the last block that was shown on, is copied anew:
+// is claimed was its. The rest of a chunk, from the last block that was shown on, is copied again:
 // the request has not ended, so its memory is still its own, and sides that overlap are never the
 // service's.
 void finish_orphans(Ring& ring) noexcept {

@@ -24,7 +24,7 @@ int connect_to_service(const os::Descriptor& socket, unsigned* place) noexcept;
 Expected<wire::Welcome> greet_service(int fd, const SharedTable& table, ArenaView* arena) noexcept;
 
 union ServiceMessage {
-  wire::Kind kind;
+  wire::MessageKind kind;
   char bytes[wire::max_message_bytes];
 };
 

@@ -1,4 +1,12 @@
 // Help first, then spin, then yield, then sleep.
+//
+// A waiter claims chunks of its request by the same compare-and-swap as a mover, so the two share
+// one request without speaking to each other, and a mover that never comes (its core was taken, its
+// process is the child of a fork) delays nobody. What a waiter must not do it leaves: chunks that
+// need other rights than its own, chunks in memory that only the node's service reaches, and any
+// chunk of the service's while a dead service's work is being sorted out (client/recover.cpp).
+// Then it waits for the end of the tenancy: Tenancy::sleep counts it in before it looks at the
+// state, and Tenancy::end stores the state before it looks at the count.
 #include "execution/help.hpp"
 
 #include <algorithm>
@@ -23,12 +31,12 @@ constexpr std::uint64_t sleep_slice_ns = 20'000'000;
 constexpr std::uint64_t shortest_look_ns = 50'000, longest_look_ns = 1'000'000;
 
 // Backs off between looks at a word that another thread will change.
-class Patience {
+class WaitPace {
  public:
-  // What the waiter looks at: the end of a tenancy wakes who sleeps, the growth of a watermark does
-  // not. brief: this waiter cannot help, so its core is better left to whoever can.
+  // What the waiter looks at: the end of a tenancy wakes its sleepers, the growth of a watermark
+  // does not. brief: this waiter cannot help, so its core is better left to whoever can.
   enum class Until : std::uint8_t { end, range };
-  explicit Patience(std::uint64_t deadline_ns, Until until, bool brief = false) noexcept
+  explicit WaitPace(std::uint64_t deadline_ns, Until until, bool brief = false) noexcept
       : deadline_ns_(deadline_ns),
         until_(until),
         spins_(brief ? brief_spins : spins_before_yield),
@@ -46,7 +54,7 @@ class Patience {
     if (now >= deadline_ns_) return false;
     if (slow_since_ns_ == 0) {
       slow_since_ns_ = now;
-      // Its yields would let nobody run who is not real-time too.
+      // Its yields would let no thread run that is not real-time too.
       if (os::real_time_thread()) yields_ = 0;
     }
     if (turns_ <= spins_ + yields_) {
@@ -58,7 +66,7 @@ class Patience {
   }
 
  private:
-  // Who waits for a range looks again after an eighth of the time that it has waited already.
+  // A waiter for a range looks again after an eighth of the time that it has waited already.
   std::uint64_t slice_ns(std::uint64_t now) const noexcept {
     if (until_ == Until::end) return sleep_slice_ns;
     return std::clamp((now - slow_since_ns_) / 8, shortest_look_ns, longest_look_ns);
@@ -101,8 +109,8 @@ class HelpsService {
   bool may_ = true;
 };
 
-// Has the calling thread the rights of who asked, as the movers have? Else it leaves the work to
-// them. (What the node's service moves it reaches without them.)
+// Has the calling thread the rights of the thread that asked, as the movers have? Else it leaves
+// the work to them. (What the node's service moves it reaches without them.)
 bool has_rights_for(const Job& job) noexcept {
   if (job.service) return true;
   return (job.rights == nobodys || may_act_for(job.rights)) && !keyed_apart();
@@ -153,11 +161,11 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
       if (deadline_ns != no_deadline && now_ns() >= deadline_ns) break;
     }
   }
-  Patience patience(deadline_ns, Patience::Until::end, brief);
+  WaitPace pace(deadline_ns, WaitPace::Until::end, brief);
   while (!ended(ring, seq, &code)) {
     if (ring.nobody_moves(seq)) tend_inherited(ring, seq, deadline_ns);
     if (ended(ring, seq, &code)) break;
-    if (!patience.wait(tenancy)) return ended(ring, seq, &code) ? code : Code::timed_out;
+    if (!pace.wait(tenancy)) return ended(ring, seq, &code) ? code : Code::timed_out;
   }
   return code;
 }
@@ -167,7 +175,7 @@ Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t
   if (ended(ring, seq, &code)) return code;
   const Tenancy tenancy = ring.tenancy(seq);
   Job job;
-  Patience patience(no_deadline, Patience::Until::range);
+  WaitPace pace(no_deadline, WaitPace::Until::range);
   if (!ring.read(seq, &job)) return wait_for(ring, seq, no_deadline);
   // The parameters may be a torn copy if the tenancy ended meanwhile; then its state says so.
   if (ended(ring, seq, &code)) return code;
@@ -181,7 +189,7 @@ Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t
     if (visible) return Code::ok;
     if (help(ring, job, tenancy, missing)) continue;
     tenancy.want(missing);
-    patience.wait(tenancy);
+    pace.wait(tenancy);
   }
 }
 

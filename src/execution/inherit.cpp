@@ -1,4 +1,12 @@
-// Which of it can be done anew, and doing it.
+// Which of it can be done again here, and doing it.
+//
+// In the child, requests below Ring::inherited_below are the parent's past: their claims are void,
+// for the threads that made them are not here. Whatever is not reported may therefore be done by
+// whoever looks at the request first (`adopting` admits one thread at a time), but only where doing
+// it twice, once in each process, does no harm: in private memory whose sides do not overlap, or
+// were not begun. A signal handler may fork amid this very code: then the frames below run on in
+// the child of the child, and find `forks_survived` changed, or their chunk reported by somebody
+// else, and touch nothing more.
 #include "execution/inherit.hpp"
 
 #include "base/clock.hpp"

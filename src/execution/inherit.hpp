@@ -1,8 +1,8 @@
 // What a child of fork inherits unfinished. As a rule that is nothing: fork waits for all that is
 // in flight. It does not where a signal handler forks amid a copy of its own thread, nor for memory
 // that does not arrive or a service that is stopped; then the parent's movers, which are not here,
-// go on in the parent alone, and the child does its part anew in its own memory when somebody there
-// asks for it.
+// go on in the parent alone, and the child does its part again in its own memory when a thread
+// there asks for it.
 #pragma once
 
 #include <cstdint>

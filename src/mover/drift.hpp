@@ -1,6 +1,6 @@
 // Have the cores moved apart, or together? A hypervisor may do that at any time. The mover notices
-// by how long the line takes to arrive that a submitter has just written; measuring the round trip
-// anew is then worth its while.
+// by how long a line that a submitter has just written takes to arrive; then it is worth while to
+// measure the round trip again.
 #pragma once
 
 #include <atomic>

@@ -32,8 +32,8 @@ Code take_lease(unsigned index) noexcept {
   char name[32];
   std::snprintf(name, sizeof name, "haul-mover-%u", index);
   const int fd = os::bind_abstract(name);
-  // No socket to be had (descriptors exhausted, a filter): the lease cannot be shown to be ours, so
-  // it is not.
+  // No socket can be made (descriptors are exhausted, or a filter forbids it): the lease cannot be
+  // shown to be ours, so it is not.
   const Code code = fd >= 0 ? Code::ok : fd == -EADDRINUSE ? Code::again : Code::no_memory;
   if (index == 0) refusal.store(code, std::memory_order_relaxed);
   leases[index] = os::Descriptor::of(fd);

@@ -1,4 +1,10 @@
 // Fork, exit and shutdown: the moments when what is in flight must come to rest.
+//
+// All three hold the gate shut (no request is published any more; copies are made inline), settle
+// what is in flight for as long as it comes forward (settle.hpp), and say what had to be left. What
+// follows differs: a fork puts the rings aside and opens the gate again in the parent, and in the
+// child forgets every thread, lease, grant and link of the parent; exit parts from the service and
+// stops the movers; shutdown does the same and leaves the gate shut for good.
 #include <pthread.h>
 
 #include <algorithm>
@@ -85,7 +91,7 @@ void after_fork_in_child() noexcept {
 void finish_everything(const char* who) noexcept {
   // A child by a bare clone has the parent's variables, but none of its threads.
   if (ring_table.cookie() == 0) return;
-  // Who has given up once does not wait again.
+  // A process that has given up once does not wait again.
   static constinit std::atomic<bool> gave_up{false};
   const std::uint64_t patience_ns =
       gave_up.load(std::memory_order_relaxed) ? 0 : mover_patience_ns();

@@ -1,4 +1,8 @@
-// The rounds of a mover.
+// The rounds of a mover. It walks the rings in use, of each of which it remembers the next seq to
+// look at, and takes one chunk a ring and round, so that no thread's requests starve another's. A
+// synchronous engine moves the chunk at once; an asynchronous one gets its next piece and is polled
+// at the beginning of each round. The mover never waits for another worker: a chunk that a waiter
+// has claimed is that waiter's, and a request that a fence holds back is looked at again.
 #include "mover/loop.hpp"
 
 #include <algorithm>
@@ -64,7 +68,7 @@ void MoverLoop::seat_rings(std::uint32_t version) noexcept {
   std::uint32_t wanted = 0;
   for_each_ring([&](Ring&) { ++wanted; });
   // More may come meanwhile, which the version then tells. Where there is no memory for all, the
-  // last ones are done by who waits for them.
+  // last ones are done by the threads that wait for them.
   make_room(wanted);
   std::uint32_t count = 0, old = 0;
   for_each_ring([&](Ring& ring) {

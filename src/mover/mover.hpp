@@ -44,7 +44,7 @@ void forbid_movers() noexcept;
 // The CPU of the first mover while it is awake, else -1.
 int mover_cpu() noexcept;
 
-// Runs on the mover's thread at each of its wakings, and when the distance has been measured anew:
+// Runs on the mover's thread at each of its wakings, and when the distance has been measured again:
 // tune/ hangs its calibration here. It returns at once: it opens no file. Set before any submit.
 using MoverHook = void (*)();
 void on_mover_started(MoverHook hook) noexcept;

@@ -1,4 +1,14 @@
-// Who there is: mover threads are made when they are needed, woken, and ended.
+// Which mover threads there are: they are made when they are needed, woken, and ended.
+//
+// One mutex orders making, retiring and stopping. Waking needs none: the word gate.asleep says what
+// the first mover does, and each change of it is one compare-and-swap from a known state:
+//   runs -> sleeps         by the mover, which then looks at the rings once more (thread.cpp)
+//   sleeps, looks -> runs  by a submit that rings the bell: it alone then wakes the mover
+//   sleeps -> looks        by a thread that has given up the last ring: the mover is to see whether
+//                          it is still needed
+//   sleeps -> gone         by the mover, under the mutex: it retires. A bell that is rung after
+//                          that finds `gone`, takes the mutex and makes threads again.
+// Movers beyond the first follow it: they wait for `crew.party` to be raised.
 #include <pthread.h>
 
 #include <algorithm>
@@ -23,7 +33,7 @@
 namespace haul {
 namespace {
 
-constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // who is made and who retires
+constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // which threads there are
 constexpr std::uint64_t moment_ns = 10'000'000;               // for the lock, past a deadline
 constinit bool forbidden = false;                             // a child by a bare clone
 
@@ -65,7 +75,7 @@ Code make_threads(Error* error) noexcept {
   note_mover_rights(rights_number());
   note_mover_keys();
   for (unsigned i = 0; i < wanted && i < max_movers; ++i) {
-    Mover& mover = crew.movers[i];
+    MoverThread& mover = crew.movers[i];
     if (mover.now() != Life::none) continue;  // it has not noticed yet that the first had retired
     mover.index = i;
     mover.loop.drive_devices(i == 0);
@@ -190,7 +200,7 @@ void ring_was_given_up() noexcept {
 }
 
 void dismiss_unneeded_aides() noexcept {
-  // Whoever has got a ring since makes movers under this lock, and the aides anew.
+  // A thread that has got a ring since makes movers under this lock, and the aides again.
   const QuietLock lock(mutex);
   if (first_is_gone() && !any_ring_owned()) os::dismiss_aides();
 }
@@ -199,12 +209,12 @@ bool first_is_gone() noexcept {
   return crew.movers[0].now() == Life::none;
 }
 
-bool retire(Mover& self) noexcept {
+bool retire(MoverThread& self) noexcept {
   {
     const QuietLock lock(mutex);
     if (crew.stopping.load(std::memory_order_relaxed)) return false;
     if (self.index == 0) {
-      // Whoever has published since has rung the bell, or finds that there is nobody.
+      // A thread that has published since has rung the bell, or finds that there is no mover.
       std::uint32_t word = mover_sleeps;
       if (!gate.asleep.compare_exchange_strong(word, mover_gone, std::memory_order_acq_rel))
         return false;
@@ -234,7 +244,7 @@ bool stop_movers(std::uint64_t deadline_ns) noexcept {
   os::futex_wake(&crew.party, static_cast<int>(max_movers));
   os::futex_wake(&gate.asleep, 1);
   bool all = true;
-  for (Mover& mover : crew.movers) {
+  for (MoverThread& mover : crew.movers) {
     for (std::uint64_t now = now_ns(); mover.now() == Life::running && now < deadline_ns;
          now = now_ns()) {
       os::futex_wait(&mover.life, static_cast<std::uint32_t>(Life::running), deadline_ns - now);
@@ -259,7 +269,7 @@ void forget_movers() noexcept {
   os::forget_aides();
   crew.stopping.store(false, std::memory_order_relaxed);
   forget_first_mover();
-  for (Mover& mover : crew.movers) {
+  for (MoverThread& mover : crew.movers) {
     mover.become(Life::none);
     mover.loop.begin();
   }

@@ -1,5 +1,14 @@
-// The mover threads' lives: lease, serve, sleep. The protocol of falling asleep is
-// docs/design/hot-path.md.
+// The mover threads' lives: lease, serve, sleep.
+//
+// A mover serves the rings on a leased core until nothing has come for the spin time. Then it falls
+// asleep on the word gate.asleep, and the question is how a submit cannot be missed that comes at
+// that very moment. Each side writes first and looks second: the mover stores `sleeps`, issues a
+// membarrier and looks at all rings once more; a submit publishes and then loads `asleep`, with a
+// compiler barrier alone between the two, since the mover's membarrier stands in for the fence of
+// every submitter. So either the last look finds the request, or the submit finds the word and
+// rings the bell. A mover that sleeps while no thread has a ring retires (roster.cpp), so that a
+// process whose own threads have ended can end. docs/design/hot-path.md has the proof's steps, and
+// tests/model/sleep.pml checks them.
 #include <cerrno>
 
 #include "base/clock.hpp"
@@ -86,7 +95,7 @@ int choose_core(unsigned index) noexcept {
   return os::pin_thread(cpu) ? static_cast<int>(cpu) : -1;
 }
 
-// tune/ is told at each waking, and when the distance is known anew.
+// tune/ is told at each waking, and when the distance has been measured again.
 void run_hook() noexcept {
   if (const MoverHook hook = started_hook.load(std::memory_order_relaxed); hook != nullptr) hook();
 }
@@ -153,7 +162,8 @@ bool fell_asleep(MoverLoop& loop) noexcept {
 
 // Until it is called, or timeout_ns are over (0: never). True if it has retired instead: no thread
 // has a ring any more, so a process whose own threads have all ended can end.
-bool sleep_until_called(Mover& self, plan::MoverState state, std::uint64_t timeout_ns) noexcept {
+bool sleep_until_called(MoverThread& self, plan::MoverState state,
+                        std::uint64_t timeout_ns) noexcept {
   rest_left_rings();
   set_mover_state(state);
   while (!fell_asleep(self.loop)) serve(self.loop, 0);
@@ -177,7 +187,7 @@ bool sleep_until_called(Mover& self, plan::MoverState state, std::uint64_t timeo
 }
 
 // True if it has retired.
-bool run_first(Mover& self) noexcept {
+bool run_first(MoverThread& self) noexcept {
   os::widen_mask();  // the thread that made this one may be pinned
   await_machine(self.loop);
   while (!crew.stopping.load(std::memory_order_acquire)) {
@@ -221,7 +231,7 @@ bool run_first(Mover& self) noexcept {
 
 // Movers beyond the first only add speed: they run while the first does, each with a lease of its
 // own. True if it has retired.
-bool run_further(Mover& self) noexcept {
+bool run_further(MoverThread& self) noexcept {
   const std::uint64_t spin_ns = knob_number(Knob::mover_spin_us) * 1000;
   while (!crew.stopping.load(std::memory_order_acquire)) {
     const std::uint32_t seen = crew.party.load(std::memory_order_acquire);
@@ -242,7 +252,7 @@ bool run_further(Mover& self) noexcept {
 }  // namespace
 
 void* live(void* argument) noexcept {
-  Mover& self = *static_cast<Mover*>(argument);
+  MoverThread& self = *static_cast<MoverThread*>(argument);
   thread_slot.carrying = 1;  // a crash handler that calls exit() here must not join this thread
   char name[16] = "haul-mover";
   os::name_thread(name);

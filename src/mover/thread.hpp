@@ -14,7 +14,7 @@ namespace haul {
 // none: there is no such thread. over: it has ended, as it was told to, and is to be joined.
 enum class Life : std::uint32_t { none, running, over };
 
-struct Mover {
+struct MoverThread {
   pthread_t thread{};
   MoverLoop loop;
   unsigned index = 0;
@@ -27,7 +27,7 @@ struct Mover {
 };
 
 struct Crew {
-  Mover movers[max_movers];
+  MoverThread movers[max_movers];
   std::atomic<bool> stopping{false};
   std::atomic<int> first_cpu{-1};
   std::atomic<int> submitter_cpu{-1};  // of whoever woke the mover last
@@ -46,7 +46,7 @@ void forget_first_mover() noexcept;
 // ---- roster.cpp ----
 // A mover that has slept while no thread had a ring ends itself. False if it is needed after all;
 // after true nothing of it may be touched, and its thread ends.
-bool retire(Mover& self) noexcept;
+bool retire(MoverThread& self) noexcept;
 // May a mover beyond the first retire?
 bool first_is_gone() noexcept;
 

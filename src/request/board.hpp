@@ -1,7 +1,12 @@
 // What a process shares with the node's service: one sealed memfd with the board in front and a
 // place for each ring behind it. Paper 000, III-B.2: "request and completion queues" that both map.
 //
-// The service treats every byte of it as hostile input: it may change at any time to anything.
+// The process writes requests into its rings; both sides claim chunks, report them and end requests
+// by the same words (completion/tenancy.hpp), so a waiter helps the service as it helps a mover.
+// Neither follows a pointer that the other has written: addresses of the client are looked up by
+// the service, and the service's never come here. To the service every byte of this memory is
+// hostile input, which may change at any time to anything: each word is read once into private
+// memory, then checked, then used (service/ring_view.hpp).
 #pragma once
 
 #include <atomic>
@@ -20,9 +25,9 @@ inline constexpr std::uint32_t max_rings = 16384;
 inline constexpr std::uint32_t max_shared_rings = 1024;
 
 struct alignas(4096) Board {
-  // 1: the service sleeps, or is about to, so whoever publishes must ring its bell (a packet on the
-  // socket), once: the process exchanges it to 0. The service stores 1, issues a global membarrier
-  // (the process is registered for those) and looks at the rings once more.
+  // 1: the service sleeps, or is about to, so a thread that publishes must ring its bell (a packet
+  // on the socket), once: the process exchanges it to 0. The service stores 1, issues a global
+  // membarrier (the process is registered for those) and looks at the rings once more.
   alignas(64) std::atomic<std::uint32_t> asleep;
   // How many chunks of this process the service has moved; for the process's own statistics.
   std::atomic<std::uint64_t> chunks;

@@ -1,4 +1,6 @@
-// The table of rights that were met, and what the movers have.
+// The table of rights that were met, and what the movers have. An entry is written once, by the
+// thread that has taken it from `free` to `changing`, and never changes after `made`: so a number
+// means the same rights for as long as the process lives, and readers need no lock.
 #include "request/rights.hpp"
 
 namespace haul {
@@ -6,12 +8,12 @@ namespace {
 
 constexpr std::size_t max_numbers = 63;
 
-struct Entry {
+struct KnownRights {
   enum State : std::uint32_t { free, changing, made };
   std::atomic<std::uint32_t> state{free};
   os::Rights rights;
 };
-constinit Entry entries[max_numbers];
+constinit KnownRights entries[max_numbers];
 constinit std::atomic<RightsNumber> movers{nobodys};
 
 }  // namespace
@@ -20,19 +22,21 @@ constinit MoverKeys mover_keys;
 
 RightsNumber number_of(const os::Rights& rights) noexcept {
   for (std::size_t i = 0; i < max_numbers; ++i) {
-    Entry& entry = entries[i];
+    KnownRights& entry = entries[i];
     // Acquire: pairs with the release below.
     std::uint32_t state = entry.state.load(std::memory_order_acquire);
-    if (state == Entry::free &&
-        entry.state.compare_exchange_strong(state, Entry::changing, std::memory_order_acquire)) {
+    if (state == KnownRights::free &&
+        entry.state.compare_exchange_strong(state, KnownRights::changing,
+                                            std::memory_order_acquire)) {
       entry.rights = rights;
-      entry.state.store(Entry::made, std::memory_order_release);
-      state = Entry::made;
+      entry.state.store(KnownRights::made, std::memory_order_release);
+      state = KnownRights::made;
     }
     // Another thread enters rights just now, perhaps these (or did, in a process that this one is
     // the child of): for the moment they are nobody's.
-    if (state == Entry::changing) return nobodys;
-    if (state == Entry::made && entry.rights == rights) return static_cast<RightsNumber>(i + 1);
+    if (state == KnownRights::changing) return nobodys;
+    if (state == KnownRights::made && entry.rights == rights)
+      return static_cast<RightsNumber>(i + 1);
   }
   return nobodys;
 }
@@ -56,7 +60,8 @@ void forget_mover_rights() noexcept {
 void note_mover_keys() noexcept {
   if (!cpu_features().protection_keys) return;
   mover_keys.opened.store(opened_keys(), std::memory_order_relaxed);
-  // Release: whoever sees it sees what is opened. (Who does not, sees the movers' state no sooner.)
+  // Release: a thread that sees it sees what is opened. (One that does not see it sees the movers'
+  // state no sooner.)
   mover_keys.keyed.store(true, std::memory_order_release);
 }
 

@@ -1,6 +1,6 @@
 // With whose rights a mover may act. Memory of another process is reached with the rights of the
-// thread that asked, and memory behind a protection key only by who has opened it: a thread whose
-// rights differ from the movers' does its requests itself.
+// thread that asked, and memory behind a protection key only by threads that have opened the key:
+// a thread whose rights differ from the movers' does its requests itself.
 #pragma once
 
 #include <atomic>
@@ -34,9 +34,9 @@ inline bool may_act_for(RightsNumber asker) noexcept {
 
 // ---- protection keys ----
 
-// The rule: whoever has opened other keys than the movers keeps its copies. `keyed`: the CPU has
-// keys, and they are switched on. (Fewer keys too: what the caller may not touch, it must not have
-// copied.)
+// The rule: a thread that has opened other keys than the movers keeps its copies. `keyed`: the CPU
+// has keys, and they are switched on. (Fewer keys too: what the caller may not touch, it must not
+// have copied.)
 constexpr bool keys_part(bool keyed, std::uint32_t mine, std::uint32_t movers) noexcept {
   return keyed && mine != movers;
 }

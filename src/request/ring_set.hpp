@@ -33,8 +33,9 @@ class RingSet {
     return (words_[index / 64].load(std::memory_order_relaxed) >> index % 64 & 1) != 0;
   }
 
-  // Changes with every change of the set, a moment after it. Who reads the version (acquire), then
-  // walks, then finds the same version has missed nothing that was added before he read it.
+  // Changes with every change of the set, a moment after it. A thread that reads the version
+  // (acquire), then walks the set, then finds the same version has missed nothing that was added
+  // before it read.
   std::uint32_t version() const noexcept { return version_.load(std::memory_order_acquire); }
 
   // Calls act(index) for each member below `count`, lowest first. Any thread; rings that come and

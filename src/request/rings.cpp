@@ -1,4 +1,11 @@
 // Making, adopting and giving up rings.
+//
+// A thread gets its ring on its first submit: one at rest if there is one, else a new one. It keeps
+// it until the thread ends; what is unfinished then stays in the ring, which comes to rest once all
+// of it has ended. The table's lock, with signals blocked, orders these changes; submits, movers
+// and tickets never take it. They rely on three things: a ring, once made, stays at its place for
+// the life of the process; the set of rings in use is a bitmap with a version; and the cookie, a
+// word that a fork wipes, tells tickets and thread slots of this process from inherited ones.
 #include "request/rings.hpp"
 
 #include <pthread.h>
@@ -55,7 +62,7 @@ std::uint32_t make_cookie() noexcept {
 }
 
 // Locked. True if the table had to be made. In a child by a bare clone the cookie reads 0: all
-// there is was the parent's, so begin anew.
+// there is was the parent's, so the table is made afresh.
 bool make_table() noexcept {
   if (ring_table.cookie() != 0) return false;
   void* page = os::map_anonymous(page_bytes);
@@ -74,7 +81,7 @@ bool make_table() noexcept {
   late = 0;
   look_over_at = least_to_look_over;
   process = os::process_id();
-  // Release: who sees the cookie sees the table.
+  // Release: a thread that sees the cookie sees the table.
   ring_table.cookie_word.store(cookie_page, std::memory_order_release);
   return true;
 }

@@ -95,7 +95,7 @@ inline Ring* own_ring() noexcept {
 }
 
 // The calling thread's ring, made or adopted on first use (then: allocation, locks, system calls).
-// nullptr with *error when none is to be had: the thread's copies are then inline.
+// nullptr with *error when there can be none: the thread's copies are then inline.
 Ring* attach_ring(Error* error) noexcept;
 
 // Gives up the calling thread's ring, which comes to rest (rest.hpp) now if its requests have

@@ -1,4 +1,11 @@
 // Moving a ring from private memory to shared memory, and back in a child.
+//
+// A ring moves at its own address: its content is copied to its place in the table's memfd, which
+// is then mapped over the private pages, so that pointers and tickets stay good. The owner does it
+// while the ring is quiet, under the rings' lock; threads that test its tickets meanwhile read the
+// same words from either memory. The service looks at a ring from the moment its bit is set in the
+// board, and no longer once it is cleared. After a fork the table is the parent's: the child maps
+// private memory over every shared ring before any of its threads can publish there.
 #include "request/sharing.hpp"
 
 #include "base/os.hpp"

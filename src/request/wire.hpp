@@ -39,7 +39,7 @@ inline constexpr std::uint32_t protocol = 2;
 inline constexpr std::uint64_t layout =
     sizeof(Ring) ^ sizeof(Board) << 20 ^ sizeof(Job) << 40 ^ std::uint64_t{Ring::slots} << 48;
 
-enum class Kind : std::uint32_t {
+enum class MessageKind : std::uint32_t {
   hello = 1,
   welcome,
   refused,
@@ -72,7 +72,7 @@ inline constexpr unsigned max_weight = 100, default_weight = 10;
 inline constexpr std::uint32_t may_read = 1, may_write = 2;
 
 struct Hello {  // fds: table; then the arena's, if arena_bytes != 0
-  Kind kind = Kind::hello;
+  MessageKind kind = MessageKind::hello;
   std::uint32_t magic = wire::magic;
   std::uint32_t protocol = wire::protocol;
   Role role = Role::client;
@@ -89,7 +89,7 @@ struct Hello {  // fds: table; then the arena's, if arena_bytes != 0
 };
 
 struct Welcome {
-  Kind kind = Kind::welcome;
+  MessageKind kind = MessageKind::welcome;
   std::uint32_t protocol = wire::protocol;
   char version[version_bytes] = {};
   std::int32_t pid = 0;  // in the service's own pid namespace
@@ -100,26 +100,27 @@ struct Welcome {
 };
 
 struct Refused {
-  Kind kind = Kind::refused;
+  MessageKind kind = MessageKind::refused;
   std::int32_t code = 0;  // a Code
   char version[version_bytes] = {};
   char sentence[200] = {};
 };
 
-struct Arena {  // fds: the arena's. (One that Hello named already is answered all the same.)
-  Kind kind = Kind::arena;
+struct ArenaHandover {  // fds: the arena's. (One that Hello named already is answered all the
+                        // same.)
+  MessageKind kind = MessageKind::arena;
   std::uint32_t reserved = 0;
   std::uint64_t base = 0, bytes = 0;
 };
 
 struct ArenaKnown {
-  Kind kind = Kind::arena_known;
+  MessageKind kind = MessageKind::arena_known;
   std::uint32_t reserved = 0;
   std::uint64_t base = 0, bytes = 0;
 };
 
 struct Grant {
-  Kind kind = Kind::grant;
+  MessageKind kind = MessageKind::grant;
   std::uint32_t rights = 0;  // may_read | may_write
   std::uint64_t index =
       0;  // unguessable, chosen by the process; one that it has granted is replaced
@@ -127,27 +128,27 @@ struct Grant {
 };
 
 struct Withdraw {
-  Kind kind = Kind::withdraw;
+  MessageKind kind = MessageKind::withdraw;
   std::uint32_t reserved = 0;
   std::uint64_t index = 0;
 };
 
 struct Withdrawn {
-  Kind kind = Kind::withdrawn;
+  MessageKind kind = MessageKind::withdrawn;
   std::uint32_t reserved = 0;
   std::uint64_t index = 0;
 };
 
 // The process will name the granted memory by this space in its requests; byte 0 is its first.
 struct Bind {
-  Kind kind = Kind::bind;
+  MessageKind kind = MessageKind::bind;
   std::uint32_t space = 0;  // its low byte is a slot: an older space of the same slot is unbound
   std::uint8_t key[key_bytes] = {};
   std::uint64_t index = 0;
 };
 
 struct Bound {
-  Kind kind = Kind::bound;
+  MessageKind kind = MessageKind::bound;
   std::uint32_t space = 0;
   std::int32_t code = 0;  // ok; permission: there is no such grant
   std::uint32_t rights = 0;
@@ -155,26 +156,26 @@ struct Bound {
 };
 
 struct Unbind {
-  Kind kind = Kind::unbind;
+  MessageKind kind = MessageKind::unbind;
   std::uint32_t space = 0;
 };
 
 struct Bell {
-  Kind kind = Kind::bell;
+  MessageKind kind = MessageKind::bell;
 };
 
 struct Reap {
-  Kind kind = Kind::reap;
+  MessageKind kind = MessageKind::reap;
   std::uint32_t ring = 0;
 };
 
 struct Distance {
-  Kind kind = Kind::distance;
+  MessageKind kind = MessageKind::distance;
   std::uint32_t line_ns = 0;
 };
 
 struct Yours {
-  Kind kind = Kind::yours;
+  MessageKind kind = MessageKind::yours;
   std::uint32_t ring = 0;
   std::uint64_t seq = 0;
   std::uint32_t chunk = 0;
@@ -183,11 +184,11 @@ struct Yours {
 };
 
 struct Query {
-  Kind kind = Kind::query;
+  MessageKind kind = MessageKind::query;
 };
 
 struct Stats {
-  Kind kind = Kind::stats;
+  MessageKind kind = MessageKind::stats;
   std::uint32_t clients = 0;
   std::int32_t pid = 0, cpu = -1;  // cpu: -1 while it sleeps or is not pinned
   std::uint32_t state = 0;         // 1 awake, 2 asleep, 3 awake without the lease (as haul_state)
@@ -200,7 +201,7 @@ struct Stats {
 };
 
 struct ClientStats {
-  Kind kind = Kind::client_stats;
+  MessageKind kind = MessageKind::client_stats;
   std::int32_t pid = 0;
   std::uint32_t uid = 0, weight = 0;
   char name[name_bytes] = {};
@@ -216,7 +217,7 @@ struct ClientStats {
 };
 
 struct Stop {
-  Kind kind = Kind::stop;
+  MessageKind kind = MessageKind::stop;
 };
 
 inline constexpr std::size_t max_message_bytes = 512;

@@ -213,13 +213,13 @@ Code Fake::wait(std::uint64_t seq, unsigned index) {
     wire::Yours yours;
     const ssize_t left = recv(fd_, &yours, sizeof yours, MSG_PEEK | MSG_DONTWAIT);
     if (left == 0 || (left < 0 && errno == ECONNRESET)) return Code::closed;
-    if (left == sizeof(wire::Distance) && yours.kind == wire::Kind::distance) {
+    if (left == sizeof(wire::Distance) && yours.kind == wire::MessageKind::distance) {
       // Said at any time; what is looked for lies behind it.
       wire::Distance distance;
       EXPECT_TRUE(receive(&distance));
       continue;
     }
-    if (left == sizeof yours && yours.kind == wire::Kind::yours && yours.seq == seq &&
+    if (left == sizeof yours && yours.kind == wire::MessageKind::yours && yours.seq == seq &&
         yours.ring == index) {
       // A process finishes what is given back; this one ends it with the service's reason.
       EXPECT_TRUE(receive(&yours));
@@ -247,7 +247,7 @@ bool Fake::send(const void* message, std::size_t bytes, const std::vector<int>& 
   }
 }
 
-bool Fake::receive(void* message, std::size_t bytes, wire::Kind kind) {
+bool Fake::receive(void* message, std::size_t bytes, wire::MessageKind kind) {
   alignas(8) unsigned char packet[wire::max_message_bytes];
   const std::uint64_t end = now_ns() + patience_ns;
   while (now_ns() < end) {
@@ -257,9 +257,9 @@ bool Fake::receive(void* message, std::size_t bytes, wire::Kind kind) {
     const ssize_t got = os::receive_packet(fd_, packet, sizeof packet, fds, &count);
     for (unsigned i = 0; i < count; ++i) close(fds[i]);
     if (got <= 0) return false;
-    wire::Kind seen;
+    wire::MessageKind seen;
     std::memcpy(&seen, packet, sizeof seen);
-    if (seen == wire::Kind::refused) std::memcpy(&refused_, packet, sizeof refused_);
+    if (seen == wire::MessageKind::refused) std::memcpy(&refused_, packet, sizeof refused_);
     if (seen != kind || got != static_cast<ssize_t>(bytes)) continue;
     std::memcpy(message, packet, bytes);
     return true;

@@ -117,7 +117,7 @@ class Fake {
              std::uint32_t rights);
 
  private:
-  bool receive(void* message, std::size_t bytes, wire::Kind kind);
+  bool receive(void* message, std::size_t bytes, wire::MessageKind kind);
 
   int fd_ = -1, table_fd_ = -1, arena_fd_ = -1;
   std::byte* table_ = nullptr;

@@ -78,7 +78,7 @@ TEST_F(Handshake, TruncatedAndLongPackets) {
     Fake other(service_.path());
     std::uint32_t message[3] = {kind, 1, 2};
     ASSERT_GT(os::send_packet(other.fd(), message, sizeof message), 0);
-    if (kind == static_cast<std::uint32_t>(wire::Kind::bell)) continue;
+    if (kind == static_cast<std::uint32_t>(wire::MessageKind::bell)) continue;
     EXPECT_TRUE(other.closed()) << kind;
     EXPECT_EQ(other.refused().code, static_cast<int>(Code::invalid)) << kind;
   }
@@ -135,7 +135,7 @@ TEST_F(Handshake, ArenasThatAreNone) {
   attempt([](wire::Hello&) {}, {-1, unsealed});
   close(unsealed);
   Fake later(service_.path());  // a second arena
-  wire::Arena arena;
+  wire::ArenaHandover arena;
   arena.base = later.hello.arena_base;
   arena.bytes = later.hello.arena_bytes;
   ASSERT_TRUE(later.send(arena, {later.usual_fds()[1]}));  // the same: told twice
@@ -151,7 +151,7 @@ TEST_F(Handshake, AnArenaThatComesLater) {
   client.hello.arena_base = client.hello.arena_bytes = 0;
   client.hello.probe_value ^= 1;  // so that there is no other way than the mapping
   ASSERT_TRUE(client.say_hello({client.table_fd()}));
-  wire::Arena arena;
+  wire::ArenaHandover arena;
   arena.base = whole.arena_base;
   arena.bytes = whole.arena_bytes;
   ASSERT_TRUE(client.send(arena, {client.usual_fds()[1]}));

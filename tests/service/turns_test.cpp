@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "service/fake.hpp"
-#include "service/node.hpp"
+#include "service/hub.hpp"
 #include "service/work.hpp"
 
 namespace haul::service_test {
@@ -51,9 +51,9 @@ class Turns : public testing::Test {
     made->weight = weight;
     made->table =
         static_cast<std::byte*>(os::map_shared(nullptr, shared_table_bytes, party.table_fd, 0));
-    party.client = &node_.add(std::move(made));
-    EXPECT_TRUE(node_.views.attach(party.client->arena, arena_fd,
-                                   reinterpret_cast<std::uintptr_t>(party.arena), 64 * mib));
+    party.client = &hub_.add(std::move(made));
+    EXPECT_TRUE(hub_.views.attach(party.client->arena, arena_fd,
+                                  reinterpret_cast<std::uintptr_t>(party.arena), 64 * mib));
     os::close_fd(party.table_fd);
     parties_.push_back(party);
     return party;
@@ -66,7 +66,7 @@ class Turns : public testing::Test {
   }
 
   service::Options options_;
-  service::Node node_{options_};
+  service::Hub hub_{options_};
   std::vector<Party> parties_;
   std::uint64_t last_id_ = 1;
 };
@@ -77,11 +77,11 @@ TEST_F(Turns, ALargeCopyIsOneQuantumATurn) {
   unsigned turns = 0;
   for (; !large.ended(long_one); ++turns) {
     const std::uint64_t before = large.moved();
-    ASSERT_TRUE(service::serve(node_, *large.client));
+    ASSERT_TRUE(service::serve(hub_, *large.client));
     EXPECT_LE(large.moved() - before, 256 * 1024u);
     // Whoever comes meanwhile is done in the turn that follows.
     const std::uint64_t quick = small.submit(small.copy(4096));
-    ASSERT_TRUE(service::serve(node_, *small.client));
+    ASSERT_TRUE(service::serve(hub_, *small.client));
     EXPECT_TRUE(small.ended(quick));
     ASSERT_LT(turns, 1000u);
   }
@@ -94,7 +94,7 @@ TEST_F(Turns, WeightsDecideTheShares) {
     for (unsigned i = 0; i < 20; ++i) party->submit(party->copy(10 * mib));
   }
   for (unsigned round = 0; round < 100; ++round) {
-    for (Party* party : {&light, &heavy, &least}) service::serve(node_, *party->client);
+    for (Party* party : {&light, &heavy, &least}) service::serve(hub_, *party->client);
   }
   // Mapping a view costs credit as well, once.
   EXPECT_NEAR(static_cast<double>(heavy.moved()) / static_cast<double>(light.moved()), 4, 0.1);
@@ -106,7 +106,7 @@ TEST_F(Turns, ManySmallRequestsAreNoWayAround) {
   for (unsigned ring = 0; ring < 8; ++ring) {
     for (unsigned i = 0; i < 200; ++i) greedy.submit(greedy.copy(1), ring);
   }
-  ASSERT_TRUE(service::serve(node_, *greedy.client));
+  ASSERT_TRUE(service::serve(hub_, *greedy.client));
   EXPECT_GT(greedy.client->tally.requests, 20u);
   EXPECT_LT(greedy.client->tally.requests, 200u);
 }
@@ -116,7 +116,7 @@ TEST_F(Turns, RingsOfOneClientTakeTurns) {
   party.submit(party.copy(30 * mib), 0);
   for (unsigned i = 0; i < 20; ++i) {
     const std::uint64_t quick = party.submit(party.copy(100), 1);
-    ASSERT_TRUE(service::serve(node_, *party.client));
+    ASSERT_TRUE(service::serve(hub_, *party.client));
     EXPECT_TRUE(party.ended(quick, 1)) << i;
   }
 }
@@ -124,19 +124,19 @@ TEST_F(Turns, RingsOfOneClientTakeTurns) {
 TEST_F(Turns, SmallOnesPassALargeOneOfTheirRingButNoFence) {
   Party party = join();
   const std::uint64_t large = party.submit(party.copy(30 * mib));
-  ASSERT_TRUE(service::serve(node_, *party.client));
+  ASSERT_TRUE(service::serve(hub_, *party.client));
   const std::uint64_t small = party.submit(party.copy(4096));
   Job job = party.copy(4096);
   job.fence = true;
   const std::uint64_t fenced = party.submit(job);
   const std::uint64_t behind = party.submit(party.copy(4096));
-  ASSERT_TRUE(service::serve(node_, *party.client));
+  ASSERT_TRUE(service::serve(hub_, *party.client));
   EXPECT_TRUE(party.ended(small));
-  for (unsigned i = 0; i < 20; ++i) service::serve(node_, *party.client);
+  for (unsigned i = 0; i < 20; ++i) service::serve(hub_, *party.client);
   EXPECT_FALSE(party.ended(large));
   EXPECT_FALSE(party.ended(fenced));
   EXPECT_FALSE(party.ended(behind));
-  for (unsigned i = 0; i < 200; ++i) service::serve(node_, *party.client);
+  for (unsigned i = 0; i < 200; ++i) service::serve(hub_, *party.client);
   EXPECT_TRUE(party.ended(behind));
 }
 

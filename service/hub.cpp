@@ -1,5 +1,5 @@
 // Clients come and go.
-#include "service/node.hpp"
+#include "service/hub.hpp"
 
 #include <algorithm>
 #include <cstdarg>
@@ -12,11 +12,11 @@
 
 namespace haul::service {
 
-Node::~Node() {
+Hub::~Hub() {
   while (!clients.empty()) remove(*clients.back());
 }
 
-Client& Node::add(std::unique_ptr<Client> client) {
+Client& Hub::add(std::unique_ptr<Client> client) {
   clients.push_back(std::move(client));
   Client& added = *clients.back();
   by_id_[added.id] = &added;
@@ -24,7 +24,7 @@ Client& Node::add(std::unique_ptr<Client> client) {
   return added;
 }
 
-void Node::remove(Client& client) {
+void Hub::remove(Client& client) {
   by_id_.erase(client.id);
   views.detach(client.arena);
   views.bury(client.table, shared_table_bytes);
@@ -36,19 +36,19 @@ void Node::remove(Client& client) {
   if (clients.empty()) no_client_since_ns = now_ns();
 }
 
-Client* Node::find(std::uint64_t id) {
+Client* Hub::find(std::uint64_t id) {
   const auto found = by_id_.find(id);
   return found == by_id_.end() || found->second->doomed ? nullptr : found->second;
 }
 
-Client* Node::find_key(const Key& key) {
+Client* Hub::find_key(const Key& key) {
   for (const auto& client : clients) {
     if (!client->doomed && client->key == key) return client.get();
   }
   return nullptr;
 }
 
-void Node::send(Client& client, const void* message, std::size_t bytes) {
+void Hub::send(Client& client, const void* message, std::size_t bytes) {
   if (client.doomed) return;
   if (os::send_packet(client.socket.get(), message, bytes) < 0)
     client.condemn(Code::io, "it does not read what the service tells it, or is gone");

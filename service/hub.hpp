@@ -1,4 +1,4 @@
-// Everything the service has: its clients, what is mapped of them, and the figures.
+// What every part of the service works on: the clients, what is mapped of them, and the figures.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace haul::service {
 inline constexpr std::size_t max_clients = 200;
 
 // One thread.
-class Node {
+class Hub {
  public:
-  explicit Node(const Options& chosen) : options(chosen), views(chosen.map_budget_bytes) {}
-  ~Node();
-  Node(const Node&) = delete;
-  Node& operator=(const Node&) = delete;
+  explicit Hub(const Options& chosen) : options(chosen), views(chosen.map_budget_bytes) {}
+  ~Hub();
+  Hub(const Hub&) = delete;
+  Hub& operator=(const Hub&) = delete;
 
   Client& add(std::unique_ptr<Client> client);
   // Forgets it: its flights, its mappings, its space. Its socket is the caller's to close,
@@ -31,7 +31,7 @@ class Node {
   Client* find(std::uint64_t id);
   Client* find_key(const Key& key);
 
-  // Sends; who does not read is condemned.
+  // Sends; a client that does not read is condemned.
   template <class Message>
   void tell(Client& client, const Message& message) {
     send(client, &message, sizeof message);
