@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   } catch (const cli::ExitStatus& other) {
     const int written = flush_output();
     return other.status != 0 ? other.status : written;
-  } catch (const tools::Failure& failure) {
+  } catch (const tools::CommandFailure& failure) {
     std::fflush(stdout);
     return fail(exit_failure, failure.what());
   } catch (const std::exception& unexpected) {

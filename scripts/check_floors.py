@@ -85,11 +85,6 @@ LINES_WARNED = 400
 LINES_ALLOWED = 500
 FOLDER_WARNED = 24
 
-# Names that several types have for now, and how many. This list shrinks.
-HOMONYMS_ALLOWED = {
-    "Arena": 2, "Binding": 2, "Entry": 4, "Failure": 2, "Grant": 2, "Kind": 3, "Mover": 2, "Node": 2, "Peer": 2,
-    "Phase": 3, "Place": 2, "Reader": 2, "Side": 2, "State": 3, "Step": 3, "Window": 2
-}
 # Programs that stand alone: each is compiled by itself, and names nothing of haul's.
 STAND_ALONE = re.compile(r"^(examples/|bench/(.*/)?mpi/.*\.[ch]$|.*\.bpf\.c$)")
 
@@ -216,12 +211,7 @@ class House:
                 continue
             where = ", ".join(f"{path}:{line}" for path, line in places)
             text = f"{name} names {len(places)} types: {where}; name each by what it is"
-            allowed = HOMONYMS_ALLOWED.get(name, 1) if house == "haul" else 1
-            (self.errors if len(places) > allowed else self.warnings).append(text)
-        for name, count in sorted(HOMONYMS_ALLOWED.items()):
-            found = len(self.types.get(("haul", name), []))
-            if found < count:
-                self.warnings.append(f"{name} names {found} types by now, not {count}: see to HOMONYMS_ALLOWED")
+            self.errors.append(text)
 
     def check_sim_include(self, path, number, quote, target):
         floors = FACE_FLOORS["sim"]

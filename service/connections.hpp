@@ -18,7 +18,7 @@ enum class Standing : std::uint8_t { newcomer, client, monitor };
 struct Connection {
   std::uint64_t id = 0;
   os::Descriptor socket;
-  os::Peer peer;
+  os::SocketPeer peer;
   Standing standing = Standing::newcomer;
   std::uint64_t heard_ns = 0;  // when it last said something, or came
   Client* client = nullptr;

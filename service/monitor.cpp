@@ -119,7 +119,7 @@ Monitor::~Monitor() {
 }
 
 void Monitor::greet() {
-  os::Peer peer;
+  os::SocketPeer peer;
   if (os::peer_of(socket_.get(), &peer)) {
     // Who listens may also be systemd, which hands the socket to the service.
     if (is_haul(peer.pid)) seen_pid_ = peer.pid;

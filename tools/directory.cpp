@@ -16,7 +16,7 @@ TemporaryDirectory::TemporaryDirectory() {
   std::string name =
       fmt::format("{}/haul-bench-XXXXXX", base != nullptr && *base != 0 ? base : "/tmp");
   if (mkdtemp(name.data()) == nullptr)
-    throw Failure(
+    throw CommandFailure(
         fmt::format("no directory {} can be made; set TMPDIR to one that is writable and "
                     "has room",
                     name));

@@ -5,7 +5,8 @@
 
 namespace haul::tools {
 
-// Made below TMPDIR, else /tmp; goes with all that is in it. Throws Failure where none can be made.
+// Made below TMPDIR, else /tmp; goes with all that is in it. Throws CommandFailure where none can
+// be made.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();

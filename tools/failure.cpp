@@ -1,4 +1,4 @@
-// Turns a failed haul call into a Failure.
+// Turns a failed haul call into a CommandFailure.
 #include "tools/failure.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ void require(int code, const char* what) {
   if (code >= 0) return;
   const char* sentence = haul_last_error();
   if (sentence == nullptr || *sentence == '\0') sentence = haul_strerror(code);
-  throw Failure(fmt::format("{} failed: {}", what, sentence));
+  throw CommandFailure(fmt::format("{} failed: {}", what, sentence));
 }
 
 }  // namespace haul::tools

@@ -133,7 +133,7 @@ Pipe::Pipe() {
   if (ends_[0] >= 0 && ends_[1] >= 0) return;
   close_end(0);
   close_end(1);
-  throw Failure(fmt::format(
+  throw CommandFailure(fmt::format(
       "cannot make a pipe ({}); close programs or raise the limit of open files (ulimit -n)",
       std::strerror(why)));
 }
@@ -151,7 +151,7 @@ void Pipe::close_end(int end) {
 pid_t fork_process() {
   const pid_t pid = fork();
   if (pid < 0) {
-    throw Failure(
+    throw CommandFailure(
         fmt::format("cannot start a process ({}); close programs or raise the limit of processes "
                     "(ulimit -u)",
                     std::strerror(errno)));
@@ -176,8 +176,8 @@ pid_t start_program(const std::vector<std::string>& command, const Environment& 
   const int error = exec_error(report);
   if (error == 0) return pid;
   reap(pid);
-  throw Failure(fmt::format("cannot start {} ({}); check that it can be run by itself",
-                            command.front(), std::strerror(error)));
+  throw CommandFailure(fmt::format("cannot start {} ({}); check that it can be run by itself",
+                                   command.front(), std::strerror(error)));
 }
 
 bool is_running(pid_t child) {

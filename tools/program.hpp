@@ -43,7 +43,7 @@ class Image {
 };
 
 // A pipe whose ends exec closes, above the standard streams even where those are closed. Throws
-// Failure if there is no descriptor left.
+// CommandFailure if there is no descriptor left.
 class Pipe {
  public:
   Pipe();
@@ -62,12 +62,12 @@ class Pipe {
 };
 
 // Starts a program that shares this process's terminal and streams; it gets SIGTERM should this
-// process die. Its pid; throws Failure if it cannot be started. `signals`: what it has blocked
-// (nullptr: what the caller has).
+// process die. Its pid; throws CommandFailure if it cannot be started. `signals`: what it has
+// blocked (nullptr: what the caller has).
 pid_t start_program(const std::vector<std::string>& command, const Environment& environment,
                     const sigset_t* signals = nullptr);
 
-// fork(); throws Failure where no process can be made.
+// fork(); throws CommandFailure where no process can be made.
 pid_t fork_process();
 
 // Has the child not ended yet? (It is not reaped.)

@@ -16,7 +16,7 @@ void attach_socket_name(const haul_atomic_window_name& name,
 }
 
 bool is_trusted_peer(int socket) noexcept {
-  os::Peer peer;
+  os::SocketPeer peer;
   return os::peer_of(socket, &peer) && (peer.uid == os::user_id() || peer.uid == 0);
 }
 

@@ -74,7 +74,7 @@ void work_as_client(unsigned index, int block_fd) {
   const unsigned pairs = all_pairs / block.clients;
   auto* src = static_cast<std::byte*>(haul_alloc(bytes * pairs));
   auto* dst = static_cast<std::byte*>(haul_alloc(bytes * pairs));
-  if (src == nullptr || dst == nullptr) throw tools::Failure(haul_last_error());
+  if (src == nullptr || dst == nullptr) throw tools::CommandFailure(haul_last_error());
   for (unsigned i = 0; i < pairs; ++i) write_content(src + i * bytes, bytes, index * all_pairs + i);
   unsigned next = 0;
   const auto copy = [&] {

@@ -27,7 +27,8 @@ class TemporaryFile {
  public:
   TemporaryFile() : path_("/tmp/haul-bench-XXXXXX") {
     const int fd = mkstemp(path_.data());
-    if (fd < 0) throw tools::Failure("no temporary file can be made in /tmp; free some room there");
+    if (fd < 0)
+      throw tools::CommandFailure("no temporary file can be made in /tmp; free some room there");
     close(fd);
   }
   ~TemporaryFile() { unlink(path_.c_str()); }

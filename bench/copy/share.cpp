@@ -152,7 +152,7 @@ void work_as_share_server(unsigned, int block_fd) {
   block.server = getpid();
   for (unsigned i = 0; i < documents; ++i) {
     server.data[i] = static_cast<std::byte*>(haul_alloc(block.sizes[i]));
-    if (server.data[i] == nullptr) throw tools::Failure(haul_last_error());
+    if (server.data[i] == nullptr) throw tools::CommandFailure(haul_last_error());
     write_content(server.data[i], block.sizes[i], i);
     block.address[i] = reinterpret_cast<std::uintptr_t>(server.data[i]);
   }
@@ -162,7 +162,7 @@ void work_as_share_server(unsigned, int block_fd) {
     haul_grant grant = block.grants[i];
     grant.fd = os::take_descriptor(block.reader_pid[i], grant.fd);
     if (grant.fd < 0)
-      throw tools::Failure(
+      throw tools::CommandFailure(
           "a reader's descriptor cannot be had (pidfd_getfd); run as one user without ptrace "
           "restrictions");
     tools::require(haul_space_open_grant(&grant, &server.spaces[i], nullptr),
@@ -171,7 +171,7 @@ void work_as_share_server(unsigned, int block_fd) {
   }
   count_up(block.ready);
   server.number = static_cast<std::uint64_t*>(haul_alloc(sizeof *server.number));
-  if (server.number == nullptr) throw tools::Failure(haul_last_error());
+  if (server.number == nullptr) throw tools::CommandFailure(haul_last_error());
   for (std::uint32_t order = 0;;) {
     sleep_on(block.order, order);
     if (block.stop.load()) break;
@@ -197,7 +197,7 @@ void work_as_share_reader(unsigned index, int block_fd) {
   auto& block = shared.as<ShareBlock>();
   attach_to_service();
   auto* own = static_cast<std::byte*>(haul_alloc(number_at + sizeof(std::uint64_t)));
-  if (own == nullptr) throw tools::Failure(haul_last_error());
+  if (own == nullptr) throw tools::CommandFailure(haul_last_error());
   std::memset(own, 1, most_bytes);
   auto& number = *reinterpret_cast<std::atomic<std::uint64_t>*>(own + number_at);
   tools::require(haul_share(own, number_at + sizeof number, HAUL_SHARE_WRITE, &block.grants[index]),
@@ -216,7 +216,7 @@ void work_as_share_reader(unsigned index, int block_fd) {
       const iovec local{own, bytes};
       const iovec remote{reinterpret_cast<void*>(block.address[document]), bytes};
       if (os::read_process(block.server, &local, 1, &remote, 1) != static_cast<ssize_t>(bytes))
-        throw tools::Failure(
+        throw tools::CommandFailure(
             "process_vm_readv is refused; run as one user without ptrace restrictions");
     } else {
       while (number.load(std::memory_order_acquire) != seen) os::yield();

@@ -49,7 +49,7 @@ Buffer::Buffer(std::size_t bytes, std::size_t shift)
         memory_ == Memory::shared ? haul_alloc(mapped_bytes_) : os::map_anonymous(mapped_bytes_);
   }
   if (mapping_ == nullptr) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("no memory for a buffer of {}; free some, or ask for smaller sizes",
                     tools::show_bytes(bytes)));
   }
@@ -90,7 +90,7 @@ void check_content(const std::byte* data, std::size_t bytes, std::uint64_t seed)
     std::uint64_t expected = word + odd_step * (i / sizeof word);
     auto byte = static_cast<std::byte>(expected >> (8 * (i % sizeof word)));
     if (data[i] == byte) continue;
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("byte {} of a copy of {} bytes is wrong (it is {:#04x}, {:#04x} was written); "
                     "haul is at fault, please report it with the output of `haul info`",
                     i, bytes, static_cast<unsigned>(data[i]), static_cast<unsigned>(byte)));

@@ -29,7 +29,7 @@ constexpr std::uint64_t patience_ns = std::uint64_t{60} * 1'000'000'000, step_ns
 std::string own_path() {
   std::array<char, PATH_MAX> path{};
   const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
-  if (length <= 0) throw tools::Failure("/proc/self/exe cannot be read; mount /proc");
+  if (length <= 0) throw tools::CommandFailure("/proc/self/exe cannot be read; mount /proc");
   return std::string(path.data(), static_cast<std::size_t>(length));
 }
 
@@ -39,12 +39,13 @@ SharedBlock::SharedBlock(std::size_t bytes)
     : fd_(os::make_sealed("haul-bench", bytes)), at_(nullptr), bytes_(bytes) {
   if (fd_ >= 0) at_ = os::map_shared(nullptr, bytes, fd_, 0);
   if (at_ == nullptr)
-    throw tools::Failure("no shared memory for the processes; raise ulimit -n, or free memory");
+    throw tools::CommandFailure(
+        "no shared memory for the processes; raise ulimit -n, or free memory");
 }
 
 SharedBlock::SharedBlock(int inherited, std::size_t bytes)
     : fd_(inherited), at_(os::map_shared(nullptr, bytes, inherited, 0)), bytes_(bytes) {
-  if (at_ == nullptr) throw tools::Failure("a worker is started by `haul bench` alone");
+  if (at_ == nullptr) throw tools::CommandFailure("a worker is started by `haul bench` alone");
 }
 
 SharedBlock::~SharedBlock() {
@@ -59,7 +60,8 @@ Child::Child(const std::vector<std::string>& arguments, const tools::Environment
   pid_ = tools::Image(std::move(command), environment)
              .spawn(tools::Image::nowhere, quiet ? tools::Image::nowhere : tools::Image::inherited);
   if (pid_ < 0)
-    throw tools::Failure(fmt::format("no process could be started ({})", std::strerror(errno)));
+    throw tools::CommandFailure(
+        fmt::format("no process could be started ({})", std::strerror(errno)));
 }
 
 Child::~Child() {
@@ -87,14 +89,14 @@ void Child::finish(const char* what) {
   const int status = tools::reap(pid_);
   pid_ = -1;
   if (tools::shell_status(status) != 0)
-    throw tools::Failure(fmt::format("{} failed; its message is above", what));
+    throw tools::CommandFailure(fmt::format("{} failed; its message is above", what));
 }
 
 Child start_worker(const std::string& role, unsigned index, const SharedBlock& block,
                    const tools::Environment& environment) {
   // dup2() to its own number keeps close-on-exec, so go by another.
   const int fd = fcntl(block.fd(), F_DUPFD, 100);
-  if (fd < 0) throw tools::Failure("no descriptor is left for a worker; raise ulimit -n");
+  if (fd < 0) throw tools::CommandFailure("no descriptor is left for a worker; raise ulimit -n");
   tools::Environment all = environment;
   all.emplace_back("HAUL_TUNE_BACKGROUND", "off");
   try {
@@ -135,7 +137,8 @@ void await(const char* what, std::vector<Child>& children, const std::function<b
       if (!child.running()) child.finish(what);
     }
     if (now_ns() > deadline)
-      throw tools::Failure(fmt::format("{} does not answer; is the machine overloaded?", what));
+      throw tools::CommandFailure(
+          fmt::format("{} does not answer; is the machine overloaded?", what));
     os::sleep_ns(step_ns);
   }
 }
@@ -157,7 +160,7 @@ void attach_to_service() {
     if (state.service_state != 0) return;
     os::sleep_ns(step_ns);
   }
-  throw tools::Failure(fmt::format("no service: {}", state.service_status));
+  throw tools::CommandFailure(fmt::format("no service: {}", state.service_status));
 }
 
 void run_worker(const std::string& role, unsigned index, int block_fd) {
@@ -167,7 +170,7 @@ void run_worker(const std::string& role, unsigned index, int block_fd) {
   if (role == "count") return work_as_counter(index, block_fd);
   if (role == "stream-source") return work_as_stream_source(index, block_fd);
   if (role == "stream-sink") return work_as_stream_sink(index, block_fd);
-  throw tools::Failure(
+  throw tools::CommandFailure(
       fmt::format("there is no worker '{}'; `haul bench` starts them itself", role));
 }
 

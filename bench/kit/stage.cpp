@@ -76,7 +76,7 @@ Stage::Stage() : topology_(std::make_unique<Topology>()) {
   // The mover starts first: a thread that is pinned already would look like a one-CPU machine.
   (void)settle_mover();
   auto read = read_topology("");
-  if (!read) throw tools::Failure(read.error().sentence);
+  if (!read) throw tools::CommandFailure(read.error().sentence);
   *topology_ = *read;
   int mover_cpu = query().mover_cpu;
   for (unsigned i = 0; i < topology_->allowed_count && caller_cpu_ < 0; ++i) {

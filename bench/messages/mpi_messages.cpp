@@ -88,8 +88,8 @@ void add_output(const CommandOutcome& outcome, const Runner& runner, std::size_t
     ++found;
   }
   if (found != wanted)
-    throw tools::Failure(fmt::format("{} printed {} figures instead of {}: {}", describe(runner),
-                                     found, wanted, reason_of(outcome)));
+    throw tools::CommandFailure(fmt::format("{} printed {} figures instead of {}: {}",
+                                            describe(runner), found, wanted, reason_of(outcome)));
 }
 
 // The MPI whose own shared memory is the fastest for this size; null without natives.

@@ -38,7 +38,8 @@ void add_output(const CommandOutcome& outcome, const Runner& runner, NasSeries& 
     series.mops.push_back(mops);
     return;
   }
-  throw tools::Failure(fmt::format("{} printed no time: {}", describe(runner), reason_of(outcome)));
+  throw tools::CommandFailure(
+      fmt::format("{} printed no time: {}", describe(runner), reason_of(outcome)));
 }
 
 struct Race {
@@ -94,7 +95,7 @@ void run_nas(SuiteRun& session, std::vector<Row>& rows) {
   if (ranks.empty()) ranks = {2, 4};
   for (unsigned count : ranks) {
     if (count < 2 || (count & (count - 1)) != 0)
-      throw tools::Failure(
+      throw tools::CommandFailure(
           fmt::format("the NAS kernels run with 2, 4, 8, ... ranks, not with {}", count));
   }
   const std::vector<MpiPeer> mpis = choose_mpis(session);

@@ -90,7 +90,7 @@ void write_sources(const std::string& directory) {
     stream << file.text;
     stream.close();
     if (failed || !stream)
-      throw tools::Failure(
+      throw tools::CommandFailure(
           fmt::format("{} cannot be written; is the disk full? Else set TMPDIR", path.string()));
   }
 }
@@ -143,7 +143,8 @@ std::optional<MpiPeer> MpiPeer::find(const std::string& name, std::string& missi
   mpi.shm_args_ = shm["MPI_OFI_ARGS"];
   mpi.shm_environment_ = assignments(shm["MPI_OFI_ENV"]);
   if (mpi.compiler_.empty() || mpi.launcher_.empty())
-    throw tools::Failure(fmt::format("{} names no compiler or launcher; this is a bug", name));
+    throw tools::CommandFailure(
+        fmt::format("{} names no compiler or launcher; this is a bug", name));
   return mpi;
 }
 
@@ -158,7 +159,7 @@ std::string MpiPeer::build(const std::string& directory, const std::string& prog
   command.emplace_back("-lm");
   const CommandOutcome outcome = run_command(command, environment_, compile_limit_s);
   if (!outcome.good())
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("{} cannot be compiled with {} ({}); are gcc and the MPI's headers "
                     "installed?",
                     program, title_, reason_of(outcome)));

@@ -40,7 +40,7 @@ std::vector<MpiPeer> choose_mpis(const SuiteRun& session) {
       last = missing;
     }
   }
-  if (found.empty()) throw tools::Failure(fmt::format("no MPI to measure with: {}", last));
+  if (found.empty()) throw tools::CommandFailure(fmt::format("no MPI to measure with: {}", last));
   return found;
 }
 
@@ -91,7 +91,7 @@ std::vector<Runner> choose_runners(const SuiteRun& session, const std::vector<Mp
         session.options.note(fmt::format("{} does not run on libfabric's shm ({})", mpis[i].title(),
                                          reason_of(outcome)));
       } else {
-        throw tools::Failure(
+        throw tools::CommandFailure(
             fmt::format("{} does not run: {}", describe(runner), reason_of(outcome)));
       }
     }
@@ -121,7 +121,7 @@ CommandOutcome run_one(SuiteRun& session, CoreDistances& placement, const Runner
       runner.mpi->run(runner.transport, {ranks, limit_s, runner.extra}, command);
   placement.add(round_trip_ns(session));
   if (!outcome.good())
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("{} with {} ranks: {}", describe(runner), ranks, reason_of(outcome)));
   return outcome;
 }

@@ -45,7 +45,7 @@ void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows) {
   const std::vector<MpiPeer> mpis = choose_mpis(session);
   for (const MpiPeer& mpi : mpis) {
     const std::string unusable = mpi.unusable(Transport::haul);
-    if (!unusable.empty()) throw tools::Failure(unusable);
+    if (!unusable.empty()) throw tools::CommandFailure(unusable);
   }
   const tools::TemporaryDirectory directory;
   const std::vector<std::string> programs = build_messages(session, mpis, directory);

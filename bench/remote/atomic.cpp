@@ -193,7 +193,7 @@ void ask_mpi(Contest& contest, const MpiAtomic& mpi) {
 std::unique_ptr<MpiAtomic> find_mpi(SuiteRun& session, const Pair& hosts, Cores cores) {
   try {
     return std::make_unique<MpiAtomic>(hosts, cores);
-  } catch (const tools::Failure& failure) {
+  } catch (const tools::CommandFailure& failure) {
     session.options.note(fmt::format("no Open MPI to compare with: {}", failure.what()));
     return nullptr;
   }
@@ -236,7 +236,7 @@ void run_atomic(SuiteRun& session, std::vector<Row>& rows) {
       from += 0.25;
       try {
         if (mpi && mode == Mode::apart) ask_mpi(contest, *mpi);
-      } catch (const tools::Failure& failure) {
+      } catch (const tools::CommandFailure& failure) {
         contest.contestants.pop_back();
         session.options.note(failure.what());
       }

@@ -64,7 +64,8 @@ void PacedLock::operate() {
   held_ = !held_;
   ++operations_;
   if (!held_) return;
-  if (token <= last_token_) throw tools::Failure("a token did not grow; this is a bug of haul");
+  if (token <= last_token_)
+    throw tools::CommandFailure("a token did not grow; this is a bug of haul");
   last_token_ = token;
 }
 

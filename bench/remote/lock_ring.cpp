@@ -133,9 +133,9 @@ void LockRing::go_on(Member& member, Turns& turns) {
   if (done == 0) return;
   if (member.doing == Doing::acquiring) {
     if (turns.holder != nullptr)
-      throw tools::Failure("two held the lock at once; this is a bug of haul");
+      throw tools::CommandFailure("two held the lock at once; this is a bug of haul");
     if (token <= turns.last_token)
-      throw tools::Failure("a token did not grow; this is a bug of haul");
+      throw tools::CommandFailure("a token did not grow; this is a bug of haul");
     turns.last_token = token;
     turns.holder = &member;
     member.doing = Doing::holding;
@@ -170,7 +170,7 @@ void LockRing::run(unsigned contenders, const Limit& limit, Turns& turns) {
       if (member.doing != Doing::nothing) ++busy;
     }
     if (now_ns() - begin > limit.ns + acquire_timeout_ns)
-      throw tools::Failure("the lock was not to be had for a minute; this is a bug of haul");
+      throw tools::CommandFailure("the lock was not to be had for a minute; this is a bug of haul");
   }
 }
 
@@ -187,7 +187,7 @@ LockRing::Times LockRing::contend(unsigned contenders, const Limit& limit) {
   const haul_atomic_lock_counts after = counts();
   const std::size_t cycles = turns.cycles_us.size();
   if (after.acquired - before.acquired != cycles)
-    throw tools::Failure(
+    throw tools::CommandFailure(
         "a lock was acquired more or less often than asked; this is a bug of haul");
   Times times;
   times.rate_per_s = static_cast<double>(cycles) * 1e9 / static_cast<double>(turns.now_ns - begin);

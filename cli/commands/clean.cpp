@@ -21,8 +21,9 @@ void remove_one(const fs::path& path, const char* what, bool dry_run) {
     std::error_code failed;
     fs::remove(path, failed);
     if (failed) {
-      throw tools::Failure(fmt::format("cannot remove {} ({}); check the rights of its directory",
-                                       path.string(), failed.message()));
+      throw tools::CommandFailure(
+          fmt::format("cannot remove {} ({}); check the rights of its directory", path.string(),
+                      failed.message()));
     }
   }
   fmt::print("{} {}: {}\n", dry_run ? "would remove" : "removed", what, path.string());

@@ -158,7 +158,7 @@ void hold(const LockChoices& choices) {
   const bool held = hold_until_end(member, pid, choices.lease_s, signals, &status);
   const int released = haul_atomic_lock_release(member.handle());
   if (!held || released == HAUL_ESTALE) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         "the lock was lost while the command ran, so another may have held it, too; give a longer "
         "--lease");
   }

@@ -200,8 +200,8 @@ void write_pages(const std::vector<Page>& pages, const std::filesystem::path& di
     file << page.text;
     file.close();
     if (!file) {
-      throw tools::Failure(fmt::format("cannot write {} ({}); give --out another directory",
-                                       path.string(), std::strerror(errno)));
+      throw tools::CommandFailure(fmt::format("cannot write {} ({}); give --out another directory",
+                                              path.string(), std::strerror(errno)));
     }
   }
   fmt::print("wrote {} pages to {}\n", pages.size(), directory.string());

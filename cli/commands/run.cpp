@@ -49,7 +49,7 @@ void write_report(const RunChoices& choices, const MpiJob& job, int status,
   if (choices.report) print_traffic(stderr, collector.reports());
   if (!choices.json.empty()) write_report(choices, job, status, collector);
   if (choices.strict && status == 0 && collector.reports().empty()) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         "no rank has opened an endpoint of haul (--strict); see that the program calls MPI_Init, "
         "is linked to the MPI of its launcher, and runs on this host");
   }
@@ -67,8 +67,9 @@ void run(const RunChoices& choices) {
   if (choices.report || choices.strict || !choices.json.empty()) run_and_report(choices, job);
   std::fflush(stdout);
   const int error = tools::Image(job.setup.command, job.setup.environment).execute();
-  throw tools::Failure(fmt::format("cannot start {} ({}); check that it can be run by itself",
-                                   job.mpi.launcher, std::strerror(error)));
+  throw tools::CommandFailure(
+      fmt::format("cannot start {} ({}); check that it can be run by itself", job.mpi.launcher,
+                  std::strerror(error)));
 }
 
 }  // namespace

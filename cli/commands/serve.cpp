@@ -47,7 +47,7 @@ int checked_cpu(std::uint64_t number) {
   CPU_ZERO(&allowed);
   const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
   if (known && (number >= CPU_SETSIZE || !CPU_ISSET(static_cast<int>(number), &allowed))) {
-    throw tools::Failure(fmt::format(
+    throw tools::CommandFailure(fmt::format(
         "CPU {} is none that this process may use; name one of those that `haul info` lists, by "
         "--cpu or HAUL_MOVER_CPU, or auto",
         number));
@@ -70,22 +70,22 @@ void run_service(const service::Options& options) {
   try {
     service::run(options);
   } catch (const std::exception& failure) {
-    throw tools::Failure(failure.what());
+    throw tools::CommandFailure(failure.what());
   }
 }
 
 void refuse_a_second(const std::string& asked_path) {
   try {
     const service::Monitor other(asked_path);
-    throw tools::Failure(fmt::format(
+    throw tools::CommandFailure(fmt::format(
         "a service runs already (process {}, {}), and one is enough; `haul serve --status` tells "
         "of it, `haul serve --stop` ends it",
         other.pid(), other.socket_path()));
   } catch (const service::NoService&) {
-  } catch (const tools::Failure&) {
+  } catch (const tools::CommandFailure&) {
     throw;
   } catch (const std::runtime_error& trouble) {
-    throw tools::Failure(trouble.what());
+    throw tools::CommandFailure(trouble.what());
   }
 }
 
@@ -137,7 +137,7 @@ void show_stats(service::Monitor& monitor, const std::string& json) {
 
 void stop(service::Monitor& monitor) {
   if (!monitor.stop(stop_timeout_ms)) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("the service (process {}) has not ended within 10 s; `kill -KILL {}` ends it, "
                     "and its clients go on by themselves",
                     monitor.pid(), monitor.pid()));
@@ -153,12 +153,12 @@ void ask(const ServeChoices& choices) {
     if (choices.stats) show_stats(monitor, choices.json);
     if (choices.stop) stop(monitor);
   } catch (const service::NoService& none) {
-    throw tools::Failure(choices.stop ? "no service runs, so there is nothing to stop"
-                                      : none.what());
-  } catch (const tools::Failure&) {
+    throw tools::CommandFailure(choices.stop ? "no service runs, so there is nothing to stop"
+                                             : none.what());
+  } catch (const tools::CommandFailure&) {
     throw;
   } catch (const std::runtime_error& trouble) {
-    throw tools::Failure(trouble.what());
+    throw tools::CommandFailure(trouble.what());
   }
 }
 

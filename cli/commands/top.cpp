@@ -109,9 +109,9 @@ void watch(const TopChoices& choices) {
   try {
     service.emplace(choices.socket);
   } catch (const service::NoService& none) {
-    if (!choices.socket.empty()) throw tools::Failure(none.what());
+    if (!choices.socket.empty()) throw tools::CommandFailure(none.what());
     if (messages.empty()) {
-      throw tools::Failure(fmt::format(
+      throw tools::CommandFailure(fmt::format(
           "{}, and no program of yours sends messages by haul; start that by `haul run --mpi`",
           none.what()));
     }
@@ -176,7 +176,7 @@ void add_top(Tree& tree) {
     try {
       watch(*choices);
     } catch (const std::runtime_error& trouble) {
-      throw tools::Failure(trouble.what());
+      throw tools::CommandFailure(trouble.what());
     }
   });
 }

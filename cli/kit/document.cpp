@@ -26,7 +26,7 @@ void write_document(const std::string& path, const nlohmann::ordered_json& docum
     error = errno;
   }
   if (!written) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("cannot write {} ({}); give --json another path", path, std::strerror(error)));
   }
 }
@@ -35,7 +35,7 @@ void check_writable(const std::string& path) {
   if (path.empty() || path == "-") return;
   std::FILE* file = std::fopen(path.c_str(), "a");
   if (file == nullptr) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("cannot write {} ({}); give --json another path", path, std::strerror(errno)));
   }
   std::fclose(file);

@@ -66,7 +66,7 @@ Machine examine_machine() {
   Machine machine;
   machine.topology = std::make_unique<Topology>();
   auto read = read_topology("");
-  if (!read) throw tools::Failure(read.error().sentence);
+  if (!read) throw tools::CommandFailure(read.error().sentence);
   *machine.topology = *read;
   (void)bench::settle_mover();  // why there is no mover, if so, is in the state
   machine.state.size = sizeof machine.state;

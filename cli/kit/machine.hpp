@@ -23,7 +23,7 @@ struct Machine {
   haul_state state{};
 };
 
-// Starts the mover, so that its state is what a program sees. Throws tools::Failure.
+// Starts the mover, so that its state is what a program sees. Throws tools::CommandFailure.
 Machine examine_machine();
 
 std::string cpu_brand();

@@ -11,7 +11,7 @@
 namespace haul::cli {
 
 // A wrong argument that only a command can notice: exit status 2. Other failures (1) are
-// tools::Failure.
+// tools::CommandFailure.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -25,7 +25,7 @@ Collector::Collector() {
   name_ = fmt::format("haul-report.{}.{}.{:016x}", os::user_id(), getpid(), random);
   listener_ = os::listen_abstract(name_.c_str(), backlog);
   if (listener_ < 0) {
-    throw tools::Failure(fmt::format(
+    throw tools::CommandFailure(fmt::format(
         "cannot listen for the job's report ({}); run it without --report, --json and --strict",
         std::strerror(-listener_)));
   }
@@ -41,7 +41,7 @@ void Collector::accept_all() {
     const int fd = os::accept_from(listener_);
     if (fd == -EINTR) continue;
     if (fd < 0) return;
-    os::Peer peer;
+    os::SocketPeer peer;
     if (!os::peer_of(fd, &peer) || peer.uid != os::user_id()) {
       close(fd);
       continue;

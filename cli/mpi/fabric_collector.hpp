@@ -19,7 +19,7 @@ struct EndpointReport {
 // Listens from construction on. Not thread-safe.
 class Collector {
  public:
-  Collector();  // throws tools::Failure
+  Collector();  // throws tools::CommandFailure
   ~Collector();
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;

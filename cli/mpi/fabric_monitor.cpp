@@ -60,7 +60,7 @@ enum class EndpointAnswer { given, gone, silent };
 EndpointAnswer ask(const std::string& name, std::vector<EndpointQuestion>* asked) {
   auto socket = std::make_unique<MonitorSocket>(os::connect_abstract(name.c_str()));
   if (socket->fd < 0) return socket->fd == -EAGAIN ? EndpointAnswer::silent : EndpointAnswer::gone;
-  os::Peer peer;
+  os::SocketPeer peer;
   // Anybody can listen at a name of this form.
   if (!os::peer_of(socket->fd, &peer) || peer.uid != os::user_id()) return EndpointAnswer::gone;
   const auto greeting = fabric::Greeting::monitor;
@@ -143,15 +143,15 @@ std::vector<EndpointLook> look_at_process(pid_t pid) {
   }
   if (!own.empty()) return own;
   if (!silent.empty()) {
-    throw tools::Failure(fmt::format(
+    throw tools::CommandFailure(fmt::format(
         "process {} has no endpoint that answers within a second; if it is stopped, let it go on "
         "(kill -CONT {}), and if it runs another version of haul, start it anew",
         pid, pid));
   }
-  throw tools::Failure(fmt::format("process {} has no endpoint of haul; {}", pid,
-                                   others.empty()
-                                       ? "start the program by `haul run --mpi`"
-                                       : fmt::format("these have: {}", fmt::join(others, " "))));
+  throw tools::CommandFailure(
+      fmt::format("process {} has no endpoint of haul; {}", pid,
+                  others.empty() ? "start the program by `haul run --mpi`"
+                                 : fmt::format("these have: {}", fmt::join(others, " "))));
 }
 
 void Traffic::add(const MonitorReply& reply) {

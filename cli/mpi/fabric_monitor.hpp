@@ -24,7 +24,7 @@ struct EndpointLook {
 // is wanted.
 std::vector<EndpointLook> look_at_endpoints(std::vector<std::string>* silent = nullptr);
 
-// Those of one process. Throws tools::Failure if it has none or does not answer.
+// Those of one process. Throws tools::CommandFailure if it has none or does not answer.
 std::vector<EndpointLook> look_at_process(pid_t pid);
 
 // What can be used of a packet that claims to be a MonitorReply: false if it is of another version.

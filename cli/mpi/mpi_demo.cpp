@@ -140,8 +140,8 @@ Comparison compare(const InstalledMpi& mpi, const std::string& program, const st
         bench::run_command(setup.command, setup.environment, run_s);
     keep_best(outcome.out, times);
     if (outcome.good() && !times->empty()) return;
-    throw tools::Failure(fmt::format("{} fails {}: {}; `haul info` tells what it lacks", mpi.title,
-                                     how, bench::reason_of(outcome)));
+    throw tools::CommandFailure(fmt::format("{} fails {}: {}; `haul info` tells what it lacks",
+                                            mpi.title, how, bench::reason_of(outcome)));
   };
   for (unsigned round = 0; round < rounds; ++round) {
     run(natively, "on its own shared memory", &comparison.native);

@@ -14,7 +14,7 @@ struct MessageQuestion {
   bool json = false;
 };
 
-// Throws tools::Failure and UsageError; ExitStatus if a command was run.
+// Throws tools::CommandFailure and UsageError; ExitStatus if a command was run.
 void explain_messages(const MessageQuestion& question);
 
 }  // namespace haul::cli

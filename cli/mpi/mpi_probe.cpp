@@ -108,7 +108,7 @@ PairProbe probe_pair() {
   if (at == nullptr) {
     const int error = fd < 0 ? -fd : ENOMEM;
     os::close_fd(fd);
-    throw tools::Failure(fmt::format(
+    throw tools::CommandFailure(fmt::format(
         "two processes cannot share memory here ({}); allow memfd_create and raise memory limits",
         describe_errno(error)));
   }
@@ -138,7 +138,7 @@ PairProbe probe_pair() {
   munmap(at, page_bytes);
   os::close_fd(fd);
   if (!told) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         "the two processes that try out the paths do not answer; raise the limit of processes "
         "(ulimit -u) and try again");
   }

@@ -14,7 +14,7 @@ struct PairProbe {
 };
 
 // Starts two children, which read each other's memory by the kernel and map the same memory. Must
-// be called before this process has other threads. Throws tools::Failure if it cannot try.
+// be called before this process has other threads. Throws tools::CommandFailure if it cannot try.
 PairProbe probe_pair();
 
 }  // namespace haul::cli

@@ -58,9 +58,10 @@ MpiJob prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem) 
                     name, why));
   }
   const std::string provider = provider_file();
-  if (provider.empty()) throw tools::Failure(provider_remedy());
+  if (provider.empty()) throw tools::CommandFailure(provider_remedy());
   if (const std::string missing = missing_for_provider(*mpi); !missing.empty()) {
-    throw tools::Failure(fmt::format("{} ({}) cannot use haul: {}", mpi->title, file, missing));
+    throw tools::CommandFailure(
+        fmt::format("{} ({}) cannot use haul: {}", mpi->title, file, missing));
   }
   return {*mpi, set_up_mpi(*mpi, command, provider.substr(0, provider.rfind('/')), alloc_mem)};
 }

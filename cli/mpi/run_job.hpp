@@ -15,7 +15,7 @@ struct MpiJob {
 };
 
 // Recognises the MPI of `command` and sets it up. Throws UsageError for a command that it cannot
-// set up, tools::Failure if haul or the MPI lacks something.
+// set up, tools::CommandFailure if haul or the MPI lacks something.
 MpiJob prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem = AllocMem::of_mpi);
 
 // Runs the job to its end while `collector` listens; signals that would end this command go to the

@@ -5,7 +5,7 @@
 namespace haul::cli {
 
 void require_atomic(int code) {
-  if (code < 0) throw tools::Failure(haul_last_error());
+  if (code < 0) throw tools::CommandFailure(haul_last_error());
 }
 
 AtomicNode::AtomicNode(const std::string& responder, const haul_atomic_node_options& options) {

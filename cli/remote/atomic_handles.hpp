@@ -1,4 +1,4 @@
-// Handles of <haul/atomic.h> that close themselves; failures are tools::Failure.
+// Handles of <haul/atomic.h> that close themselves; failures are tools::CommandFailure.
 #pragma once
 
 #include <haul/atomic.h>

@@ -83,13 +83,14 @@ void run_detached(const std::function<void()>& work, const std::function<bool()>
   std::string sentence;
   while (Clock::now() < deadline) {
     if (heard(report.read_end(), &sentence)) {
-      throw tools::Failure(sentence.empty() ? "the service ended as soon as it began; run it "
-                                              "without --daemon to see why"
-                                            : sentence);
+      throw tools::CommandFailure(sentence.empty()
+                                      ? "the service ended as soon as it began; run it "
+                                        "without --daemon to see why"
+                                      : sentence);
     }
     if (ready()) return;
   }
-  throw tools::Failure(
+  throw tools::CommandFailure(
       "the service was started and does not answer after 10 s; run it without --daemon to see why");
 }
 

@@ -40,7 +40,7 @@ std::string trouble_with(const std::string& path) {
 std::string explicit_place(const std::string& asked) {
   std::string path = fs::absolute(asked).lexically_normal().string();
   if (path.size() >= socket_path_bytes) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("the path {} is too long for a socket: {} bytes, {} may be; "
                     "name a shorter one by --socket or HAUL_SERVICE_SOCKET",
                     path, path.size(), socket_path_bytes - 1));
@@ -51,7 +51,7 @@ std::string explicit_place(const std::string& asked) {
   if (fs::is_directory(directory, ignored)) return path;
   const std::string trouble = trouble_with(path);
   if (trouble.empty()) return path;
-  throw tools::Failure(fmt::format(
+  throw tools::CommandFailure(fmt::format(
       "cannot make the directory {} ({}); make it yourself, or name another path by --socket or "
       "HAUL_SERVICE_SOCKET",
       directory.string(), trouble));
@@ -68,19 +68,19 @@ int inherited_listener() {
   unsetenv("LISTEN_FDS");
   unsetenv("LISTEN_FDNAMES");
   if (count != "1") {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("was passed {} sockets and serves one; give its .socket unit "
                     "one ListenSequentialPacket= alone",
                     count));
   }
   const int fd = first_passed_fd;
   if (socket_option(fd, SO_DOMAIN) != AF_UNIX || socket_option(fd, SO_TYPE) != SOCK_SEQPACKET) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         "what was passed as descriptor 3 is no Unix socket of packets; its .socket unit needs "
         "ListenSequentialPacket= (systemd-socket-activate: --seqpacket)");
   }
   if (socket_option(fd, SO_ACCEPTCONN) != 1) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         "what was passed as descriptor 3 is a connection and no listening socket; its .socket unit "
         "needs Accept=no");
   }
@@ -107,7 +107,7 @@ std::string place_to_listen(const std::string& asked) {
     if (trouble.empty()) return path;
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", path, trouble);
   }
-  throw tools::Failure(
+  throw tools::CommandFailure(
       fmt::format("finds no place for its socket ({}); name one by --socket or HAUL_SERVICE_SOCKET",
                   reasons.empty() ? "there is none" : reasons));
 }

@@ -54,7 +54,7 @@ int connect_to_collector() noexcept {
     os::sleep_ns(retry_ns);
     socket = os::connect_abstract(name);
   }
-  os::Peer peer;
+  os::SocketPeer peer;
   if (socket >= 0 && os::peer_of(socket, &peer) && peer.uid == os::user_id()) return socket;
   log(LogLevel::info, "messages: no report is sent to %s: %s", name,
       socket >= 0 ? "another user listens there" : describe_errno(-socket));

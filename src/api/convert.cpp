@@ -40,7 +40,7 @@ Code invalid(Error* error, const char* format, Arguments... arguments) noexcept 
 }
 
 // One side: its extents, their space and their total.
-struct Side {
+struct RequestSide {
   const Extent* extents;
   std::uint32_t count;
   Space space;
@@ -48,7 +48,7 @@ struct Side {
 };
 
 Code check_side(const char* name, const haul_extent& one, const haul_extent* vector,
-                std::uint32_t count, Side* side, Error* error) noexcept {
+                std::uint32_t count, RequestSide* side, Error* error) noexcept {
   if (vector != nullptr && (count == 0 || count > max_extents)) {
     return invalid(error, "%s_count is %u; a vector has 1 to %u extents.", name, count,
                    max_extents);
@@ -60,8 +60,8 @@ Code check_side(const char* name, const haul_extent& one, const haul_extent* vec
         name, count, name);
   }
   const haul_extent* extents = vector != nullptr ? vector : &one;
-  *side = Side{reinterpret_cast<const Extent*>(extents), vector != nullptr ? count : 1,
-               extents[0].space, 0};
+  *side = RequestSide{reinterpret_cast<const Extent*>(extents), vector != nullptr ? count : 1,
+                      extents[0].space, 0};
   for (std::uint32_t i = 0; i < side->count; ++i) {
     const haul_extent& extent = extents[i];
     const auto address = reinterpret_cast<std::uintptr_t>(extent.address);
@@ -185,7 +185,7 @@ Code fit(const haul_request& from, haul_request* room, const haul_request** usab
 
 Code convert(const haul_request& from, Request* to, Error* error) noexcept {
   if (const Code code = check_fields(from, error); code != Code::ok) return code;
-  Side dst, src{};
+  RequestSide dst, src{};
   if (const Code code = check_side("dst", from.dst, from.dst_vector, from.dst_count, &dst, error);
       code != Code::ok)
     return code;

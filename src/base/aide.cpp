@@ -14,7 +14,7 @@ namespace {
 
 // none -> making (by who makes it) -> idle -> taken (by who asks) -> asked -> idle ... -> none. The
 // bit `dismissed` may be added from `making` on.
-enum Phase : std::uint32_t { none, making, idle, taken, asked };
+enum AidePhase : std::uint32_t { none, making, idle, taken, asked };
 constexpr std::uint32_t dismissed = 8;
 
 struct Place {
@@ -34,7 +34,7 @@ std::uint32_t phase_of(std::uint32_t word) noexcept {
 }
 
 // Keeps the bit.
-void move_on(Place& place, Phase from, Phase to) noexcept {
+void move_on(Place& place, AidePhase from, AidePhase to) noexcept {
   if (from < to) {
     place.word.fetch_add(to - from, std::memory_order_release);
   } else {

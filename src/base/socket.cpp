@@ -137,7 +137,7 @@ int accept_from(int listener) noexcept {
   return fd < 0 ? -errno : above_streams(fd);
 }
 
-bool peer_of(int fd, Peer* peer) noexcept {
+bool peer_of(int fd, SocketPeer* peer) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
   ucred credentials{};
@@ -154,7 +154,7 @@ int peer_pidfd(int fd) noexcept {
   int pidfd = -1;
   socklen_t length = sizeof pidfd;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0) return above_streams(pidfd);
-  Peer peer;
+  SocketPeer peer;
   return peer_of(fd, &peer) && peer.pid > 0 ? pidfd_open(peer.pid) : -ESRCH;
 }
 

@@ -28,11 +28,11 @@ int listen_abstract(const char* name, int backlog) noexcept;
 int connect_abstract(const char* name) noexcept;
 
 // Who connected (of an accepted socket), or who called listen() (of a connected one).
-struct Peer {
+struct SocketPeer {
   pid_t pid = 0;  // as seen from here; 0 if it has none in this pid namespace
   unsigned uid = ~0u;
 };
-bool peer_of(int fd, Peer* peer) noexcept;
+bool peer_of(int fd, SocketPeer* peer) noexcept;
 // A pidfd of who connected; -errno where it cannot be had. (SO_PEERPIDFD, else pidfd_open.)
 int peer_pidfd(int fd) noexcept;
 

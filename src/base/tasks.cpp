@@ -18,7 +18,7 @@ namespace haul::os {
 namespace {
 
 // As the kernel writes it.
-struct Entry {
+struct DirectoryEntry {
   std::uint64_t inode;
   std::int64_t offset;
   unsigned short length;
@@ -39,9 +39,9 @@ bool for_each_task(const char* directory, bool (*see)(pid_t thread, void* contex
   bool goes_on = true, seen = false;
   while (goes_on && (bytes = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
     for (long at = 0; goes_on && at < bytes;) {
-      Entry entry;
-      std::memcpy(&entry, entries + at, offsetof(Entry, name));
-      const char* name = entries + at + offsetof(Entry, name);
+      DirectoryEntry entry;
+      std::memcpy(&entry, entries + at, offsetof(DirectoryEntry, name));
+      const char* name = entries + at + offsetof(DirectoryEntry, name);
       at += entry.length;
       if (name[0] == '.') continue;
       seen = true;

@@ -62,7 +62,7 @@ void try_places(void* /*unused*/) noexcept {
   while (service_socket_path(attempt.place, path)) {
     ++attempt.place;
     const int tried = os::connect_socket(attempt.socket.get(), path);
-    os::Peer peer;
+    os::SocketPeer peer;
     if (tried == 0) {
       const bool ours = os::peer_of(attempt.socket.get(), &peer) && peer.uid == os::user_id();
       attempt.result = ours ? 0 : -EPERM;  // another user's would see our memory

@@ -12,7 +12,7 @@
 namespace haul {
 namespace {
 
-struct Entry {
+struct LedgerEntry {
   std::uint64_t seq = 0;  // 0: free (no tenancy has seq 0)
   std::uint64_t good_bytes = 0;
   std::uint32_t ring = 0;
@@ -24,7 +24,7 @@ constexpr std::size_t table_size = std::size_t{ledger_capacity} * 2;
 
 // Held with signals blocked: a handler may ask for it (haul_test()), or fork.
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-constinit Entry* table = nullptr;
+constinit LedgerEntry* table = nullptr;
 constinit std::atomic<std::uint32_t> recorded{0};
 constinit std::atomic<std::uint32_t> unobserved{0};
 constexpr std::uint32_t ring_limit = 1024;  // further rings share the doubt of these
@@ -46,7 +46,7 @@ std::size_t home(std::uint32_t ring, std::uint64_t seq) noexcept {
          (table_size - 1);
 }
 
-Entry* find(std::uint32_t ring, std::uint64_t seq) noexcept {
+LedgerEntry* find(std::uint32_t ring, std::uint64_t seq) noexcept {
   if (table == nullptr) return nullptr;
   for (std::size_t at = home(ring, seq); table[at].seq != 0; at = (at + 1) & (table_size - 1)) {
     if (table[at].seq == seq && table[at].ring == ring) return &table[at];
@@ -66,7 +66,7 @@ void remove(std::size_t hole) noexcept {
       hole = at;
     }
   }
-  table[hole] = Entry{};
+  table[hole] = LedgerEntry{};
 }
 
 }  // namespace
@@ -100,14 +100,14 @@ void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
                    std::uint64_t good_bytes) noexcept {
   const QuietLock lock(mutex);
   if (table == nullptr) {
-    table = static_cast<Entry*>(os::map_anonymous(table_size * sizeof(Entry)));
+    table = static_cast<LedgerEntry*>(os::map_anonymous(table_size * sizeof(LedgerEntry)));
   }
   if (table == nullptr) {
     ledger_forget(ring, seq);
     return;
   }
   const Change change;
-  if (Entry* known = find(ring, seq); known != nullptr) {
+  if (LedgerEntry* known = find(ring, seq); known != nullptr) {
     if (good_bytes < known->good_bytes) {
       known->good_bytes = good_bytes;
       known->code = static_cast<std::int32_t>(code);
@@ -117,14 +117,14 @@ void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
   if (recorded.load(std::memory_order_relaxed) >= ledger_capacity) make_room();
   std::size_t at = home(ring, seq);
   while (table[at].seq != 0) at = (at + 1) & (table_size - 1);
-  table[at] = Entry{seq, good_bytes, ring, static_cast<std::int32_t>(code), false};
+  table[at] = LedgerEntry{seq, good_bytes, ring, static_cast<std::int32_t>(code), false};
   recorded.fetch_add(1, std::memory_order_relaxed);
   unobserved.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept {
   const QuietLock lock(mutex);
-  const Entry* entry = find(ring, seq);
+  const LedgerEntry* entry = find(ring, seq);
   if (entry == nullptr) return false;
   *failure = Failure{static_cast<Code>(entry->code), entry->good_bytes};
   return true;
@@ -132,7 +132,7 @@ bool ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexce
 
 void ledger_observe(std::uint32_t ring, std::uint64_t seq) noexcept {
   const QuietLock lock(mutex);
-  Entry* entry = find(ring, seq);
+  LedgerEntry* entry = find(ring, seq);
   if (entry != nullptr && !entry->observed) {
     entry->observed = true;
     unobserved.fetch_sub(1, std::memory_order_relaxed);

@@ -15,17 +15,17 @@ namespace {
 //   vacant -> changing -> open -> closing -> changing -> vacant (next generation)
 // `changing` belongs to one thread: the opener, or whoever took the last use of a closed entry.
 // `closing` with no users does not exist: the close goes straight to `changing`.
-enum class State : std::uint8_t { vacant = 0, changing = 1, open = 2, closing = 3 };
+enum class SpaceState : std::uint8_t { vacant = 0, changing = 1, open = 2, closing = 3 };
 
 constexpr std::uint64_t generation_mask = (std::uint64_t{1} << 24) - 1;
 
 struct Word {
-  State state;
+  SpaceState state;
   std::uint32_t generation;
   std::uint32_t users;
 
   static Word unpack(std::uint64_t bits) noexcept {
-    return Word{static_cast<State>(bits >> 56),
+    return Word{static_cast<SpaceState>(bits >> 56),
                 static_cast<std::uint32_t>(bits >> 32 & generation_mask),
                 static_cast<std::uint32_t>(bits)};
   }
@@ -35,7 +35,7 @@ struct Word {
   }
 };
 
-struct Entry {
+struct SpaceSlot {
   std::atomic<std::uint64_t> word{0};
   // Written in `changing`, before the release that opens the entry.
   pid_t pid = 0;
@@ -45,7 +45,7 @@ struct Entry {
   bool grant = false;
 };
 
-constinit Entry entries[max_spaces];
+constinit SpaceSlot entries[max_spaces];
 constinit std::atomic<std::uint32_t> search_from{0};  // indices are reused as late as possible
 
 constexpr std::size_t index_of(Space space) noexcept {
@@ -56,10 +56,10 @@ constexpr std::uint32_t generation_of(Space space) noexcept {
 }
 
 // Closes the descriptor and vacates an entry that this thread has brought to `changing`.
-void vacate(Entry& entry, std::uint32_t generation) noexcept {
+void vacate(SpaceSlot& entry, std::uint32_t generation) noexcept {
   entry.pidfd.close();
   entry.grant = false;
-  const Word vacant{State::vacant, generation + 1, 0};
+  const Word vacant{SpaceState::vacant, generation + 1, 0};
   // Release: pairs with the acquire of the next opener's compare-and-swap.
   entry.word.store(vacant.pack(), std::memory_order_release);
 }
@@ -71,8 +71,8 @@ std::size_t take_vacant(std::uint32_t& generation) noexcept {
     const std::size_t index = 1 + (from + step) % (max_spaces - 1);
     std::uint64_t bits = entries[index].word.load(std::memory_order_relaxed);
     const Word word = Word::unpack(bits);
-    if (word.state != State::vacant) continue;
-    const Word taken{State::changing, word.generation, 0};
+    if (word.state != SpaceState::vacant) continue;
+    const Word taken{SpaceState::changing, word.generation, 0};
     // Acquire: pairs with vacate().
     if (entries[index].word.compare_exchange_strong(bits, taken.pack(), std::memory_order_acquire,
                                                     std::memory_order_relaxed)) {
@@ -170,24 +170,25 @@ Expected<Space> adopt_space(pid_t pid, int pidfd) noexcept {
     return make_error(Code::no_memory, 0, "%zu spaces are open, the most there can be; close one",
                       max_spaces - 1);
   }
-  Entry& entry = entries[index];
+  SpaceSlot& entry = entries[index];
   entry.pid = pid;
   entry.pidfd = os::Descriptor::of(pidfd);
   entry.started = os::process_start(pid);
   entry.own_memory = own_memory;
   // Release: pairs with the acquire in acquire_space().
-  entry.word.store(Word{State::open, generation, 0}.pack(), std::memory_order_release);
+  entry.word.store(Word{SpaceState::open, generation, 0}.pack(), std::memory_order_release);
   return static_cast<Space>(generation << 8 | index);
 }
 
 Code close_space(Space space) noexcept {
   if (index_of(space) == 0) return Code::invalid;
-  Entry& entry = entries[index_of(space)];
+  SpaceSlot& entry = entries[index_of(space)];
   std::uint64_t bits = entry.word.load(std::memory_order_relaxed);
   while (true) {
     Word word = Word::unpack(bits);
-    if (word.state != State::open || word.generation != generation_of(space)) return Code::invalid;
-    word.state = word.users == 0 ? State::changing : State::closing;
+    if (word.state != SpaceState::open || word.generation != generation_of(space))
+      return Code::invalid;
+    word.state = word.users == 0 ? SpaceState::changing : SpaceState::closing;
     // Acquire: all uses are over before the descriptor is closed; pairs with release_space().
     if (entry.word.compare_exchange_weak(bits, word.pack(), std::memory_order_acq_rel,
                                          std::memory_order_relaxed)) {
@@ -201,7 +202,7 @@ bool space_open(Space space) noexcept {
   if (space == self_space) return true;
   if (index_of(space) == 0) return false;
   const Word word = Word::unpack(entries[index_of(space)].word.load(std::memory_order_relaxed));
-  return word.state == State::open && word.generation == generation_of(space);
+  return word.state == SpaceState::open && word.generation == generation_of(space);
 }
 
 Expected<Space> open_grant_space() noexcept {
@@ -211,21 +212,21 @@ Expected<Space> open_grant_space() noexcept {
     return make_error(Code::no_memory, 0, "%zu spaces are open, the most there can be; close one",
                       max_spaces - 1);
   }
-  Entry& entry = entries[index];
+  SpaceSlot& entry = entries[index];
   entry.pid = 0;
   entry.pidfd = os::Descriptor();
   entry.own_memory = false;
   entry.grant = true;
   // Release: pairs with the acquire in is_grant().
-  entry.word.store(Word{State::open, generation, 0}.pack(), std::memory_order_release);
+  entry.word.store(Word{SpaceState::open, generation, 0}.pack(), std::memory_order_release);
   return static_cast<Space>(generation << 8 | index);
 }
 
 bool is_grant(Space space) noexcept {
   if (index_of(space) == 0) return false;
-  const Entry& entry = entries[index_of(space)];
+  const SpaceSlot& entry = entries[index_of(space)];
   const Word word = Word::unpack(entry.word.load(std::memory_order_acquire));
-  return word.state == State::open && word.generation == generation_of(space) && entry.grant;
+  return word.state == SpaceState::open && word.generation == generation_of(space) && entry.grant;
 }
 
 SpaceUse acquire_space(Space space) noexcept {
@@ -236,11 +237,11 @@ SpaceUse acquire_space(Space space) noexcept {
     return use;
   }
   if (index_of(space) == 0) return use;
-  Entry& entry = entries[index_of(space)];
+  SpaceSlot& entry = entries[index_of(space)];
   std::uint64_t bits = entry.word.load(std::memory_order_relaxed);
   while (true) {
     Word word = Word::unpack(bits);
-    if (word.state != State::open || word.generation != generation_of(space)) return use;
+    if (word.state != SpaceState::open || word.generation != generation_of(space)) return use;
     ++word.users;
     // Acquire: pairs with the release that opened the entry.
     if (entry.word.compare_exchange_weak(bits, word.pack(), std::memory_order_acquire,
@@ -257,13 +258,13 @@ SpaceUse acquire_space(Space space) noexcept {
 
 void release_space(Space space) noexcept {
   if (index_of(space) == 0) return;
-  Entry& entry = entries[index_of(space)];
+  SpaceSlot& entry = entries[index_of(space)];
   std::uint64_t bits = entry.word.load(std::memory_order_relaxed);
   while (true) {
     Word word = Word::unpack(bits);
     --word.users;
-    const bool last = word.state == State::closing && word.users == 0;
-    if (last) word.state = State::changing;
+    const bool last = word.state == SpaceState::closing && word.users == 0;
+    if (last) word.state = SpaceState::changing;
     // Release: what this use did comes before the close; acquire: so did what the others did.
     if (entry.word.compare_exchange_weak(bits, word.pack(), std::memory_order_acq_rel,
                                          std::memory_order_relaxed)) {

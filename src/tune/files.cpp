@@ -18,7 +18,7 @@ namespace {
 
 // free -> taken (by who asks) -> running -> done -> free. stalled: who asked has gone, and the work
 // frees its place when it ends.
-enum Phase : std::uint32_t { free, taken, running, done, stalled };
+enum ReadingPhase : std::uint32_t { free, taken, running, done, stalled };
 constexpr unsigned phase_bits = 3;
 
 // The phase, and above it the number of the process that it is of: a child of fork inherits the
@@ -29,10 +29,10 @@ constinit std::atomic<std::uint32_t> word{free};
 constinit std::atomic<std::uint64_t> began_ns{0};
 constexpr std::uint64_t ordinary_ns = 200'000'000;
 
-Phase phase_of(std::uint32_t value) noexcept {
-  return static_cast<Phase>(value & ((1u << phase_bits) - 1));
+ReadingPhase phase_of(std::uint32_t value) noexcept {
+  return static_cast<ReadingPhase>(value & ((1u << phase_bits) - 1));
 }
-std::uint32_t own(Phase phase) noexcept {
+std::uint32_t own(ReadingPhase phase) noexcept {
   return static_cast<std::uint32_t>(os::process_id()) << phase_bits | phase;
 }
 bool is_own(std::uint32_t value) noexcept {

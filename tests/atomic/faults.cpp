@@ -16,7 +16,7 @@ namespace atomic_test {
 namespace {
 
 using haul::bench::Inside;
-using haul::tools::Failure;
+using haul::tools::CommandFailure;
 
 std::string end_name(unsigned end) {
   return "end" + std::to_string(end);

@@ -1,6 +1,6 @@
 // A bad cable between hosts that are network namespaces: it loses, repeats and reorders the packets
 // of remote atomics, both ways, whatever hooks and rings the hosts send and receive by. Needs root;
-// failures are tools::Failure.
+// failures are tools::CommandFailure.
 #pragma once
 
 #include <array>

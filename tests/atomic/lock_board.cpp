@@ -12,14 +12,14 @@ namespace atomic_test {
 int make_board() {
   const int descriptor = memfd_create("lock_soak", 0);
   if (descriptor < 0 || ftruncate(descriptor, sizeof(Board)) != 0) {
-    throw haul::tools::Failure("making the board failed");
+    throw haul::tools::CommandFailure("making the board failed");
   }
   return descriptor;
 }
 
 std::shared_ptr<Board> map_board(int descriptor) {
   void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (memory == MAP_FAILED) throw haul::tools::Failure("mapping the board failed");
+  if (memory == MAP_FAILED) throw haul::tools::CommandFailure("mapping the board failed");
   return {static_cast<Board*>(memory), [](Board* board) { munmap(board, sizeof(Board)); }};
 }
 

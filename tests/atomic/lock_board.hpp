@@ -66,7 +66,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<Phase>::is_always_lock_free);
 
 // A descriptor of zeroed memory for a board, which children of exec keep; failures are
-// tools::Failure.
+// tools::CommandFailure.
 int make_board();
 std::shared_ptr<Board> map_board(int descriptor);
 

@@ -13,7 +13,7 @@
 namespace atomic_test {
 namespace {
 
-using haul::tools::Failure;
+using haul::tools::CommandFailure;
 
 void sleep_ns(std::uint64_t ns) {
   std::this_thread::sleep_for(std::chrono::nanoseconds(ns));

@@ -29,7 +29,7 @@ struct MemberFacts {
   int board = -1;     // descriptor
 };
 
-// A lock handle and what it needs; failures are tools::Failure.
+// A lock handle and what it needs; failures are tools::CommandFailure.
 class LockHandle {
  public:
   LockHandle(const LockFacts& facts, const std::string& responder);

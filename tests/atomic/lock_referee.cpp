@@ -16,7 +16,7 @@ namespace atomic_test {
 namespace {
 
 using haul::bench::Inside;
-using haul::tools::Failure;
+using haul::tools::CommandFailure;
 
 constexpr std::uint64_t ms = 1'000'000;
 // Nobody may be in one phase for longer, unless it is stopped: a hundred leases.

@@ -1,6 +1,6 @@
 // Starts the members of the lock soak, kills and stops some of them, and sees that none hangs. What
 // it does is told by the seed, at which moment of a member's phase is not. Failures are
-// tools::Failure; the members end with it.
+// tools::CommandFailure; the members end with it.
 #pragma once
 
 #include <sys/types.h>

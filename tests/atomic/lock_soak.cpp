@@ -25,7 +25,7 @@ namespace {
 
 using namespace atomic_test;
 using haul::bench::Inside;
-using haul::tools::Failure;
+using haul::tools::CommandFailure;
 
 constexpr int skipped = 77;
 constexpr char member_word[] = "--member";

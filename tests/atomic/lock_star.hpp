@@ -1,5 +1,5 @@
 // Hosts of the lock soak: one of each member, and the home, at one bad cable. Needs root; failures
-// are tools::Failure.
+// are tools::CommandFailure.
 #pragma once
 
 #include <memory>

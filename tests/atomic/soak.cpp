@@ -28,7 +28,7 @@ namespace {
 using namespace atomic_test;
 using haul::bench::Inside;
 using haul::bench::Namespace;
-using haul::tools::Failure;
+using haul::tools::CommandFailure;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t operations_of_a_round = 250'000;

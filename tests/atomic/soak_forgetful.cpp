@@ -35,7 +35,7 @@ class ForgetfulServer final : public Server {
     SocketAddress at;
     parse_host(host_address, 0, &at);
     if (socket_.open(at) != 0 || !tables_.open(sessions)) {
-      throw haul::tools::Failure("opening the forgetful server failed");
+      throw haul::tools::CommandFailure("opening the forgetful server failed");
     }
     constexpr unsigned wake_ms = 100;
     socket_.receive_timeout_ms(wake_ms);

@@ -13,7 +13,7 @@ haul_atomic_node_options soak_options() {
 
 void must_do(int code, const char* what) {
   if (code >= 0) return;
-  throw haul::tools::Failure(std::string(what) + " failed: " + haul_last_error());
+  throw haul::tools::CommandFailure(std::string(what) + " failed: " + haul_last_error());
 }
 
 std::map<std::string, std::uint64_t> counters_of(haul_atomic_node* node) {

@@ -30,7 +30,7 @@ class Server {
 
 // For many clients: the session of one that was killed stays for a minute.
 haul_atomic_node_options soak_options();
-void must_do(int code, const char* what);  // else throws tools::Failure with haul's sentence
+void must_do(int code, const char* what);  // else throws tools::CommandFailure with haul's sentence
 std::map<std::string, std::uint64_t> counters_of(haul_atomic_node* node);
 
 // A node of the library, in that host.

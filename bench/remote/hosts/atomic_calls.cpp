@@ -14,7 +14,7 @@ constexpr std::size_t warm_calls = 20;
 
 void expect(std::uint64_t found, std::uint64_t expected, const char* what) {
   if (found != expected)
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("{} gave {} and not {}; this is a bug of haul", what, found, expected));
 }
 

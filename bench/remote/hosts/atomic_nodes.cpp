@@ -7,7 +7,7 @@
 namespace haul::bench {
 
 void require_atomic(int code, const char* what) {
-  if (code < 0) throw tools::Failure(fmt::format("{} failed: {}", what, haul_last_error()));
+  if (code < 0) throw tools::CommandFailure(fmt::format("{} failed: {}", what, haul_last_error()));
 }
 
 Node open_node(const Namespace& where, const std::string& responder, int cpu,

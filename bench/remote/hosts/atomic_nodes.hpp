@@ -1,5 +1,5 @@
 // Nodes, windows, connections and locks of remote atomics, closed when they go. Whatever fails is a
-// tools::Failure with haul's sentence.
+// tools::CommandFailure with haul's sentence.
 #pragma once
 
 #include <haul/atomic.h>

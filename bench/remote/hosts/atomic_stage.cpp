@@ -21,10 +21,10 @@ std::string mask_of(int cpu) {
 Cores take_cores(SuiteRun& session) {
   const Stage& stage = session.stage;
   if (stage.partner_cpu() < 0)
-    throw tools::Failure(
+    throw tools::CommandFailure(
         "remote atomics are measured between two cores, and this process may use one");
   const std::string why_not = why_no_atomics();
-  if (!why_not.empty()) throw tools::Failure(why_not);
+  if (!why_not.empty()) throw tools::CommandFailure(why_not);
   let_mover_sleep();  // it would spin on the home's core
   os::pin_thread(static_cast<unsigned>(stage.caller_cpu()));
   return {stage.caller_cpu(), stage.partner_cpu()};

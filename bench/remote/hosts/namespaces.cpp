@@ -20,7 +20,7 @@ constexpr char own_namespace[] = "/proc/thread-self/ns/net";
 int open_own() {
   const int fd = open(own_namespace, O_RDONLY | O_CLOEXEC);
   if (fd < 0)
-    throw tools::Failure(fmt::format("cannot open {} ({})", own_namespace, strerror(errno)));
+    throw tools::CommandFailure(fmt::format("cannot open {} ({})", own_namespace, strerror(errno)));
   return fd;
 }
 
@@ -31,7 +31,7 @@ std::string apart(Work work) {
   std::thread([&] {
     try {
       work();
-    } catch (const tools::Failure& failed) {
+    } catch (const tools::CommandFailure& failed) {
       failure = failed.what();
     }
   }).join();
@@ -40,7 +40,7 @@ std::string apart(Work work) {
 
 void must(bool done, const char* what) {
   if (!done) {
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("{} failed ({}); network namespaces need root", what, strerror(errno)));
   }
 }
@@ -52,7 +52,7 @@ Namespace::Namespace() : fd_(-1) {
     must(unshare(CLONE_NEWNET) == 0, "making a network namespace");
     fd_ = open_own();
   });
-  if (!failure.empty()) throw tools::Failure(failure);
+  if (!failure.empty()) throw tools::CommandFailure(failure);
   ip("link set lo up");
 }
 
@@ -66,13 +66,13 @@ int Namespace::shell(const std::string& command) const {
     must(setns(fd_, CLONE_NEWNET) == 0, "entering a network namespace");
     status = std::system(command.c_str());
   });
-  if (!failure.empty()) throw tools::Failure(failure);
+  if (!failure.empty()) throw tools::CommandFailure(failure);
   return status;
 }
 
 void Namespace::ip(const std::string& arguments) const {
   if (shell("exec ip " + arguments) != 0) {
-    throw tools::Failure(fmt::format("`ip {}` failed; is iproute2 installed?", arguments));
+    throw tools::CommandFailure(fmt::format("`ip {}` failed; is iproute2 installed?", arguments));
   }
 }
 
@@ -89,7 +89,7 @@ void Namespace::write(const std::string& path, const std::string& text) const {
     if (file >= 0) close(file);
     must(written, ("writing " + path).c_str());
   });
-  if (!failure.empty()) throw tools::Failure(failure);
+  if (!failure.empty()) throw tools::CommandFailure(failure);
 }
 
 Inside::Inside(const Namespace& space) : home_(open_own()) {
@@ -117,7 +117,7 @@ std::string why_no_namespaces() {
     const Namespace a, b;
     join(a, "haul0", "10.0.0.1/24", b, "haul1", "10.0.0.2/24");
     return "";
-  } catch (const tools::Failure& failure) {
+  } catch (const tools::CommandFailure& failure) {
     return failure.what();
   }
 }

@@ -1,6 +1,6 @@
 // Hosts on one machine: unnamed network namespaces joined by virtual Ethernet cables. They go with
 // their descriptors, so a killed process leaves none. Needs root and `ip` (iproute2); failures are
-// tools::Failure.
+// tools::CommandFailure.
 #pragma once
 
 #include <cstdint>

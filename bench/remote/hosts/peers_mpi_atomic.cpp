@@ -23,7 +23,7 @@ constexpr unsigned limit_s = 60;
 MpiAtomic::MpiAtomic(const Pair& hosts, Cores cores) : hosts_(hosts), cores_(cores) {
   std::string missing;
   const std::optional<MpiPeer> mpi = MpiPeer::find("openmpi4", missing);
-  if (!mpi) throw tools::Failure(missing);
+  if (!mpi) throw tools::CommandFailure(missing);
   program_ = mpi->build(directory_.path(), "atomic", {"atomic.c", "common.c"});
   agent_ = directory_.path() + "/agent";
   std::ofstream script(agent_);
@@ -38,7 +38,7 @@ MpiAtomic::MpiAtomic(const Pair& hosts, Cores cores) : hosts_(hosts), cores_(cor
       Pair::client_address, hosts.client.fd(), hosts.home.fd(), getpid());
   script.close();
   if (!script || chmod(agent_.c_str(), 0700) != 0)
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("{} cannot be written; is the disk full? Else set TMPDIR", agent_));
 }
 
@@ -61,7 +61,7 @@ MpiAtomic::Times MpiAtomic::run(const Limit& limit) const {
   Times times;
   std::istringstream line(outcome.out);
   if (!outcome.good() || !(line >> times.median_us >> times.p99_us >> times.rate_per_s))
-    throw tools::Failure(
+    throw tools::CommandFailure(
         fmt::format("Open MPI does not run between network namespaces: {}", reason_of(outcome)));
   return times;
 }

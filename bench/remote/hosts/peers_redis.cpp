@@ -54,7 +54,8 @@ Redis::Redis(const Pair& hosts, int home_cpu)
   const std::uint64_t deadline = now_ns() + patience_ns;
   while ((socket_ = try_connect()) < 0) {
     if (!server_.running() || now_ns() > deadline)
-      throw tools::Failure("redis-server does not answer; does it run when started by hand?");
+      throw tools::CommandFailure(
+          "redis-server does not answer; does it run when started by hand?");
     os::sleep_ns(step_ns);
   }
 }
@@ -67,7 +68,7 @@ void Redis::increment() {
   constexpr std::string_view request = "*2\r\n$4\r\nINCR\r\n$4\r\nhaul\r\n";
   if (send(socket_, request.data(), request.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(request.size()))
-    throw tools::Failure("redis-server has closed the connection; is memory short?");
+    throw tools::CommandFailure("redis-server has closed the connection; is memory short?");
   std::array<char, 64> reply{};
   std::size_t length = 0;
   const std::uint64_t deadline = now_ns() + patience_ns;
@@ -76,13 +77,14 @@ void Redis::increment() {
         recv(socket_, reply.data() + length, reply.size() - length - 1, MSG_DONTWAIT);
     if (got > 0) length += static_cast<std::size_t>(got);
     if (got == 0 || length + 1 >= reply.size() || (got < 0 && now_ns() > deadline))
-      throw tools::Failure("redis-server does not answer INCR; is it Redis?");
+      throw tools::CommandFailure("redis-server does not answer INCR; is it Redis?");
   }
   std::uint64_t value = 0;
   std::from_chars(reply.data() + 1, reply.data() + length, value);
   if (reply[0] != ':' || value != current_ + 1)
-    throw tools::Failure(fmt::format("INCR gave '{}' and not {}; is somebody else on that Redis?",
-                                     std::string_view(reply.data(), length - 2), current_ + 1));
+    throw tools::CommandFailure(
+        fmt::format("INCR gave '{}' and not {}; is somebody else on that Redis?",
+                    std::string_view(reply.data(), length - 2), current_ + 1));
   current_ = value;
 }
 

@@ -31,7 +31,7 @@ StrangeFrames::StrangeFrames(const Pair& hosts) : hosts_(hosts) {
   socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket_ < 0 || connect(socket_, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
     os::close_fd(socket_);
-    throw tools::Failure("no UDP socket can be had; raise ulimit -n");
+    throw tools::CommandFailure("no UDP socket can be had; raise ulimit -n");
   }
 }
 
@@ -49,7 +49,7 @@ void StrangeFrames::send(double rate_per_s, std::uint64_t ns) {
       continue;
     }
     if (::send(socket_, payload.data(), payload.size(), 0) < 0)
-      throw tools::Failure("a datagram cannot be sent; is a firewall in the way?");
+      throw tools::CommandFailure("a datagram cannot be sent; is a firewall in the way?");
     ++sent_;
     next += 1e9 / rate_per_s;
   }

@@ -34,7 +34,7 @@ struct StreamBlock {
 class Socket {
  public:
   explicit Socket(int fd) : fd_(fd) {
-    if (fd_ < 0) throw tools::Failure("a worker has no socket; raise ulimit -n");
+    if (fd_ < 0) throw tools::CommandFailure("a worker has no socket; raise ulimit -n");
   }
   explicit Socket(Protocol protocol)
       : Socket(socket(AF_INET,
@@ -77,7 +77,7 @@ void send_pages(int fd, StreamBlock& block) {
     for (std::size_t at = 0; at < chunk_bytes; at += page_bytes) number(&chunk[at], page++);
     for (std::size_t done = 0; done < chunk_bytes;) {
       const ssize_t sent = send(fd, &chunk[done], chunk_bytes - done, MSG_NOSIGNAL);
-      if (sent <= 0) throw tools::Failure("a stream was cut off; did its sink fail?");
+      if (sent <= 0) throw tools::CommandFailure("a stream was cut off; did its sink fail?");
       done += static_cast<std::size_t>(sent);
       block.sent_bytes.fetch_add(static_cast<std::uint64_t>(sent), std::memory_order_relaxed);
     }
@@ -89,7 +89,7 @@ void receive_pages(int fd, StreamBlock& block) {
   std::uint64_t received = 0;
   for (std::size_t filled = 0;;) {
     const ssize_t got = recv(fd, &chunk[filled], chunk_bytes - filled, 0);
-    if (got < 0) throw tools::Failure("a stream was cut off; did its source fail?");
+    if (got < 0) throw tools::CommandFailure("a stream was cut off; did its source fail?");
     if (got == 0) return;
     filled += static_cast<std::size_t>(got);
     received += static_cast<std::uint64_t>(got);
@@ -98,7 +98,7 @@ void receive_pages(int fd, StreamBlock& block) {
     const std::uint64_t first = received / page_bytes - chunk_bytes / page_bytes;
     for (std::size_t at = 0; at < chunk_bytes; at += page_bytes) {
       if (number_at(&chunk[at]) != first + at / page_bytes)
-        throw tools::Failure("a stream's bytes are not those that were sent");
+        throw tools::CommandFailure("a stream's bytes are not those that were sent");
     }
     filled = 0;
   }
@@ -123,7 +123,7 @@ void receive_datagrams(int fd, StreamBlock& block) {
     }
     const std::uint64_t found = number_at(datagram.data());
     if (got != datagram_bytes || found <= last)
-      throw tools::Failure("a stream's datagrams are not those that were sent");
+      throw tools::CommandFailure("a stream's datagrams are not those that were sent");
     last = found;
     block.received_bytes.fetch_add(datagram_bytes, std::memory_order_relaxed);
   }
@@ -143,13 +143,13 @@ void work_as_stream_source(unsigned, int block_fd) {
   const std::uint64_t deadline = now_ns() + patience_ns;
   while (!block.listening.load()) {
     if (now_ns() > deadline)
-      throw tools::Failure("a stream's sink does not come; is memory short?");
+      throw tools::CommandFailure("a stream's sink does not come; is memory short?");
     os::sleep_ns(step_ns);
   }
   const Socket socket(block.protocol);
   const sockaddr_in at = place_of(block);
   if (connect(socket.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
-    throw tools::Failure("a stream cannot be connected; is a firewall in the way?");
+    throw tools::CommandFailure("a stream cannot be connected; is a firewall in the way?");
   block.protocol == Protocol::tcp ? send_pages(socket.fd(), block)
                                   : send_datagrams(socket.fd(), block);
 }
@@ -163,9 +163,9 @@ void work_as_stream_sink(unsigned, int block_fd) {
   const sockaddr_in at = place_of(block);
   setsockopt(socket.fd(), SOL_SOCKET, SO_RCVBUFFORCE, &buffer_bytes, sizeof buffer_bytes);
   if (bind(socket.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
-    throw tools::Failure("a stream's sink cannot have its address; is its interface up?");
+    throw tools::CommandFailure("a stream's sink cannot have its address; is its interface up?");
   if (block.protocol == Protocol::tcp && listen(socket.fd(), 1) != 0)
-    throw tools::Failure("a stream's sink cannot listen");
+    throw tools::CommandFailure("a stream's sink cannot listen");
   block.listening.store(true);
   if (block.protocol == Protocol::udp) return receive_datagrams(socket.fd(), block);
   const Socket accepted(accept(socket.fd(), nullptr, nullptr));
@@ -200,7 +200,7 @@ double Stream::finish() {
   for (Child& child : children_) child.finish("a stream's end");
   const std::uint64_t sent = block.sent_bytes.load(), received = block.received_bytes.load();
   if (received > sent || (block.protocol == Protocol::tcp && received != sent))
-    throw tools::Failure("a stream's bytes are not as many as were sent");
+    throw tools::CommandFailure("a stream's bytes are not as many as were sent");
   return static_cast<double>(sent - received) / static_cast<double>(sent);
 }
 

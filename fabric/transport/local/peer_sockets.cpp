@@ -101,7 +101,7 @@ PeerSockets::Connection* PeerSockets::adopt(const os::Descriptor& socket,
   Connection& connection = connections_[*name];
   connection.socket = socket;
   connection.socket_watch = *name;
-  os::Peer peer;
+  os::SocketPeer peer;
   if (os::peer_of(socket.get(), &peer)) connection.pid = peer.pid;
   return &connection;
 }
@@ -133,7 +133,7 @@ int PeerSockets::open_socket(const Address& peer, Connection** made) noexcept {
   socket_name(peer, socket_of_peer);
   const int socket = os::connect_abstract(socket_of_peer);
   if (socket < 0) return socket;
-  os::Peer process;
+  os::SocketPeer process;
   std::uint64_t name = 0;
   int error = 0;
   if (!os::peer_of(socket, &process) || process.uid != os::user_id()) {

@@ -76,7 +76,7 @@ void PeerSockets::accept_all() noexcept {
       return;
     }
     if (socket < 0) return;
-    os::Peer peer;
+    os::SocketPeer peer;
     std::uint64_t name = 0;
     if (strangers_ >= max_strangers || !os::peer_of(socket, &peer) || peer.uid != os::user_id() ||
         adopt(os::Descriptor::of(socket), &name) == nullptr) {

@@ -25,14 +25,14 @@ std::size_t smaller(std::size_t a, std::size_t b) noexcept {
 }
 
 // One side of a piece, pinned in the table of spaces while the piece moves.
-class Side {
+class PeerSide {
  public:
-  explicit Side(Space space) noexcept : space_(space), use_(acquire_space(space)) {}
-  ~Side() {
+  explicit PeerSide(Space space) noexcept : space_(space), use_(acquire_space(space)) {}
+  ~PeerSide() {
     if (use_.code == Code::ok) release_space(space_);
   }
-  Side(const Side&) = delete;
-  Side& operator=(const Side&) = delete;
+  PeerSide(const PeerSide&) = delete;
+  PeerSide& operator=(const PeerSide&) = delete;
 
   Code code() const noexcept { return use_.code; }
   bool is_self() const noexcept { return space_ == self_space; }
@@ -43,7 +43,7 @@ class Side {
 
   // Do both name one memory? Two handles of one process do, and so does a handle of this process
   // and self.
-  bool shares_memory_with(const Side& other) const noexcept {
+  bool shares_memory_with(const PeerSide& other) const noexcept {
     if (use_.own_memory || other.use_.own_memory) return use_.own_memory == other.use_.own_memory;
     return use_.pid == other.use_.pid;
   }
@@ -56,8 +56,8 @@ class Side {
 // One step through the bounce buffer: what of it arrived. This process's memory is the local side
 // of each transfer: that the kernel accesses as a program does, while of a party's it needs the
 // pages, which it lends to nobody of memfd_secret, vvar or a device.
-Outcome bounce_step(const Piece& piece, const Side& dst, const Side& src, const Bounce& bounce,
-                    std::size_t offset, std::size_t step) noexcept {
+Outcome bounce_step(const Piece& piece, const PeerSide& dst, const PeerSide& src,
+                    const Bounce& bounce, std::size_t offset, std::size_t step) noexcept {
   const Party self{os::thread_id(), {}, 0};
   const Outcome read =
       src.is_self()
@@ -72,7 +72,7 @@ Outcome bounce_step(const Piece& piece, const Side& dst, const Side& src, const 
 
 // From byte `done` on: peer to peer, overlapping ranges whose destination lies below, and memory of
 // this process that the kernel does not lend.
-Outcome copy_ascending(const Piece& piece, const Side& dst, const Side& src,
+Outcome copy_ascending(const Piece& piece, const PeerSide& dst, const PeerSide& src,
                        std::size_t done = 0) noexcept {
   const Bounce bounce;
   while (done < piece.length) {
@@ -86,7 +86,7 @@ Outcome copy_ascending(const Piece& piece, const Side& dst, const Side& src,
 }
 
 // Self to self, self to peer, peer to self: one copy by the kernel.
-Outcome copy_directly(const Piece& piece, const Side& dst, const Side& src) noexcept {
+Outcome copy_directly(const Piece& piece, const PeerSide& dst, const PeerSide& src) noexcept {
   // The local side is the one that faults to the byte, and that the kernel need not pin: prefer it
   // for dst.
   const bool reads = dst.is_self();
@@ -108,7 +108,7 @@ Outcome copy_directly(const Piece& piece, const Side& dst, const Side& src) noex
 // Overlapping ranges whose destination lies above: descending, so that no source byte is
 // overwritten before it is read. What can be moved is found out first, for bytes moved from the
 // back are no prefix.
-Outcome copy_descending(const Piece& piece, const Side& dst, const Side& src) noexcept {
+Outcome copy_descending(const Piece& piece, const PeerSide& dst, const PeerSide& src) noexcept {
   const Outcome from = cma::accessible(src.party(), piece.src, piece.length, false);
   const Outcome to = cma::accessible(dst.party(), piece.dst, from.good_bytes, true);
   const Bounce bounce;
@@ -123,7 +123,7 @@ Outcome copy_descending(const Piece& piece, const Side& dst, const Side& src) no
   return Outcome{to.good_bytes, to.code != Code::ok ? to.code : from.code};
 }
 
-Outcome fill(const Piece& piece, const Side& dst) noexcept {
+Outcome fill(const Piece& piece, const PeerSide& dst) noexcept {
   const Bounce bounce;
   // A multiple of 8 bytes, so every step begins at the same phase.
   const std::size_t stock = smaller(bounce.size_bytes(), piece.length);
@@ -141,7 +141,7 @@ Outcome fill(const Piece& piece, const Side& dst) noexcept {
   return Outcome{piece.length, Code::ok};
 }
 
-Outcome copy(const Piece& piece, const Side& dst, const Side& src) noexcept {
+Outcome copy(const Piece& piece, const PeerSide& dst, const PeerSide& src) noexcept {
   if (src.code() != Code::ok) return Outcome{0, src.code()};
   if (dst.shares_memory_with(src) && overlaps(piece.dst, piece.src, piece.length)) {
     return piece.dst > piece.src ? copy_descending(piece, dst, src)
@@ -208,13 +208,13 @@ class CmaEngine final : public Engine {
   }
 
   Submitted submit(const Piece& piece, std::uint64_t, Outcome& outcome) noexcept override {
-    const Side dst(piece.dst_space);
+    const PeerSide dst(piece.dst_space);
     if (dst.code() != Code::ok) {
       outcome = Outcome{0, dst.code()};
     } else if (piece.operation == Operation::fill) {
       outcome = fill(piece, dst);
     } else {
-      outcome = copy(piece, dst, Side(piece.src_space));
+      outcome = copy(piece, dst, PeerSide(piece.src_space));
     }
     return Submitted::finished;
   }
