@@ -27,7 +27,7 @@ int quiet(libbpf_print_level, const char*, va_list) {
 }
 
 void must(bool done, const std::string& what) {
-  if (!done) throw Failure(what + " failed (" + strerror(errno) + "); it needs root");
+  if (!done) throw CommandFailure(what + " failed (" + strerror(errno) + "); it needs root");
 }
 
 // Those of a namespace go with it: nothing is ever detached.

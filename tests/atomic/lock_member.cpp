@@ -145,7 +145,8 @@ class Member {
 
   void hold(std::uint64_t asked_ns, std::uint64_t token) {
     const std::uint64_t index = slot_.hold_count.load(std::memory_order_relaxed);
-    if (index == Slot::most_holds) throw Failure("the board is full; soak for a shorter time");
+    if (index == Slot::most_holds)
+      throw CommandFailure("the board is full; soak for a shorter time");
     Hold& hold = slot_.holds[index];
     hold.token = token;
     hold.asked_ns = asked_ns;
@@ -178,7 +179,7 @@ class Member {
   void lost(const Hold& hold, const char* what) {
     count(slot_.tally.lost);
     if (monotonic_ns() < hold.safe_until_ns.load(std::memory_order_relaxed)) {
-      throw Failure(std::string(what) + " as stale, though the lease was not over");
+      throw CommandFailure(std::string(what) + " as stale, though the lease was not over");
     }
   }
 
@@ -262,7 +263,7 @@ int live_as_member(const MemberFacts& facts) {
   slot.phase.store(Phase::starting, std::memory_order_release);
   try {
     Member(facts, *board).live();
-  } catch (const Failure& failure) {
+  } catch (const CommandFailure& failure) {
     std::snprintf(slot.complaint, sizeof slot.complaint, "%s", failure.what());
     return 1;
   }

@@ -64,7 +64,7 @@ void Referee::start(unsigned slot) {
   Process& process = processes_[slot];
   char home[160];
   if (haul_atomic_window_format(&lock_.home, home, sizeof home) != 0)
-    throw Failure("no name of the home");
+    throw CommandFailure("no name of the home");
   const std::string words[member_arguments] = {"atomic_lock_soak",
                                                member_word_,
                                                std::to_string(slot),
@@ -87,7 +87,7 @@ void Referee::start(unsigned slot) {
     execv("/proc/self/exe", const_cast<char**>(arguments));
     _exit(127);
   }
-  if (pid < 0) throw Failure("starting a member failed");
+  if (pid < 0) throw CommandFailure("starting a member failed");
   process.pid = pid;
 }
 
@@ -164,7 +164,7 @@ void Referee::stop_one(unsigned slot) {
   waitpid(process.pid, &status, WUNTRACED);
   if (!WIFSTOPPED(status)) {
     process.pid = 0;
-    throw Failure(tell(slot) + "; it ended" + ended_by(status));
+    throw CommandFailure(tell(slot) + "; it ended" + ended_by(status));
   }
   ++stopped_[index_of(board_->slots[slot].phase.load(std::memory_order_acquire))];
 }
@@ -184,14 +184,14 @@ void Referee::watch(std::uint64_t now_ns) {
     int status = 0;
     if (waitpid(process.pid, &status, WNOHANG) != 0) {
       process.pid = 0;
-      throw Failure(tell(slot) + "; it ended" + ended_by(status));
+      throw CommandFailure(tell(slot) + "; it ended" + ended_by(status));
     }
     const std::uint64_t progress = board_->slots[slot].progress.load(std::memory_order_relaxed);
     if (progress != process.progress) {
       process.progress = progress;
       process.progress_ns = now_ns;
     } else if (now_ns - process.progress_ns > patience_ns) {
-      throw Failure(tell(slot) + ", hangs");
+      throw CommandFailure(tell(slot) + ", hangs");
     }
   }
 }
@@ -220,12 +220,12 @@ void Referee::end() {
     if (process.until_ns != 0) kill(process.pid, SIGCONT);
     int status = 0;
     while (waitpid(process.pid, &status, WNOHANG) == 0) {
-      if (monotonic_ns() > until_ns) throw Failure(tell(slot) + ", does not end");
+      if (monotonic_ns() > until_ns) throw CommandFailure(tell(slot) + ", does not end");
       sleep_ns(ms);
     }
     process.pid = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      throw Failure(tell(slot) + "; it ended" + ended_by(status));
+      throw CommandFailure(tell(slot) + "; it ended" + ended_by(status));
   }
 }
 

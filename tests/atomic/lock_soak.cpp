@@ -172,13 +172,13 @@ int main(int argc, char** argv) {
   std::unique_ptr<Star> star;
   try {
     star = std::make_unique<Star>(plan.lock.members, plan.rates);
-  } catch (const Failure& failure) {
+  } catch (const CommandFailure& failure) {
     std::printf("skipped: %s\n", failure.what());
     return skipped;
   }
   try {
     return run(plan, *star) ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const Failure& failure) {
+  } catch (const CommandFailure& failure) {
     std::fprintf(stderr, "atomic_lock_soak: --seed %llu: %s\n", show(plan.lock.seed),
                  failure.what());
     return EXIT_FAILURE;

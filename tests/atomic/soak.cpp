@@ -128,7 +128,7 @@ class Crowd {
     }
     for (std::thread& thread : threads) thread.join();
     for (const auto& client : clients_) {
-      if (!client->failure().empty()) throw Failure(client->failure());
+      if (!client->failure().empty()) throw CommandFailure(client->failure());
     }
   }
 
@@ -288,13 +288,13 @@ int main(int argc, char** argv) {
   std::unique_ptr<Network> network;
   try {
     network = std::make_unique<Network>(plan);
-  } catch (const Failure& failure) {
+  } catch (const CommandFailure& failure) {
     std::printf("skipped: %s\n", failure.what());
     return skipped;
   }
   try {
     return run(plan, *network) ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const Failure& failure) {
+  } catch (const CommandFailure& failure) {
     std::fprintf(stderr, "atomic_soak: %s\n", failure.what());
     return EXIT_FAILURE;
   }
