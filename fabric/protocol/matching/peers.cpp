@@ -139,8 +139,9 @@ void Peers::garbage(Peer& peer, const char* what) noexcept {
 
 bool Peers::exhausts(Peer& peer) noexcept {
   const std::size_t most = 16 * limits().operations;
+  const std::size_t under_way = the<Sending>().outgoing.used() + the<Receiving>().incoming.used();
   const std::size_t kept = statistics().unexpected_messages.load(std::memory_order_relaxed);
-  if (the<Sending>().outgoing.used() + the<Receiving>().incoming.used() + kept < most) return false;
+  if (under_way + kept < most) return false;
   garbage(peer, "asks for more than it takes");
   return true;
 }
