@@ -28,9 +28,10 @@ class Cause:
     """What a case fails of, to be compared with how it fails elsewhere: the kind (`assertion`, `exit code N`, `does
     not end`, `skip`) and the reason in words that do not depend on the rank that was the first to say it."""
 
-    def __init__(self, kind, reason=""):
+    def __init__(self, kind, reason="", rank=None):
         self.kind = kind
         self.reason = reason
+        self.rank = rank  # which one said it; each expects bytes of its own
 
     def __eq__(self, other):
         return (self.kind, self.reason) == (other.kind, other.reason)
@@ -41,7 +42,8 @@ class Cause:
 
     @staticmethod
     def of_assertion(sentence):
-        return Cause("assertion", re.sub(r"^rank \d+ of ", "a rank of ", sentence))
+        told = re.match(r"rank (\d+) of ", sentence)
+        return Cause("assertion", re.sub(r"^rank \d+ of ", "a rank of ", sentence), told and told.group(1))
 
     @staticmethod
     def of_exit(exit_code, output):

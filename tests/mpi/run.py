@@ -164,8 +164,10 @@ class Run:
         for where, other in places.items():
             seen = []
             for found, said in self.references(peer, other, program, ranks, case):
-                # Elsewhere, too, the bytes differ from one time to the next: they say nothing.
-                varies = any(one.without_bytes() == found.without_bytes() and one != found for one in seen)
+                # Another rank expects other bytes. And where the bytes differ from one time to the next elsewhere,
+                # too, they say nothing.
+                varies = found.rank != cause.rank or any(
+                    one.without_bytes() == found.without_bytes() and one != found for one in seen)
                 if found == cause or (varies and found.without_bytes() == cause.without_bytes()):
                     return f"{message} | {'lacking' if cause.kind == 'skip' else 'fails'} {where}, too: {said}"
                 seen.append(found)
