@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "format/columns.hpp"
+#include "format/coding/columns.hpp"
 #include "format/reader.hpp"
 #include "format/rules.hpp"
 #include "format/writer.hpp"
