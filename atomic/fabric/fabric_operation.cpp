@@ -4,6 +4,8 @@ namespace haul::atomics {
 
 namespace {
 
+// What an operation leaves where `old` was. wire/serve.h has the same for the 32 bits of a guarded
+// word, in C, since it is also compiled for the kernel's virtual machine.
 std::uint64_t applied(std::uint64_t old, unsigned code, std::uint64_t operand,
                       std::uint64_t compare) noexcept {
   switch (code) {
