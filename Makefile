@@ -10,7 +10,7 @@ JOBS ?= $(shell nproc 2> /dev/null || echo 2)
 CMAKE_ARGS ?=
 CTEST_ARGS ?=
 MPI_TESTS ?=
-SUITES ?= hide latency bandwidth split threads affinity order checked service clients share
+SUITES ?= hide latency bandwidth split threads affinity order checked service clients share fresh programs
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:

@@ -1,4 +1,4 @@
-// The table of suites, and what all of them share: sizes, placement, the JSON document.
+// The table of suites, and what all suites share: sizes, placement, the JSON document.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <haul/haul.h>
@@ -7,256 +7,25 @@
 #include <chrono>
 #include <utility>
 
-#include "base/cpu.hpp"
-#include "bench/kit/stats.hpp"
+#include "base/machine/cpu.hpp"
 #include "bench/kit/suite.hpp"
-#include "bench/messages/mpi_race.hpp"
-#include "bench/remote/suites_atomic.hpp"
 #include "tools/units.hpp"
 
 namespace haul::bench {
 
-namespace {
-
-// Those of copies and messages.
-std::vector<Suite> copy_suites() {
-  const Column cache{"cache", "cache", Unit::text}, size{"size_bytes", "size", Unit::bytes},
-      scheme{"scheme", "scheme", Unit::text}, memcpy_ns{"memcpy_ns", "memcpy", Unit::ns},
-      ratio{"ratio", "ratio", Unit::ratio}, low{"ratio_q25", "25 %", Unit::ratio},
-      high{"ratio_q75", "75 %", Unit::ratio}, mpi{"mpi", "MPI", Unit::text},
-      transport{"transport", "transport", Unit::text}, ranks{"ranks", "ranks", Unit::count},
-      time{"median_us", "time", Unit::us}, to_native{"ratio_to_native", "of native", Unit::ratio},
-      to_native_low{"ratio_to_native_q25", "25 %", Unit::ratio},
-      to_native_high{"ratio_to_native_q75", "75 %", Unit::ratio};
-  return {
-      {"hide",
-       "copy, compute, read: how much of the copy hides behind the compute",
-       run_hide,
-       {{"placement", "cores", Unit::text},
-        cache,
-        size,
-        scheme,
-        memcpy_ns,
-        {"compute_ns", "compute", Unit::ns},
-        {"read_ns", "read", Unit::ns},
-        {"remote_read_ns", "read moved", Unit::ns},
-        {"bound_ns", "bound", Unit::ns},
-        {"serial_ns", "serial", Unit::ns},
-        {"total_ns", "total", Unit::ns},
-        {"overlap", "overlap", Unit::ratio},
-        {"ratio_serial", "total/serial", Unit::ratio},
-        low,
-        high},
-       true},
-      {"latency",
-       "copy and wait at once, against memcpy",
-       run_latency,
-       {{"placement", "cores", Unit::text},
-        cache,
-        size,
-        scheme,
-        {"haul_ns", "haul", Unit::ns},
-        {"haul_p99_ns", "p99", Unit::ns},
-        memcpy_ns,
-        ratio,
-        low,
-        high},
-       true},
-      {"bandwidth",
-       "eight pieces in flight, against one memcpy",
-       run_bandwidth,
-       {{"placement", "cores", Unit::text},
-        cache,
-        size,
-        {"window", "window", Unit::count},
-        scheme,
-        {"haul_gbps", "haul", Unit::gbps},
-        {"memcpy_gbps", "memcpy", Unit::gbps},
-        {"speedup", "speedup", Unit::ratio},
-        {"speedup_q25", "25 %", Unit::ratio},
-        {"speedup_q75", "75 %", Unit::ratio}},
-       true},
-      {"split",
-       "what one submit, test and wake cost the caller (paper 000, Fig. 7)",
-       run_split,
-       {size,
-        scheme,
-        {"submit_ns", "submit", Unit::ns},
-        {"batch_submit_ns", "in a batch", Unit::ns},
-        {"haul_copy_ns", "haul_copy()", Unit::ns},
-        {"test_ns", "test", Unit::ns},
-        {"wake_ns", "submit asleep", Unit::ns},
-        {"copy_ns", "copy", Unit::ns}},
-       false},
-      {"threads",
-       "one to eight threads that submit, against as many that memcpy",
-       run_threads,
-       {{"threads", "threads", Unit::count},
-        size,
-        scheme,
-        {"haul_gbps", "haul", Unit::gbps},
-        {"memcpy_gbps", "memcpy", Unit::gbps},
-        {"speedup", "speedup", Unit::ratio},
-        {"speedup_q25", "25 %", Unit::ratio},
-        {"speedup_q75", "75 %", Unit::ratio}},
-       false},
-      {"affinity",
-       "what a copy leaves in the cache, and what it drives out (paper 003, III-B)",
-       run_affinity,
-       {{"source", "source", Unit::text},
-        {"destination", "destination", Unit::text},
-        size,
-        {"source_ns_per_line", "source/line", Unit::ns},
-        {"destination_ns_per_line", "dest./line", Unit::ns},
-        {"bystander_ns_per_line", "bystander", Unit::ns},
-        {"undisturbed_ns_per_line", "undisturbed", Unit::ns},
-        {"ratio", "bystander/undist.", Unit::ratio},
-        low,
-        high,
-        {"copy_ns", "copy", Unit::ns}},
-       false},
-      {"order",
-       "sum a large copy front to back while it is being made",
-       run_order,
-       {{"placement", "cores", Unit::text},
-        cache,
-        size,
-        scheme,
-        memcpy_ns,
-        {"sum_ns", "sum", Unit::ns},
-        {"total_ns", "total", Unit::ns},
-        {"first_step_ns", "first 64K", Unit::ns},
-        ratio,
-        low,
-        high},
-       true},
-      {"checked",
-       "the price of HAUL_CHECKED, both on the caller's thread",
-       run_checked,
-       {cache,
-        size,
-        {"engine", "engine", Unit::text},
-        {"checked_ns", "checked", Unit::ns},
-        {"unchecked_ns", "unchecked", Unit::ns},
-        ratio,
-        low,
-        high},
-       false},
-      {"service",
-       "the node's service for a mover, beside a thread's (paper 000, Fig. 5 and 6)",
-       run_service,
-       {{"part", "part", Unit::text},
-        {"mover", "mover", Unit::text},
-        {"mapping", "mapping", Unit::text},
-        {"placement", "cores", Unit::text},
-        cache,
-        size,
-        scheme,
-        {"submit_ns", "submit", Unit::ns},
-        {"haul_ns", "haul", Unit::ns},
-        memcpy_ns,
-        ratio,
-        {"speedup", "speedup", Unit::ratio},
-        {"overlap", "overlap", Unit::ratio},
-        {"over_bound_per_memcpy", "over bound", Unit::ratio}},
-       false},
-      {"clients",
-       "one to sixteen processes that share the node's service",
-       run_clients,
-       {{"clients", "clients", Unit::count},
-        size,
-        scheme,
-        {"total_gbps", "in all", Unit::gbps},
-        {"ratio", "of one's", Unit::ratio},
-        low,
-        high,
-        {"jain", "Jain", Unit::ratio},
-        {"jain_least", "least", Unit::ratio}},
-       false},
-      {"share",
-       "a server gives documents to three applications (paper 000, IV-C and Fig. 10b)",
-       run_share,
-       {scheme,
-        {"alpha", "alpha", Unit::ratio},
-        {"clients", "readers", Unit::count},
-        {"mean_us", "mean us", Unit::ratio},
-        {"median_us", "median us", Unit::ratio},
-        {"p99_us", "p99 us", Unit::ratio},
-        {"ratio", "of the better", Unit::ratio},
-        low,
-        high},
-       false},
-      {"mpi",
-       "messages within a node under each MPI: haul, the MPI's own, libfabric's shm (paper 001)",
-       run_mpi,
-       {mpi,
-        transport,
-        {"test", "test", Unit::text},
-        {"buffers", "buffers", Unit::text},
-        ranks,
-        size,
-        time,
-        {"gbps", "bandwidth", Unit::gbps},
-        to_native,
-        to_native_low,
-        to_native_high,
-        {"ratio_to_best", "of best native", Unit::ratio},
-        {"placement", "cores", Unit::text}},
-       true,
-       why_no_messages},
-      {"mpi-schemes",
-       "latency and bandwidth of messages by who moves the bytes (paper 000, Fig. 8)",
-       run_mpi_schemes,
-       {mpi,
-        transport,
-        scheme,
-        {"mover", "mover", Unit::text},
-        {"test", "test", Unit::text},
-        {"buffers", "buffers", Unit::text},
-        size,
-        time,
-        {"gbps", "bandwidth", Unit::gbps},
-        to_native,
-        to_native_low,
-        to_native_high,
-        {"placement", "cores", Unit::text},
-        {"label", "", Unit::text}},
-       true,
-       why_no_messages},
-      {"nas",
-       "the NAS kernels IS and FT under each MPI, verified (paper 000, Fig. 9; 001, Table III)",
-       run_nas,
-       {mpi,
-        transport,
-        {"kernel", "kernel", Unit::text},
-        {"class", "class", Unit::text},
-        ranks,
-        {"seconds", "time", Unit::seconds},
-        {"mops", "Mop/s", Unit::ratio},
-        to_native,
-        to_native_low,
-        to_native_high,
-        {"placement", "cores", Unit::text}},
-       true,
-       why_no_messages}};
-}
-
-}  // namespace
-
-const std::vector<Suite>& suites() {
-  static const std::vector<Suite> table = [] {
-    std::vector<Suite> all = copy_suites();
-    for (Suite& suite : atomic_suites()) all.push_back(std::move(suite));
-    return all;
-  }();
-  return table;
-}
-
-const Suite* find_suite(const std::string& name) {
-  for (const Suite& suite : suites()) {
-    if (name == suite.name) return &suite;
-  }
-  return nullptr;
+std::span<const Suite* const> suites() {
+  static constexpr const Suite* all[] = {&hide_suite,        &latency_suite,
+                                         &bandwidth_suite,   &split_suite,
+                                         &threads_suite,     &affinity_suite,
+                                         &order_suite,       &checked_suite,
+                                         &service_suite,     &clients_suite,
+                                         &share_suite,       &fresh_suite,
+                                         &transparent_suite, &protect_suite,
+                                         &programs_suite,    &mpi_suite,
+                                         &mpi_schemes_suite, &nas_suite,
+                                         &atomic_suite,      &lock_suite,
+                                         &bystander_suite,   &bystander_bandwidth_suite};
+  return all;
 }
 
 const char* LineDistance::placement() const {
@@ -313,12 +82,12 @@ const std::vector<std::size_t>& default_sizes() {
   return sizes;
 }
 
-const std::vector<std::size_t>& sizes_or(const SuiteOptions& options,
-                                         const std::vector<std::size_t>& own) {
+std::vector<std::size_t> sizes_or(const SuiteOptions& options,
+                                  const std::vector<std::size_t>& own) {
   return options.sizes.empty() ? own : options.sizes;
 }
 
-std::vector<Case> cases(const SuiteRun& session) {
+std::vector<Case> all_cases(const SuiteRun& session) {
   constexpr std::size_t l3_end_bytes = std::size_t{8} << 20;
   std::vector<Case> all;
   for (CacheState cache : {CacheState::hot, CacheState::l3, CacheState::cold}) {
@@ -333,8 +102,10 @@ std::vector<Case> cases(const SuiteRun& session) {
   return all;
 }
 
-std::string describe(const Case& one) {
-  return fmt::format("{} {}", cache_name(one.cache), tools::show_bytes(one.bytes));
+std::vector<Case> cold_cases(const SuiteRun& session, const std::vector<std::size_t>& own) {
+  std::vector<Case> all;
+  for (std::size_t bytes : sizes_or(session.options, own)) all.push_back({CacheState::cold, bytes});
+  return all;
 }
 
 void add_placed(SuiteRun& session, std::vector<Row>& rows, Row row) {
@@ -346,19 +117,26 @@ void add_placed(SuiteRun& session, std::vector<Row>& rows, Row row) {
   rows.push_back(std::move(row));
 }
 
-void measure_cases(SuiteRun& session, std::vector<Row>& rows,
+void measure_cases(SuiteRun& session, std::vector<Row>& rows, const std::vector<Case>& cases,
                    Row (*measure)(SuiteRun&, const Case&)) {
-  const std::vector<Case> all = cases(session);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    session.options.progress(static_cast<double>(i) / static_cast<double>(all.size()),
-                             describe(all[i]));
-    Row row = measure(session, all[i]);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& one = cases[i];
+    session.options.progress(
+        static_cast<double>(i) / static_cast<double>(cases.size()),
+        fmt::format("{} {}", cache_name(one.cache), tools::show_bytes(one.bytes)));
+    Row row = measure(session, one);
     if (row.contains("placement")) {
       add_placed(session, rows, std::move(row));
     } else {
       rows.push_back(std::move(row));
     }
   }
+}
+
+void put_ratio(Row& row, const std::string& field, const Ratio& ratio) {
+  row[field] = round3(ratio.median);
+  row[field + "_q25"] = round3(ratio.low);
+  row[field + "_q75"] = round3(ratio.high);
 }
 
 }  // namespace haul::bench

@@ -1,6 +1,7 @@
-// The command `haul`: parses, runs one command, and turns every failure into one line and an exit
-// status.
+// The command `haul`: parses its arguments, runs one command, and turns every failure into one line
+// and an exit status.
 #include <fmt/format.h>
+#include <haul/haul.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,7 +20,7 @@ int fail(int status, std::string sentence) {
   return status;
 }
 
-// Results that could not be written are no results (a full disk).
+// Output that could not be written (a full disk) is a failure.
 int flush_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
   return fail(exit_failure, "cannot write to standard output; is the disk full?");
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
     cli::add_bench(tree);
     cli::add_bench_worker(tree);
     cli::add_run(tree);
+    cli::add_profile(tree);
     cli::add_serve(tree);
     cli::add_top(tree);
     cli::add_atomic(tree);
@@ -67,6 +69,9 @@ int main(int argc, char** argv) {
     const int written = flush_output();
     return other.status != 0 ? other.status : written;
   } catch (const tools::CommandFailure& failure) {
+    std::fflush(stdout);
+    return fail(exit_failure, failure.what());
+  } catch (const haul::error& failure) {  // a call of haul's has failed
     std::fflush(stdout);
     return fail(exit_failure, failure.what());
   } catch (const std::exception& unexpected) {

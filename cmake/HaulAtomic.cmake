@@ -7,6 +7,7 @@ list(FILTER atomic_sources EXCLUDE REGEX "/atomic/(xdp/|fabric/|operators\\.cpp)
 set(atomic_options -fvisibility=hidden -fvisibility-inlines-hidden -fno-exceptions -fno-rtti)
 
 add_library(haul_atomic_objects OBJECT ${atomic_sources})
+haul_unity(haul_atomic_objects)
 target_link_libraries(haul_atomic_objects PRIVATE haul_options)
 target_include_directories(haul_atomic_objects PRIVATE
   "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${source_dir}")

@@ -20,6 +20,14 @@ if(NOT HAUL_CLI STREQUAL "OFF")
 endif()
 
 file(GLOB_RECURSE command_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.cpp")
+# Names of functions in `haul profile` and `haul run --transparent --report`.
+find_library(HAUL_LIBELF elf)
+find_path(HAUL_LIBELF_INCLUDE gelf.h)
+if(HAUL_LIBELF AND HAUL_LIBELF_INCLUDE)
+  list(FILTER command_sources EXCLUDE REGEX "/no_symbols\\.cpp")
+else()
+  list(FILTER command_sources EXCLUDE REGEX "/transparent/symbols\\.cpp")
+endif()
 file(GLOB_RECURSE bench_sources CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/tools/*.cpp" "${PROJECT_SOURCE_DIR}/bench/*.cpp")
 if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
@@ -31,6 +39,9 @@ if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
     target_compile_options(haul_bench PRIVATE -g1)
     target_compile_options(haul_cli PRIVATE -g1 -O1)
   endif()
+  # What measures stays apart: its loops are compiled as they stand. So does a file with dependences of its own (below).
+  haul_unity(haul_bench APART "/bench/copy/|/bench/transparent/(fresh|small_calls)|/mpi_sources")
+  haul_unity(haul_cli)
   haul_precompile(haul_bench <nlohmann/json.hpp> <fmt/format.h>)
   haul_precompile(haul_cli <nlohmann/json.hpp> <fmt/format.h>)
   # Embedded by .incbin, which no compiler reports as a dependence.
@@ -41,8 +52,13 @@ if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
   target_link_libraries(haul_bench PUBLIC
     haul_options haul haul_atomic haul_service haul_internal fmt::fmt nlohmann_json::nlohmann_json)
   target_link_libraries(haul_cli PRIVATE haul_bench haul_atomic CLI11::CLI11)
+  if(HAUL_LIBELF AND HAUL_LIBELF_INCLUDE)
+    target_link_libraries(haul_cli PRIVATE "${HAUL_LIBELF}")
+    target_include_directories(haul_cli PRIVATE "${HAUL_LIBELF_INCLUDE}")
+  endif()
   set_target_properties(haul_cli PROPERTIES OUTPUT_NAME haul
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  add_dependencies(haul_cli haul_mem)  # `haul run --transparent`
   # What `haul atomic` and the tour open.
   foreach(plugin haul_atomic_xdp haul_atomic_fabric)
     if(TARGET ${plugin})

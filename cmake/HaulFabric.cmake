@@ -16,6 +16,7 @@ endif()
 file(GLOB_RECURSE fabric_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fabric/*.cpp")
 if(NOT HAUL_FABRIC STREQUAL "OFF" AND fabric_include AND fabric_sources)
   add_library(haul_fabric_objects OBJECT ${fabric_sources})
+  haul_unity(haul_fabric_objects)
   target_link_libraries(haul_fabric_objects PRIVATE haul_options)
   target_include_directories(haul_fabric_objects PRIVATE
     "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${source_dir}" "${fabric_include}")

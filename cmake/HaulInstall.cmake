@@ -43,6 +43,9 @@ if(TARGET haul_fi)
   add_dependencies(haul_product haul_fi haul_mpi)
 endif()
 
+install(TARGETS haul_mem LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+add_dependencies(haul_product haul_mem)
+
 if(TARGET haul_cli)
   install(TARGETS haul_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   if(HAUL_PAGES_DIR)

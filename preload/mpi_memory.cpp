@@ -1,7 +1,7 @@
-// MPI_Alloc_mem() from haul's arena, so that ranks of one node map each other's buffers and copy
-// messages once, without the kernel (path `mapped`): also in containers that refuse
-// process_vm_readv. Preloaded by `haul run --mpi --alloc-mem`; no MPI's header is needed, so one
-// library serves all of them.
+// MPI_Alloc_mem() from haul's arena: ranks of one node can map each other's buffers, so messages
+// are copied once and without the kernel (path `mapped`), even in containers that refuse
+// process_vm_readv. `haul run --mpi --alloc-mem` preloads this library; it needs no MPI's header,
+// so one library serves all MPIs.
 #include <haul/haul.h>
 
 #include <cstdint>
@@ -27,8 +27,8 @@ int free_memory(void* memory, const char* name) noexcept {
 
 }  // namespace
 
-// As the MPI standard says, but for `info`, which is for the MPI's own memory: the arena's is
-// aligned to pages. What the arena cannot give the MPI gives.
+// Follows the MPI standard, except that `info` is ignored for the arena's memory, which is aligned
+// to pages. If the arena has no memory, the MPI's own function gives it.
 extern "C" [[gnu::visibility("default")]] int MPI_Alloc_mem(Aint bytes, Info info, void* result) {
   if (bytes >= least_mapped_bytes && result != nullptr) {
     if (void* memory = haul_alloc(static_cast<std::size_t>(bytes))) {
@@ -43,7 +43,7 @@ extern "C" [[gnu::visibility("default")]] int MPI_Alloc_mem(Aint bytes, Info inf
 extern "C" [[gnu::visibility("default")]] int MPI_Free_mem(void* memory) {
   return free_memory(memory, "MPI_Free_mem");
 }
-// Fortran's bindings free by this name what C may have allocated.
+// Fortran's bindings call this name to free what C may have allocated.
 extern "C" [[gnu::visibility("default")]] int PMPI_Free_mem(void* memory) {
   return free_memory(memory, "PMPI_Free_mem");
 }

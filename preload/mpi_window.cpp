@@ -1,6 +1,6 @@
-// MPI_Win_allocate() from haul's arena: a window that is created on memory which the ranks of a
-// node map, and looks like an allocated one. What is put into it or got from it is copied once. For
-// MPICH and its like alone: ranks of Open MPI access its allocated windows directly, without a
+// MPI_Win_allocate() from haul's arena. The window is created on memory that the ranks of a node
+// map, and looks like an allocated one; what is put into it or read from it is copied once. For
+// MPICH and its relatives only: ranks of Open MPI access its allocated windows directly, without a
 // message.
 #include <haul/haul.h>
 #include <pthread.h>
@@ -31,7 +31,8 @@ bool is_mpich() noexcept {
   return next("ompi_mpi_comm_world") == nullptr;
 }
 
-// The windows and their memory: few, so a list. libc alone, as in all that is loaded into programs.
+// The windows and their memory. There are few, so a list will do. Only libc is used, as in
+// everything that gets loaded into programs.
 struct OwnWindow {
   Window window;
   void* memory;
@@ -48,14 +49,14 @@ class ListLock {
   ListLock& operator=(const ListLock&) = delete;
 };
 
-// Locked. nullptr: it is none of these.
+// The lock must be held. Null if it is no window of ours.
 OwnWindow* find(Window window) noexcept {
   for (std::size_t i = 0; i < entry_count; ++i)
     if (entries[i].window == window) return &entries[i];
   return nullptr;
 }
 
-// Without memory for its entry a window's own is never freed; nothing else goes wrong.
+// If there is no memory for the entry, the window's memory is never freed; nothing else goes wrong.
 void remember(Window window, void* memory) noexcept {
   const ListLock lock;
   if (OwnWindow* stale = find(window)) {  // freed where this library could not see it
@@ -81,7 +82,7 @@ void* forget(Window window) noexcept {
   return memory;
 }
 
-// nullptr: there is none.
+// Null if there is none.
 void* allocate(Aint bytes) noexcept {
   if (bytes < 0) return nullptr;
   const auto size = static_cast<std::size_t>(bytes);
@@ -102,7 +103,8 @@ void release(void* memory) noexcept {
 
 }  // namespace
 
-// Collective, so all ranks create: also those whose part is small or finds no room in the arena.
+// The call is collective, so every rank creates a window here, even one whose part is small or
+// finds no room in the arena.
 extern "C" [[gnu::visibility("default")]] int MPI_Win_allocate(Aint bytes, int unit, Info info,
                                                                Comm comm, void* base,
                                                                Window* window) {

@@ -34,7 +34,7 @@ FLOORS = {
 }
 # What each face may include beside <haul/...> and itself. cli/ and bench/ are one program.
 FACES = {
-    "cli": {"tools", "bench", "base", "copy", "completion", "request", "service", "fabric"},
+    "cli": {"tools", "bench", "base", "copy", "completion", "request", "service", "fabric", "preload"},
     "bench": {"tools", "base", "copy", "completion"},
     "tools": {"base"},
     "service": {"base", "copy", "completion", "memory", "request", "engine", "execution", "mover"},
@@ -74,9 +74,9 @@ FACE_FLOORS = {
         "node": 6,
         "api": 7,
     },
-    "cli": {"kit": 0, "mpi": 1, "service": 1, "remote": 1, "commands": 2, ".": 3},
-    "bench": {"kit": 0, "copy": 1, "messages": 1, "remote/hosts": 2, "remote": 3, ".": 4},
-    "service": {},
+    "cli": {"kit": 0, "mpi": 1, "service": 1, "remote": 1, "transparent": 1, "commands": 2, ".": 3},
+    "bench": {"kit": 0, "copy": 1, "messages": 1, "transparent": 1, "remote/hosts": 2, "remote": 3, ".": 4},
+    "service": {"clients": 0, "copying": 1, "talk": 1, ".": 2},
     "sim": {"trace": 0, "format": 0, "convert": 1, "model": 1, "study": 2, "cli": 3},
 }
 SIM_LIBRARIES = {"Zydis", "fmt", "CLI", "nlohmann"}
@@ -167,7 +167,7 @@ class House:
             if in_src and FOREIGN.match(target):
                 self.error(path, number, f"<{target}>: src/ needs libc alone; foreign libraries live in cli/ and bench/")
             elif in_src:
-                self.error(path, number, f"<{target}> brings a global constructor; use base/log.hpp or base/os.hpp")
+                self.error(path, number, f"<{target}> brings a global constructor; use base/log.hpp or base/os/os.hpp")
             return
         if first is None:
             self.error(path, number, f'"{target}": write the path from src/ (or from the root), "{room}/{target}"')

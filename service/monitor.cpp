@@ -11,8 +11,8 @@
 
 #include "base/error.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
 #include "request/service_socket.hpp"
 
 namespace haul::service {
@@ -20,10 +20,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int answer_timeout_ms = 2000;
-// A service whose clients are more is none that could be.
+// More clients than any service has.
 constexpr std::uint32_t most_clients = 1u << 16;
 
-// What the service reads to learn whether it may.
+// The service reads this word to learn whether the kernel lets it.
 const std::uint64_t probe_word = 0x6861756c'70726f62;
 
 int left_ms(Clock::time_point deadline) {
@@ -60,14 +60,6 @@ int connect_at(const std::string& path) {
 
 }  // namespace
 
-std::string printable(const char* text, std::size_t size) {
-  std::string clean(text, strnlen(text, size));
-  for (char& c : clean) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return clean;
-}
-
 Monitor::Monitor(const std::string& path) {
   const bool usual = path.empty() && knob_text(Knob::service_socket)[0] == '\0';
   std::string refused;
@@ -79,14 +71,13 @@ Monitor::Monitor(const std::string& path) {
     } else if (fd == -EACCES && usual) {
       // Another user's directory (XDG_RUNTIME_DIR survives su): not where ours listens.
     } else if (fd != -ENOENT && fd != -ECONNREFUSED && refused.empty()) {
-      refused =
-          fd == -EAGAIN
-              ? "the service at " + place +
-                    " does not answer: more wait for it than it may have wait; see whether it "
-                    "is stopped (kill -CONT), or end it and start another"
-              : "cannot connect to " + place + " (" + describe_errno(-fd) +
-                    "); check the path and who may use it, or name another by --socket or "
-                    "HAUL_SERVICE_SOCKET";
+      refused = fd == -EAGAIN
+                    ? "the service at " + place +
+                          " does not answer, and its queue of callers is full; see whether it is "
+                          "stopped (kill -CONT), or end it and start another"
+                    : "cannot connect to " + place + " (" + describe_errno(-fd) +
+                          "); check the path and who may use it, or name another by --socket or "
+                          "HAUL_SERVICE_SOCKET";
     }
     return fd >= 0;
   };
@@ -121,11 +112,12 @@ Monitor::~Monitor() {
 void Monitor::greet() {
   os::SocketPeer peer;
   if (os::peer_of(socket_.get(), &peer)) {
-    // Who listens may also be systemd, which hands the socket to the service.
+    // The listener may also be systemd, which hands the socket to the service.
     if (is_haul(peer.pid)) seen_pid_ = peer.pid;
-    // In /tmp anybody may wait at our place. Root's service and root's questions are trusted.
+    // In /tmp any user may listen at our place. Root's service is trusted, and root may ask
+    // anybody's.
     if (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0) {
-      throw std::runtime_error("who listens at " + path_ + " is user " + std::to_string(peer.uid) +
+      throw std::runtime_error("user " + std::to_string(peer.uid) + " listens at " + path_ +
                                ", not you; name your own service's socket by --socket or "
                                "HAUL_SERVICE_SOCKET");
     }
@@ -141,12 +133,11 @@ void Monitor::greet() {
   if (!receive(&welcome, sizeof welcome, wire::MessageKind::welcome)) {
     throw std::runtime_error("the service at " + path_ +
                              " closed the connection without an answer; try again, and if that "
-                             "persists start it anew: " +
+                             "persists start it again: " +
                              kill_remedy() + ", then `haul serve`");
   }
   pid_ = welcome.pid;
   version_ = printable(welcome.version);
-  reaches_memory_ = welcome.reaches_memory != 0;
   why_not_ = printable(welcome.why);
   if (seen_pid_ == 0 && peer.pid != 0 && is_haul(pid_)) seen_pid_ = pid_;
   if (pid_ > 0 && pid_ == seen_pid_) process_ = os::Descriptor::of(os::pidfd_open(pid_));
@@ -194,9 +185,9 @@ bool Monitor::receive(void* message, std::size_t bytes, wire::MessageKind wanted
       throw std::runtime_error(printable(refused.sentence));
     }
     if (kind != wanted || received != static_cast<ssize_t>(bytes)) {
-      throw std::runtime_error("who listens at " + path_ + " does not speak as a service of haul " +
-                               haul_version() + " does; end it (" + kill_remedy() +
-                               ") and start `haul serve`");
+      throw std::runtime_error("the process that listens at " + path_ +
+                               " does not speak the protocol of haul " + haul_version() +
+                               "; end it (" + kill_remedy() + ") and start `haul serve`");
     }
     memcpy(message, packet, bytes);
     return true;

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/descriptor.hpp"
+#include "base/os/descriptor.hpp"
 #include "request/wire.hpp"
+#include "service/talk/printable.hpp"
 
 namespace haul::service {
 
@@ -18,7 +19,7 @@ struct Snapshot {
   std::vector<wire::ClientStats> clients;
 };
 
-// Nobody listens at any of the places: the ordinary case, to be told from trouble.
+// Nobody listens at any of the places. This is an ordinary case, unlike other failures.
 struct NoService : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -47,30 +48,21 @@ class Monitor {
   // Whether that is this process's pid namespace too. Where it is not, or cannot be told, pid() may
   // name another process here, or none.
   bool pid_is_ours() const { return process_.valid(); }
-  // Whether the kernel lets the service read and write this process's memory; why_not() if it says.
-  bool reaches_memory() const { return reaches_memory_; }
+  // Why the service cannot read and write this process's memory; "" if it can.
   const std::string& why_not() const { return why_not_; }
 
  private:
   void greet();
   void send(const void* message, std::size_t bytes);
-  // The next message of the service; false if it has closed. Throws after 2 s.
+  // The service's next message; false if the service has closed. Throws after 2 s.
   bool receive(void* message, std::size_t bytes, wire::MessageKind wanted);
   std::runtime_error silent() const;
   std::string kill_remedy() const;
 
   os::Descriptor socket_, process_;  // process_: its pidfd
   pid_t pid_ = 0;
-  pid_t seen_pid_ = 0;  // the service's as seen from here, as far as that is sure; else 0
-  bool reaches_memory_ = false;
+  pid_t seen_pid_ = 0;  // the service's in this pid namespace, if that is sure; else 0
   std::string path_, version_, why_not_;
 };
-
-// Text from a fixed field that another process has filled: what cannot be printed becomes '?'.
-std::string printable(const char* text, std::size_t size);
-template <std::size_t size>
-std::string printable(const char (&text)[size]) {
-  return printable(text, size);
-}
 
 }  // namespace haul::service

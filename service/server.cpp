@@ -11,15 +11,15 @@
 #include <optional>
 #include <stdexcept>
 
-#include "base/clock.hpp"
-#include "base/cpu.hpp"
-#include "base/descriptor.hpp"
-#include "base/os.hpp"
-#include "base/topology.hpp"
+#include "base/machine/clock.hpp"
+#include "base/machine/cpu.hpp"
+#include "base/machine/topology.hpp"
+#include "base/os/descriptor.hpp"
+#include "base/os/os.hpp"
 #include "mover/lease.hpp"
-#include "service/connections.hpp"
-#include "service/listener.hpp"
-#include "service/work.hpp"
+#include "service/copying/work.hpp"
+#include "service/talk/connections.hpp"
+#include "service/talk/listener.hpp"
 
 namespace haul::service {
 namespace {
@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint64_t attend_every_ns = 50'000;
 constexpr std::uint64_t yield_every_ns = 10'000;
 constexpr std::uint64_t nap_ns = 1'000'000;  // in place of a membarrier
-constexpr int held_back_ms = 1;    // asleep before a closed fence: nobody rings when it opens
+constexpr int held_back_ms = 1;    // asleep before a closed fence; nobody rings when it opens
 constexpr int newcomer_ms = 1000;  // asleep while somebody has yet to say hello
 constexpr std::uint32_t awake_state = 1, asleep_state = 2, unleased_state = 3;
 
@@ -113,7 +113,7 @@ void Server::be_awake() {
   const bool leased = !options_.lease || take_lease(0) == Code::ok;
   hub_.state = leased ? awake_state : unleased_state;
   if (leased && cpu_ >= 0 && os::pin_thread(static_cast<unsigned>(cpu_))) hub_.cpu = cpu_;
-  // Without the lease another process spins already: do what there is and sleep again.
+  // Without the lease another process spins already: do what there is to do, and sleep again.
   const std::uint64_t spin_ticks =
       leased && may_spin_
           ? static_cast<std::uint64_t>(static_cast<double>(options_.spin_ns) * ticks_per_ns())
@@ -134,8 +134,8 @@ void Server::be_awake() {
     } else if (now - idle_since >= spin_ticks) {
       return;
     } else if (now - yielded >= yield_every_ticks_) {
-      // Whoever else is to run on this core (it may be the only one left to a woken client) runs
-      // now, not when the scheduler has had enough of a spinning thread, milliseconds later.
+      // Lets other threads run on this core now (it may be the only one left to a woken client),
+      // not milliseconds later, when the scheduler takes the core from a spinning thread.
       os::yield();
       yielded = ticks();
     } else {
@@ -144,11 +144,12 @@ void Server::be_awake() {
   }
 }
 
-// Says that it sleeps, and looks once more: a submit either is seen by that look, or sees the word
-// and rings.
+// Says that the service sleeps, and looks once more: either that look sees a submit, or its
+// submitter sees the word and rings.
 void Server::sleep() {
   set_asleep(1);
-  // The clients are registered for it: what they have stored is visible, what they load is fresh.
+  // The clients are registered for this barrier: afterwards their earlier stores are visible here,
+  // and their later loads see the word.
   if (!os::membarrier_global()) os::sleep_ns(nap_ns);
   if (round() || hub_.alarm) return;  // a condemned client is dropped while awake
   rest();

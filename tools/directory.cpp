@@ -17,7 +17,7 @@ TemporaryDirectory::TemporaryDirectory() {
       fmt::format("{}/haul-bench-XXXXXX", base != nullptr && *base != 0 ? base : "/tmp");
   if (mkdtemp(name.data()) == nullptr)
     throw CommandFailure(
-        fmt::format("no directory {} can be made; set TMPDIR to one that is writable and "
+        fmt::format("cannot make the directory {}; set TMPDIR to a place that is writable and "
                     "has room",
                     name));
   path_ = name;

@@ -1,12 +1,12 @@
-// A directory of a measurement's own.
+// A temporary directory.
 #pragma once
 
 #include <string>
 
 namespace haul::tools {
 
-// Made below TMPDIR, else /tmp; goes with all that is in it. Throws CommandFailure where none can
-// be made.
+// Made below TMPDIR, else below /tmp, and removed with all that is in it. Throws CommandFailure if
+// none can be made.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::tools {
@@ -29,7 +29,7 @@ bool is_program(const std::string& file) {
          access(file.c_str(), X_OK) == 0;
 }
 
-// The pointers that exec wants, and the null behind them.
+// The array of pointers that exec wants, ended by a null pointer.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> all;
   all.reserve(texts.size() + 1);
@@ -58,7 +58,7 @@ std::string path_of(const std::vector<std::string>& environment) {
   return usual_path;
 }
 
-// The errno of the child's exec; 0 if it worked.
+// The errno of the child's failed exec; 0 if exec worked.
 int exec_error(Pipe& report) {
   report.close_write_end();
   int error = 0;
@@ -167,7 +167,7 @@ pid_t start_program(const std::vector<std::string>& command, const Environment& 
   const pid_t pid = fork_process();
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(127);  // it died before it was watched
+    if (getppid() != parent) _exit(127);  // the parent died before this child could watch it
     if (signals != nullptr) sigprocmask(SIG_SETMASK, signals, nullptr);
     const int error = image.execute();
     (void)!write(report.write_end(), &error, sizeof error);

@@ -1,5 +1,4 @@
-// Starting other programs, and waiting for their ends. All that haul's command starts goes this
-// way.
+// Starts other programs and waits for their ends. The haul command starts every program this way.
 #pragma once
 
 #include <sys/types.h>
@@ -11,16 +10,16 @@
 
 namespace haul::tools {
 
-// Variables that a program gets beside those of this process, or in their place.
+// Variables that a program gets in addition to this process's, or instead of them.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// The file that `name` stands for: itself if it has a slash, else the first executable of that name
-// in `path`, a list as in PATH. "" if there is none.
+// The file that `name` stands for: itself if it contains a slash, else the first executable file of
+// that name in `path`, a list like PATH. "" if there is none.
 std::string find_program(const std::string& name, const std::string& path);
-// The same in the PATH of this process.
+// The same, in this process's PATH.
 std::string find_program(const std::string& name);
 
-// A program as execve() takes it. It is made before a fork, so that the child allocates nothing.
+// A program as execve() takes it. Make it before a fork, so that the child allocates nothing.
 class Image {
  public:
   // command[0] is looked up in the PATH that the program will have.
@@ -28,11 +27,11 @@ class Image {
   Image(const Image&) = delete;
   Image& operator=(const Image&) = delete;
 
-  // Replaces this process. Returns only if that fails: the errno. Async-signal-safe.
+  // Replaces this process. Returns the errno, and only on failure. Async-signal-safe.
   int execute();
-  // Starts a process whose standard input is empty and whose outputs are the descriptors `out` and
-  // `err`; `nowhere` discards an output, `inherited` leaves it as it is here. The calling thread is
-  // unpinned before, since a process inherits the CPUs of who starts it. The pid, or -1 with errno.
+  // Starts a process with empty standard input, whose outputs are the descriptors `out` and `err`;
+  // `nowhere` discards an output, `inherited` shares this process's. Unpins the calling thread
+  // first, because a process inherits its starter's CPUs. Returns the pid, or -1 with errno set.
   static constexpr int nowhere = -1, inherited = -2;
   pid_t spawn(int out, int err);
 
@@ -42,8 +41,8 @@ class Image {
   std::string file_;
 };
 
-// A pipe whose ends exec closes, above the standard streams even where those are closed. Throws
-// CommandFailure if there is no descriptor left.
+// A pipe whose ends are closed by exec and lie above the standard streams, even if those are
+// closed. Throws CommandFailure if no descriptor is left.
 class Pipe {
  public:
   Pipe();
@@ -61,22 +60,22 @@ class Pipe {
   int ends_[2] = {-1, -1};
 };
 
-// Starts a program that shares this process's terminal and streams; it gets SIGTERM should this
-// process die. Its pid; throws CommandFailure if it cannot be started. `signals`: what it has
-// blocked (nullptr: what the caller has).
+// Starts a program that shares this process's terminal and streams; it gets SIGTERM if this process
+// dies. Returns its pid; throws CommandFailure if it cannot be started. `signals`: the signals that
+// it has blocked (null: those that the caller has).
 pid_t start_program(const std::vector<std::string>& command, const Environment& environment,
                     const sigset_t* signals = nullptr);
 
 // fork(); throws CommandFailure where no process can be made.
 pid_t fork_process();
 
-// Has the child not ended yet? (It is not reaped.)
+// Whether the child has not ended yet. It is not reaped.
 bool is_running(pid_t child);
-// Waits for the child's end, and says what waitpid() says.
+// Waits for the child's end and returns its status as waitpid() gives it.
 int reap(pid_t child);
 void kill_and_reap(pid_t child);
 
-// What waitpid() says as a shell does: the exit status, or 128 + the signal.
+// Turns waitpid()'s status into a shell's: the exit status, or 128 + the signal.
 int shell_status(int wait_status);
 
 }  // namespace haul::tools

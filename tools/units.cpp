@@ -6,7 +6,7 @@
 namespace haul::tools {
 namespace {
 
-// Three significant digits, no exponent.
+// Three significant digits without an exponent.
 std::string three_digits(double value) {
   if (value >= 99.95) return fmt::format("{:.0f}", value);
   return fmt::format("{:.{}f}", value, value >= 9.995 ? 1 : 2);

@@ -1,4 +1,4 @@
-// Between the C ABI's handles and what they are.
+// From the C ABI's handles to the objects behind them, and back.
 #pragma once
 
 #include <haul/atomic.h>
@@ -8,12 +8,15 @@
 #include "atomic/window/window.hpp"
 // Every function that may block, or ask the kernel for something, begins with a guard: none is a
 // cancellation point, so none can be left with a lock or a descriptor in its hands.
-#include "base/uncancelled.hpp"
+#include "base/thread/uncancelled.hpp"
 
 namespace haul::atomics {
 
 inline Node* from_c(haul_atomic_node* node) noexcept {
   return reinterpret_cast<Node*>(node);
+}
+inline const Node* from_c(const haul_atomic_node* node) noexcept {
+  return reinterpret_cast<const Node*>(node);
 }
 inline Window* from_c(haul_atomic_window* window) noexcept {
   return reinterpret_cast<Window*>(window);
@@ -36,7 +39,21 @@ inline haul_atomic_remote* to_c(RemoteConnection* connection) noexcept {
 
 // Remembers the sentence for haul_last_error() and gives back the code.
 int fail(const Error& error) noexcept;
+int fail(Code code, const char* sentence) noexcept;
 // HAUL_EINVAL with this sentence.
-int refuse(const char* sentence) noexcept;
+inline int refuse(const char* sentence) noexcept {
+  return fail(Code::invalid, sentence);
+}
+
+// 0, or the refusal of a node that belongs to the process which forked this one.
+int check_here(const haul_atomic_node* node) noexcept;
+// 0, or the refusal of a connection that is NULL or belongs to that process.
+int refuse(const haul_atomic_remote* remote) noexcept;
+inline int check(haul_atomic_remote* remote) noexcept {
+  const bool good = remote != nullptr && from_c(remote)->carrier().is_here();
+  return good ? 0 : refuse(remote);
+}
+// 0, or the refusal of what cannot be a window's name.
+int check_name(const haul_atomic_window_name& name) noexcept;
 
 }  // namespace haul::atomics

@@ -7,9 +7,9 @@
 #include "atomic/lock/directory.hpp"
 #include "atomic/lock/member.hpp"
 #include "atomic/lock/places.hpp"
-#include "base/clock.hpp"
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 
 using namespace haul::atomics;
 using haul::Code;
@@ -19,7 +19,7 @@ using lock::Member;
 using lock::MemberFacts;
 using lock::Places;
 
-// A handle's thread of use is the caller's; nothing here is shared.
+// Used by one thread at a time; nothing of it is shared.
 struct haul_atomic_lock {
   Places places;
   Carrier* carrier;
@@ -73,33 +73,32 @@ const char* complete(const haul_atomic_window* own, haul_atomic_lock_options* op
   return "";
 }
 
-// How an action ended: if the home failed, then by that.
+// Explains how an action ended. If the home failed, its failure is the reason.
 int explain(const haul_atomic_lock* lock, Code code) noexcept {
   if (code != Code::ok && lock->places.home_failure().code != Code::ok) {
     return fail(lock->places.home_failure());
   }
   switch (code) {
     case Code::ok: return 0;
-    case Code::again:
-      return fail(make_error(code, 0, "the lock is held; try later, or acquire it"));
+    case Code::again: return fail(code, "the lock is held; try later, or acquire it");
     case Code::timed_out:
-      return fail(make_error(code, 0,
-                             "the lock did not become free in time, as its holder has not "
-                             "released it; wait longer"));
+      return fail(code,
+                  "the lock did not become free in time, as its holder has not released it; wait "
+                  "longer");
     case Code::stale:
-      return fail(make_error(code, 0,
-                             "the lease was over and another member has taken the lock; "
-                             "renew it in time, or ask for a longer lease"));
+      return fail(code,
+                  "the lease was over and another member has taken the lock; renew it in time, or "
+                  "ask for a longer lease");
     default:
       return fail(make_error(code, 0, "the lock fails (%s); open it again", haul::describe(code)));
   }
 }
 
-int check(const haul_atomic_lock* lock) noexcept {
+int check_lock(const haul_atomic_lock* lock) noexcept {
   if (lock == nullptr) return refuse("lock is NULL");
   if (lock->carrier->is_here()) return 0;
-  return fail(make_error(Code::stale, 0,
-                         "this lock was opened by the process that forked this one; open it here"));
+  return fail(Code::stale,
+              "this lock was opened by the process that forked this one; open it here");
 }
 
 Member::Goal goal_of(haul_atomic_lock_action action) noexcept {
@@ -112,7 +111,8 @@ Member::Goal goal_of(haul_atomic_lock_action action) noexcept {
   return Member::Goal::none;
 }
 
-// Spins, then naps ever longer: what it waits for comes into memory, which wakes nobody.
+// Spins, then naps for longer and longer, because what it waits for is written to memory, which
+// wakes nobody.
 int run(haul_atomic_lock* lock, haul_atomic_lock_action action, std::uint64_t timeout_ns,
         std::uint64_t* token) noexcept {
   constexpr std::uint64_t first_nap_ns = 10'000, longest_nap_ns = 500'000;
@@ -163,22 +163,19 @@ extern "C" int haul_atomic_lock_open(haul_atomic_node* node, haul_atomic_window*
   if (options->size != sizeof *options) {
     return refuse("options.size is not sizeof(haul_atomic_lock_options); set it");
   }
-  if (!from_c(node)->is_here()) {
-    return fail(make_error(Code::stale, 0, "this node is not this process's; open one here"));
-  }
+  if (const int gone = check_here(node); gone != 0) return gone;
   haul_atomic_lock_options complete_options = *options;
   const char* wrong = complete(own, &complete_options);
   if (wrong[0] != '\0') return refuse(wrong);
   std::uint64_t random[2] = {};
   if (!haul::os::random_bytes(random, sizeof random)) {
-    return fail(
-        make_error(Code::io, 0, "the kernel gives no random numbers; is /dev/urandom there?"));
+    return fail(Code::io, "the kernel gives no random numbers; is /dev/urandom there?");
   }
   auto* made = new (std::nothrow) haul_atomic_lock{};
   if (made == nullptr ||
       !made->places.open(from_c(node)->carrier(), *from_c(own), complete_options)) {
     delete made;
-    return fail(make_error(Code::no_memory, 0, "no memory for a lock; free some"));
+    return fail(Code::no_memory, "no memory for a lock; free some");
   }
   made->carrier = &from_c(node)->carrier();
   made->spin_ns = made->carrier->spin_ns();
@@ -206,13 +203,13 @@ extern "C" int haul_atomic_lock_open(haul_atomic_node* node, haul_atomic_window*
 extern "C" int haul_atomic_lock_close(haul_atomic_lock* lock) {
   const haul::Uncancelled guard;
   if (lock == nullptr) return 0;
-  const int wrong = check(lock);
+  const int wrong = check_lock(lock);
   if (wrong != 0) return wrong;
   lock->member->hurry(now_ns());
-  // What is under way ends first: a node that is left in the middle costs the others a lease.
+  // An action under way ends first: a queue node that is left half-way costs the others a lease.
   while (!lock->member->step(now_ns())) haul::os::sleep_ns(10'000);
   if (lock->member->holds()) run(lock, HAUL_ATOMIC_LOCK_RELEASE, never, nullptr);
-  // A home that is silent is not waited for once more.
+  // A home that did not answer is not asked again.
   if (lock->directory_id != 0 && lock->places.home_failure().code == Code::ok) {
     lock::directory::leave(lock->places, lock->directory_id, lock->rank);
   }
@@ -223,7 +220,7 @@ extern "C" int haul_atomic_lock_close(haul_atomic_lock* lock) {
 extern "C" int haul_atomic_lock_start(haul_atomic_lock* lock, haul_atomic_lock_action action,
                                       uint64_t timeout_ns) {
   const haul::Uncancelled guard;
-  const int wrong = check(lock);
+  const int wrong = check_lock(lock);
   if (wrong != 0) return wrong;
   const std::uint64_t now = now_ns();
   const std::uint64_t until = timeout_ns > never - now ? never : now + timeout_ns;
@@ -236,7 +233,7 @@ extern "C" int haul_atomic_lock_start(haul_atomic_lock* lock, haul_atomic_lock_a
 
 extern "C" int haul_atomic_lock_test(haul_atomic_lock* lock, uint64_t* token) {
   const haul::Uncancelled guard;
-  const int wrong = check(lock);
+  const int wrong = check_lock(lock);
   if (wrong != 0) return wrong;
   if (!lock->started)
     return refuse("nothing was started on this lock; call haul_atomic_lock_start()");
@@ -270,7 +267,7 @@ extern "C" int haul_atomic_lock_renew(haul_atomic_lock* lock) {
 
 extern "C" uint64_t haul_atomic_lock_remaining(const haul_atomic_lock* lock) {
   const haul::Uncancelled guard;
-  if (check(lock) != 0 || !lock->member->holds()) return 0;
+  if (check_lock(lock) != 0 || !lock->member->holds()) return 0;
   const std::uint64_t now = now_ns(), until = lock->member->safe_until_ns();
   return until > now ? until - now : 0;
 }
@@ -278,7 +275,7 @@ extern "C" uint64_t haul_atomic_lock_remaining(const haul_atomic_lock* lock) {
 extern "C" int haul_atomic_lock_stats(const haul_atomic_lock* lock,
                                       haul_atomic_lock_counts* counts) {
   const haul::Uncancelled guard;
-  const int wrong = check(lock);
+  const int wrong = check_lock(lock);
   if (wrong != 0) return wrong;
   if (counts == nullptr) return refuse("counts is NULL");
   const Member::Counts& from = lock->member->counts();

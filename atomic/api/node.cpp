@@ -4,7 +4,6 @@
 
 #include "atomic/api/handles.hpp"
 #include "atomic/node/specification.hpp"
-#include "atomic/window/name.hpp"
 
 namespace haul::atomics {
 namespace {
@@ -13,7 +12,7 @@ constexpr std::uint32_t default_sessions = 256, most_sessions = 65536;
 constexpr std::uint32_t default_connections = 64, most_connections = 4096;
 constexpr std::uint32_t default_spin_us = 50;
 constexpr std::uint64_t default_timeout_ns = 5'000'000'000;
-constexpr std::uint64_t most_timeout_ns = 1ull << 62;  // for ever; a time behind it can be told
+constexpr std::uint64_t most_timeout_ns = 1ull << 62;  // for ever; now + this does not overflow
 
 // Zeros become the defaults. "" or what is wrong.
 const char* complete(haul_atomic_node_options* options) noexcept {
@@ -28,11 +27,6 @@ const char* complete(haul_atomic_node_options* options) noexcept {
   if (options->timeout_ns == 0) options->timeout_ns = default_timeout_ns;
   options->timeout_ns = std::min(options->timeout_ns, most_timeout_ns);
   return "";
-}
-
-int stale() noexcept {
-  return fail(make_error(
-      Code::stale, 0, "this node was opened by the process that forked this one; open one here"));
 }
 
 }  // namespace
@@ -66,7 +60,7 @@ extern "C" int haul_atomic_node_open(const char* responder, const haul_atomic_no
 extern "C" int haul_atomic_node_close(haul_atomic_node* node) {
   const haul::Uncancelled guard;
   if (node == nullptr) return 0;
-  if (!from_c(node)->is_here()) return stale();
+  if (const int wrong = check_here(node); wrong != 0) return wrong;
   delete from_c(node);
   return 0;
 }
@@ -74,7 +68,7 @@ extern "C" int haul_atomic_node_close(haul_atomic_node* node) {
 extern "C" int haul_atomic_node_describe(haul_atomic_node* node, char* text, size_t bytes) {
   const haul::Uncancelled guard;
   if (node == nullptr || text == nullptr || bytes == 0) return refuse("node or text is NULL");
-  if (!from_c(node)->is_here()) return stale();
+  if (const int wrong = check_here(node); wrong != 0) return wrong;
   snprintf(text, bytes, "%s%s", from_c(node)->description(),
            from_c(node)->has_lost_service()
                ? "; not serving: this process has closed its descriptors (closefrom()?)"
@@ -85,7 +79,7 @@ extern "C" int haul_atomic_node_describe(haul_atomic_node* node, char* text, siz
 extern "C" int haul_atomic_node_counters(haul_atomic_node* node, uint64_t* values, size_t count) {
   const haul::Uncancelled guard;
   if (node == nullptr || (values == nullptr && count != 0)) return refuse("node or values is NULL");
-  if (!from_c(node)->is_here()) return stale();
+  if (const int wrong = check_here(node); wrong != 0) return wrong;
   std::uint64_t all[Node::counter_count];
   from_c(node)->counters(all);
   for (std::size_t i = 0; i < count && i < Node::counter_count; ++i) values[i] = all[i];
@@ -103,10 +97,8 @@ extern "C" int haul_atomic_connect(haul_atomic_node* node, const haul_atomic_win
     return refuse("node, name or remote is NULL");
   }
   *remote = nullptr;
-  if (!from_c(node)->is_here()) return stale();
-  if (!is_name(*name)) {
-    return refuse("this is no name of a window; take one from haul_atomic_window_export()");
-  }
+  if (const int wrong = check_here(node); wrong != 0) return wrong;
+  if (const int wrong = check_name(*name); wrong != 0) return wrong;
   haul::Expected<RemoteConnection*> made = from_c(node)->carrier().connect(*name);
   if (!made) return fail(made.error());
   *remote = to_c(*made);
@@ -116,8 +108,7 @@ extern "C" int haul_atomic_connect(haul_atomic_node* node, const haul_atomic_win
 extern "C" int haul_atomic_disconnect(haul_atomic_remote* remote) {
   const haul::Uncancelled guard;
   if (remote == nullptr) return 0;
-  Carrier& carrier = from_c(remote)->carrier();
-  if (!carrier.is_here()) return stale();
-  carrier.disconnect(from_c(remote));
+  if (const int wrong = check(remote); wrong != 0) return wrong;
+  from_c(remote)->carrier().disconnect(from_c(remote));
   return 0;
 }

@@ -1,6 +1,7 @@
 // Operations on remote windows, and on those that are mapped here.
+#include <algorithm>
+
 #include "atomic/api/handles.hpp"
-#include "atomic/responder/tables.hpp"
 
 using namespace haul::atomics;
 using haul::Code;
@@ -9,7 +10,8 @@ using haul::make_error;
 namespace {
 
 // 0, or what is wrong with a batch.
-int check(const void* target, const haul_atomic_operation* operations, std::size_t count) noexcept {
+int check_batch(const void* target, const haul_atomic_operation* operations,
+                std::size_t count) noexcept {
   if (target == nullptr || operations == nullptr) return refuse("remote or operations is NULL");
   if (count == 0 || count > HAUL_ATOMIC_MAX_BATCH) {
     return refuse("a batch has 1 to 16 operations; submit more of them");
@@ -17,51 +19,37 @@ int check(const void* target, const haul_atomic_operation* operations, std::size
   return 0;
 }
 
-int check(haul_atomic_remote* remote) noexcept {
-  if (remote == nullptr) return refuse("remote is NULL");
-  if (from_c(remote)->carrier().is_here()) return 0;
-  return fail(make_error(Code::stale, 0,
-                         "this connection is of the process that forked this one; connect here"));
-}
-
 int explain(Code code) noexcept {
   switch (code) {
     case Code::ok: return 0;
     case Code::again:
-      return fail(make_error(
-          code, 0, "%d packets are unanswered or not collected; collect some, then submit",
-          HAUL_ATOMIC_MAX_OUTSTANDING));
+      static_assert(HAUL_ATOMIC_MAX_OUTSTANDING == 63);
+      return fail(code, "63 packets are unanswered or not collected; collect some, then submit");
     case Code::peer_gone:
-      return fail(make_error(code, 0,
-                             "the window's owner knows this session no more (it was restarted, or "
-                             "heard nothing for a minute); connect again, by a new name if it "
-                             "was restarted"));
+      return fail(code,
+                  "the window's owner does not know this session any more (it was restarted, or "
+                  "heard nothing for a minute); connect again, by a new name if it was restarted");
     case Code::timed_out:
-      return fail(
-          make_error(code, 0,
-                     "no answer in time: the operation was executed once, or not at all; is "
-                     "the owner alive, and the network?"));
+      return fail(code,
+                  "no answer in time: the operation was executed once, or not at all; is the "
+                  "owner alive, and the network?");
     case Code::stale:
-      return fail(make_error(code, 0,
-                             "the window was destroyed, or the token is older than the "
-                             "word's; get a new name or acquire the lock again"));
+      return fail(code,
+                  "the window was destroyed, or the token is older than the word's; get a new "
+                  "name or acquire the lock again");
     case Code::fault:
-      return fail(make_error(code, 0,
-                             "an address is outside the window; add an offset to the "
-                             "address in its name"));
-    case Code::invalid:
-      return fail(make_error(code, 0, "an operation is unknown, or not aligned to its width"));
+      return fail(code,
+                  "an address is outside the window; add an offset to the address in its name");
+    case Code::invalid: return fail(code, "an operation is unknown, or not aligned to its width");
     case Code::not_supported:
-      return fail(make_error(code, 0,
-                             "this window's operations are its network interface's, which a "
-                             "process that has attached cannot ask; use haul_atomic_connect()"));
+      return fail(code,
+                  "the network interface executes this window's operations, and a process that "
+                  "has attached cannot ask it; use haul_atomic_connect()");
     case Code::io:
-      return fail(
-          make_error(code, 0,
-                     "this process has closed the node's socket (closefrom()?), and another "
-                     "one has its port; or the owner's host found the packet malformed; "
-                     "open another node"));
-    case Code::closed: return fail(make_error(code, 0, "the connection is closed; connect again"));
+      return fail(code,
+                  "this process has closed the node's socket (closefrom()?), and another one has "
+                  "its port; or the owner's host found the packet malformed; open another node");
+    case Code::closed: return fail(code, "the connection is closed; connect again");
     default:
       return fail(
           make_error(code, 0, "the responder refused the packet (%s)", haul::describe(code)));
@@ -83,8 +71,17 @@ int explain_first(const haul_atomic_operation* operations, std::size_t count) no
   return 0;
 }
 
-int spent() noexcept {
-  return refuse("this ticket is none of this connection's, or was collected already");
+// By Carrier::test() or wait(). 1: collected, and it went well. 0: unanswered. Else why not.
+int collect(decltype(&Carrier::test) by, haul_atomic_remote* remote, std::uint64_t ticket,
+            haul_atomic_operation* operations, std::size_t count) noexcept {
+  if (const int wrong = check(remote); wrong != 0) return wrong;
+  RemoteConnection& connection = *from_c(remote);
+  Code status = Code::ok;
+  const int found = (connection.carrier().*by)(connection, ticket, operations, count, &status);
+  if (found < 0) {
+    return refuse("this ticket is none of this connection's, or was collected already");
+  }
+  return status == Code::ok ? found : explain(status);
 }
 
 }  // namespace
@@ -93,7 +90,7 @@ extern "C" int haul_atomic_submit(haul_atomic_remote* remote,
                                   const haul_atomic_operation* operations, size_t count,
                                   uint64_t tag, uint64_t* ticket) {
   const haul::Uncancelled guard;
-  int wrong = check(static_cast<const void*>(remote), operations, count);
+  int wrong = check_batch(remote, operations, count);
   if (wrong == 0) wrong = check(remote);
   if (wrong != 0) return wrong;
   uint64_t ignored = 0;
@@ -105,25 +102,13 @@ extern "C" int haul_atomic_submit(haul_atomic_remote* remote,
 extern "C" int haul_atomic_test(haul_atomic_remote* remote, uint64_t ticket,
                                 haul_atomic_operation* operations, size_t count) {
   const haul::Uncancelled guard;
-  const int wrong = check(remote);
-  if (wrong != 0) return wrong;
-  Code status = Code::ok;
-  const int found =
-      from_c(remote)->carrier().test(*from_c(remote), ticket, operations, count, &status);
-  if (found < 0) return spent();
-  if (found == 0) return 0;
-  return status == Code::ok ? 1 : explain(status);
+  return collect(&Carrier::test, remote, ticket, operations, count);
 }
 
 extern "C" int haul_atomic_wait(haul_atomic_remote* remote, uint64_t ticket,
                                 haul_atomic_operation* operations, size_t count) {
   const haul::Uncancelled guard;
-  const int wrong = check(remote);
-  if (wrong != 0) return wrong;
-  Code status = Code::ok;
-  const int found =
-      from_c(remote)->carrier().wait(*from_c(remote), ticket, operations, count, &status);
-  return found < 0 ? spent() : explain(status);
+  return std::min(collect(&Carrier::wait, remote, ticket, operations, count), 0);
 }
 
 extern "C" int haul_atomic_reap(haul_atomic_remote* remote, haul_atomic_completion* completions,
@@ -138,7 +123,7 @@ extern "C" int haul_atomic_reap(haul_atomic_remote* remote, haul_atomic_completi
 extern "C" int haul_atomic_run(haul_atomic_remote* remote, haul_atomic_operation* operations,
                                size_t count) {
   const haul::Uncancelled guard;
-  const int wrong = check(static_cast<const void*>(remote), operations, count);
+  const int wrong = check_batch(remote, operations, count);
   if (wrong != 0) return wrong;
   uint64_t ticket = 0;
   int result = haul_atomic_submit(remote, operations, count, 0, &ticket);
@@ -157,7 +142,7 @@ extern "C" int haul_atomic_run(haul_atomic_remote* remote, haul_atomic_operation
 extern "C" int haul_atomic_window_run(haul_atomic_window* window, haul_atomic_operation* operations,
                                       size_t count) {
   const haul::Uncancelled guard;
-  const int wrong = check(static_cast<const void*>(window), operations, count);
+  const int wrong = check_batch(window, operations, count);
   if (wrong != 0) return wrong;
   from_c(window)->run(operations, count);
   return explain_first(operations, count);

@@ -1,8 +1,6 @@
 // Windows and their names.
-
 #include "atomic/api/handles.hpp"
 #include "atomic/link/fabric_host.hpp"
-#include "atomic/responder/tables.hpp"
 #include "atomic/window/attach.hpp"
 #include "atomic/window/name.hpp"
 
@@ -22,9 +20,7 @@ extern "C" int haul_atomic_window_create(haul_atomic_node* node, size_t bytes,
   if (node == nullptr || window == nullptr) return refuse("node or window is NULL");
   *window = nullptr;
   if (bytes == 0 || bytes > most_bytes) return refuse("a window has 1 byte to 1 TiB");
-  if (!from_c(node)->is_here()) {
-    return fail(make_error(Code::stale, 0, "this node is not this process's; open one here"));
-  }
+  if (const int wrong = check_here(node); wrong != 0) return wrong;
   haul::Expected<Window*> made = from_c(node)->create_window(bytes);
   if (!made) return fail(made.error());
   *window = to_c(*made);
@@ -36,15 +32,13 @@ extern "C" int haul_atomic_window_attach(const haul_atomic_window_name* name,
   const haul::Uncancelled guard;
   if (name == nullptr || window == nullptr) return refuse("name or window is NULL");
   *window = nullptr;
-  if (!is_name(*name)) {
-    return refuse("this is no name of a window; take one from haul_atomic_window_export()");
-  }
+  if (const int wrong = check_name(*name); wrong != 0) return wrong;
   haul_atomic_window_name known = *name;
   haul::Expected<int> fd = fetch_window(&known);
   if (!fd) return fail(fd.error());
   haul::Expected<Window*> made = Window::map(nullptr, *fd, known);
   if (!made) return fail(made.error());
-  // Only its owner has a connection to operate by.
+  // Only the owner has a connection by which such operations could go.
   if (known.kind == by_fabric && !is_atomic_with_cpu(known.host)) (*made)->run_by(nullptr);
   *window = to_c(*made);
   return 0;
@@ -54,9 +48,7 @@ extern "C" int haul_atomic_window_counters(const haul_atomic_window_name* name, 
                                            size_t count) {
   const haul::Uncancelled guard;
   if (name == nullptr || (values == nullptr && count != 0)) return refuse("name or values is NULL");
-  if (!is_name(*name)) {
-    return refuse("this is no name of a window; take one from haul_atomic_window_export()");
-  }
+  if (const int wrong = check_name(*name); wrong != 0) return wrong;
   haul::Expected<AttachReply> reply = fetch_counters(*name);
   if (!reply) return fail(reply.error());
   for (std::size_t i = 0; i < count && i < reply->counters; ++i) values[i] = reply->counter[i];
@@ -91,7 +83,7 @@ extern "C" int haul_atomic_window_destroy(haul_atomic_window* window) {
 extern "C" int haul_atomic_window_format(const haul_atomic_window_name* name, char* text,
                                          size_t bytes) {
   if (name == nullptr || text == nullptr) return refuse("name or text is NULL");
-  if (!is_name(*name)) return refuse("this is no name of a window; take one as exported");
+  if (const int wrong = check_name(*name); wrong != 0) return wrong;
   if (!format_name(*name, text, bytes)) return refuse("no room for the name; 160 bytes do");
   return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /* A node of remote atomics in the receive path of its network interface (XDP). Requests are
  * executed on the windows' memory and sent back (wire/serve.h); replies go into the completion map.
- * All that is not for us, and what we cannot read here (IPv6, VLAN, fragments, IP options), the
- * kernel gets: a socket of the node hands those packets to this same program (BPF_PROG_TEST_RUN).
+ * Packets that are not for us, or that we cannot read here (IPv6, VLAN, fragments, IP options), go
+ * on to the kernel; a socket of the node hands the latter to this same program (BPF_PROG_TEST_RUN).
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -187,7 +187,7 @@ SERVE_INLINE int take_reply(struct wire_header* header, __u32 bytes, void* end) 
   return SHARED_LOAD(slot->asleep) ? XDP_PASS : XDP_DROP;
 }
 
-/* Is this one of ours that the kernel has to read for us? Counted, no more. */
+/* Counts a packet of ours that the kernel has to read for us, and passes it on. */
 SERVE_INLINE int pass_other(struct ethhdr* eth, void* end) {
   struct ipv6hdr* six = (struct ipv6hdr*)(eth + 1);
   struct udphdr* udp = (struct udphdr*)(six + 1);
@@ -224,7 +224,7 @@ int haul_atomic(struct xdp_md* context) {
     count_event(NULL, PASSED_OTHER);
     return XDP_PASS;
   }
-  /* 0 is what a node without responder, or without client, says of its port. */
+  /* A node without a responder, or without a client, gives 0 as the port. */
   if (udp->dest == 0 || (udp->dest != config.port && udp->dest != config.client_port)) {
     return XDP_PASS;
   }

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <new>
 
-#include "base/clock.hpp"
-#include "base/sealed.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/sealed.hpp"
 
 namespace haul::atomics {
+
+Error failure_at(const haul_atomic_window_name& name, Code code, const char* rest) noexcept {
+  return make_error(code, 0, "%s port %u %s", name.host, name.port, rest);
+}
 
 bool Carrier::begin(const Options& options) noexcept {
   options_ = options;
@@ -89,7 +93,7 @@ void Carrier::disconnect(RemoteConnection* connection) noexcept {
     connection->session_.leave();
     parting(*connection);
     connections_[connection->place_] = nullptr;
-    // Its session awaits nothing any more: it is only taken off the list.
+    // Its session awaits nothing any more, so this only takes it off the list.
     for_each_waiting([](const RemoteConnection&) {});
     repeated_before_ += connection->session_.repeated();
   }
@@ -110,7 +114,7 @@ Code Carrier::submit(RemoteConnection& connection, const haul_atomic_operation* 
   const std::uint64_t now = now_ns();
   Code code = connection.session_.submit(operations, count, tag, now, ticket);
   if (code == Code::ok) begin_waiting(connection);
-  if (code == Code::again) pump_one(connection, now);  // what is not looked at is not repeated
+  if (code == Code::again) pump_one(connection, now);  // a packet is repeated only by a look
   return code;
 }
 

@@ -1,13 +1,13 @@
 // How a node reaches the windows of others: its connections, each with a session, and the waiting
 // for answers. Carrier is the contract of what carries the packets: UDP (udp_carrier.hpp) or a
-// fabric (fabric/carrier.hpp). A node holds one, and knows no more of it.
+// fabric (fabric/carrier.hpp). A node holds one and knows only this contract.
 //
 // Calls take turns by one lock. Under it a call hands its packet to the session, which sends it by
-// Outlet, and looks for answers (pump()) on behalf of every connection that waits: whoever looks
-// hears for all, so an answer may be found by another thread than the one that asked. A waiter
-// spins for spin_ns, then sleeps without the lock (sleep()) until something may have come, and
-// never for long, as another thread may have taken what woke it. The same look repeats what is due
-// (session.hpp): a packet that was lost is sent again only while somebody looks.
+// Outlet, and looks for answers (pump()) on behalf of every connection that waits. So one thread
+// may find the answer that another one waits for. A waiter spins for spin_ns, then sleeps without
+// the lock (sleep()) until something may have come, but never for long, because another thread may
+// have taken what woke it. The same look sends packets again that are due (session.hpp): a packet
+// that was lost is repeated only while somebody looks.
 #pragma once
 
 #include <haul/atomic.h>
@@ -25,6 +25,9 @@
 namespace haul::atomics {
 
 class Carrier;
+
+// A failure with the sentence "HOST port N REST", for the window with this name.
+Error failure_at(const haul_atomic_window_name& name, Code code, const char* rest) noexcept;
 
 // What a haul_atomic_remote is.
 class RemoteConnection : public Outlet {
@@ -62,10 +65,10 @@ class Carrier {
   bool is_here() const noexcept { return presence_.is_here(); }
 
   Expected<RemoteConnection*> connect(const haul_atomic_window_name& name) noexcept;
-  // The same without waiting: look() tells when it is open, or lost.
+  // The same without waiting: look() tells when the connection is open, or lost.
   Expected<RemoteConnection*> begin_connect(const haul_atomic_window_name& name) noexcept;
   Session::State look(RemoteConnection& connection) noexcept;
-  // Of a lost one: why.
+  // Why a connection is lost.
   Code reason(RemoteConnection& connection) noexcept;
   void disconnect(RemoteConnection* connection) noexcept;
 
@@ -79,7 +82,7 @@ class Carrier {
   std::size_t reap(RemoteConnection& connection, haul_atomic_completion* completions,
                    std::size_t capacity) noexcept;
 
-  // Disconnects whatever is connected; nobody uses the carrier afterwards.
+  // Disconnects all connections; nobody uses the carrier afterwards.
   virtual void end() noexcept = 0;
 
   // Why a window cannot be reached.
@@ -106,9 +109,9 @@ class Carrier {
     pthread_mutex_t& mutex_;
   };
 
-  // Before all else. False: no memory.
+  // Called before everything else. False: no memory.
   bool begin(const Options& options) noexcept;
-  // Disconnects whatever is connected.
+  // Disconnects all connections.
   void disconnect_all() noexcept;
 
   // ---- what carries; the lock is held ----
@@ -136,8 +139,8 @@ class Carrier {
   // When a session that awaits an answer is to tick next.
   std::uint64_t next_ns() const noexcept;
 
-  // visit(connection): each whose session awaits an answer, and once more when it does no longer.
-  // Few, where connections are many.
+  // Calls visit(connection) for each connection whose session awaits an answer, and once more when
+  // it does not any more. Of many connections few are waiting.
   template <class Visit>
   void for_each_waiting(const Visit& visit) noexcept {
     for (unsigned i = 0; i < waiting_count_;) {
@@ -151,7 +154,7 @@ class Carrier {
       }
     }
   }
-  // Does any of these?
+  // Whether asked(connection) is true for any of these.
   template <class Asked>
   bool any_waiting(const Asked& asked) const noexcept {
     return std::any_of(waiting_.get(), waiting_.get() + waiting_count_,

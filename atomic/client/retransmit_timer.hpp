@@ -9,11 +9,12 @@ namespace haul::atomics {
 
 class RetransmitTimer {
  public:
-  // Nothing is sent again sooner: a receiver that waits for its core is slow, not lost.
+  // Nothing is sent again sooner: a receiver that waits for its core is slow, and the packet not
+  // lost.
   static constexpr std::uint64_t least_ns = 200'000;
   static constexpr std::uint64_t most_ns = 100'000'000;
 
-  // A round trip: from a question, or one of its repetitions, to the answer to just that one.
+  // A round trip: from a question, or one of its repetitions, to the answer to that very packet.
   void measured(std::uint64_t round_trip_ns) noexcept {
     if (smooth_ns_ == 0) {
       smooth_ns_ = round_trip_ns;
@@ -28,7 +29,7 @@ class RetransmitTimer {
 
   // Before the `tries`th repetition (from 0): doubles each time.
   std::uint64_t before_again_ns(unsigned tries) const noexcept {
-    // Even round trips leave no spread; one that is a little longer is slow, not lost.
+    // Equal round trips leave no spread, and a slightly longer one must not count as lost.
     const std::uint64_t margin = std::max(4 * spread_ns_, smooth_ns_ / 16);
     const std::uint64_t first =
         smooth_ns_ == 0 ? unknown_ns : std::max(least_ns, smooth_ns_ + margin);

@@ -83,9 +83,9 @@ Code Session::submit(const haul_atomic_operation* operations, std::size_t count,
   if (state_ != State::open) return reason_;
   const std::uint64_t used = waiting_ | answered_;
   if (__builtin_popcountll(used) >= HAUL_ATOMIC_MAX_OUTSTANDING) return Code::again;
-  // An exchange of this place before is collected, so it was answered: its results are needed no
-  // more. A place in use is stepped over, as sequences may have gaps: an old one must not stop the
-  // others.
+  // The exchange that had this place before has been collected, so it was answered, and the
+  // responder's copy of its results may go. A place in use is skipped, which sequences allow: one
+  // old exchange must not stop the others.
   std::uint64_t mine = last_ticket_ + 1;
   while ((used & bit_of(mine)) != 0) ++mine;
   Exchange& exchange = exchanges_[mine % exchanges];
@@ -108,8 +108,8 @@ Code Session::submit(const haul_atomic_operation* operations, std::size_t count,
 void Session::answered(Exchange& exchange, unsigned repetition, std::uint64_t now_ns) noexcept {
   waiting_ &= ~bit_of(exchange.ticket);
   answered_ |= bit_of(exchange.ticket);
-  // Whatever took an answer long, the time that was waited for another is no part of it: measured
-  // as such it would make the next wait longer, and that the one behind it.
+  // A round trip is measured from the repetition that was answered, never from an earlier one:
+  // otherwise the time waited before repeating would make the next wait longer, and so on.
   const std::uint64_t asked_ns = repetition == 0 ? exchange.first_ns : exchange.sent_ns;
   if ((repetition == 0 || repetition == exchange.tries) && now_ns > asked_ns) {
     retransmit_.measured(now_ns - asked_ns);
@@ -120,7 +120,7 @@ void Session::refused(Exchange& exchange, wire_status status, unsigned repetitio
                       std::uint64_t now_ns) noexcept {
   exchange.status = code_of(status, false);
   answered(exchange, repetition, now_ns);
-  // A session that is unknown there stays so.
+  // A session that the responder does not know stays unknown.
   if (exchange.status == Code::peer_gone) lose(Code::peer_gone);
 }
 

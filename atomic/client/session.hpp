@@ -6,12 +6,12 @@
 // next sequence number and occupies the exchange of sequence % 64 until its answer is collected, so
 // at most 63 are out, and the responder, which keeps the results of 64, still knows each that may
 // be repeated. A packet without an answer is sent again, the same but for the count of its
-// repetitions, after a time that
-// RetransmitTimer measures and doubles; an answer says which repetition it answers, so round trips
-// are measured of one packet and its own answer. The responder executes whichever copy comes first
-// and answers all others from its memory (wire/serve.h): that is exactly once. What is unanswered
-// for timeout_ns fails, and nobody knows whether it was executed. A responder that does not know
-// the session (restarted, or silent clients forgotten) loses it for good: all fails with peer_gone.
+// repetitions, after a time that RetransmitTimer measures and doubles; an answer says which
+// repetition it answers, so round trips are measured of one packet and its own answer. The
+// responder executes whichever copy comes first and answers all others from its memory
+// (wire/serve.h): that is exactly once. What is unanswered for timeout_ns fails, and nobody knows
+// whether it was executed. A responder that does not know the session (restarted, or silent clients
+// forgotten) loses it for good: all fails with peer_gone.
 //
 // Pure: time comes in as an argument, packets go out through Outlet, so that tests can lose, repeat
 // and reorder them.
@@ -48,8 +48,8 @@ class Session {
     std::uint32_t cookie = 0;  // below 2^16
   };
   enum class State : std::uint8_t { closed, greeting, open, lost };
-  // Over a sure way every packet is answered, or its peer is gone: none is sent again, but for
-  // greetings, of which any number may be answered.
+  // `sure`: every packet is answered, or its peer is gone, so only greetings, of which any number
+  // may be answered, are sent again.
   enum class Delivery : std::uint8_t { lossy, sure };
 
   Session(Outlet& outlet, const Names& names, std::uint64_t timeout_ns,
@@ -78,7 +78,7 @@ class Session {
   void tick(std::uint64_t now_ns) noexcept;
   std::uint64_t next_ns() const noexcept { return next_ns_; }
   bool anything_unanswered() const noexcept { return waiting_ != 0; }
-  // Of operations, or of its greeting?
+  // Whether it awaits the answer to operations or to its greeting.
   bool awaits_answer() const noexcept { return waiting_ != 0 || state_ == State::greeting; }
   // Has the packet of this sequence neither been answered nor given up?
   bool is_unanswered(std::uint32_t sequence) const noexcept;

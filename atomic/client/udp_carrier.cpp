@@ -3,25 +3,24 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <new>
 
-#include "base/clock.hpp"
-#include "base/keep_errno.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/keep_errno.hpp"
 
 namespace haul::atomics {
 
 namespace {
 
-// A client that hears by completion map looks at its socket, too, for what the program does not
-// see (packets that tc has redirected): seldom while it spins.
+// A client that hears by completion map also looks at its socket, for packets that the XDP program
+// does not see (those that tc has redirected); seldom while it spins.
 constexpr std::uint64_t socket_every_ns = 20'000;
 constexpr unsigned most_at_once = 128;
 constexpr unsigned repeats_that_doubt = 3;
 
-// Takes a slot of the completion map from whoever had it before. False: the program is filling one
-// of its entries, and does not come to an end (its processor sleeps).
+// Takes a slot of the completion map from the session that had it before. False: the program is
+// filling one of its entries, and does not finish (its processor sleeps).
 bool empty(completion_slot* slot) noexcept {
   constexpr unsigned patience = 100'000;
   // Sequentially consistent: the program claims an entry before it reads the number again.
@@ -89,18 +88,14 @@ Error UdpCarrier::refusal(Code code, const haul_atomic_window_name& name) const 
                         "a firewall let UDP through?",
                         name.host, name.port);
     case Code::permission:
-      return make_error(code, 0,
-                        "%s port %u knows no such window, or not by this key; ask its owner for a "
-                        "new name",
-                        name.host, name.port);
+      return failure_at(name, code,
+                        "knows no such window, or not by this key; ask its owner for a new name");
     case Code::again:
-      return make_error(code, 0,
-                        "%s port %u serves as many clients as it can; close some, or open its node "
-                        "with more sessions",
-                        name.host, name.port);
+      return failure_at(name, code,
+                        "serves as many clients as it can; close some, or open its node with more "
+                        "sessions");
     case Code::not_supported:
-      return make_error(code, 0, "%s port %u speaks another version; update the older haul",
-                        name.host, name.port);
+      return failure_at(name, code, "speaks another version; update the older haul");
     case Code::io:
       return make_error(code, 0,
                         "this process has closed the node's socket (closefrom()?), and another one "
@@ -175,7 +170,8 @@ void UdpCarrier::pump_one(RemoteConnection& connection, std::uint64_t now_ns) no
   Session& session = session_of(one);
   if (one.slot_ != nullptr) session.look(*one.slot_, now_ns);
   session.tick(now_ns);
-  // Nobody hears the frames: the way may have changed, so let the kernel find it again.
+  // If the frames are not answered, the way may have changed: the kernel's UDP takes over, and the
+  // way is looked up again when answers come.
   const std::uint64_t repeated = session.repeated();
   if (!session.anything_unanswered()) {
     if (!one.front_.known && one.repeats_seen_ != repeated) is_open(one);
@@ -197,7 +193,7 @@ void UdpCarrier::pump(std::uint64_t now_ns) noexcept {
     socket_looked_ns_ = now_ns;
     receive(now_ns);
   }
-  // Said at once: nothing can leave, nor be heard.
+  // A lost socket is reported at once: nothing can leave or be heard.
   const bool lost = socket_.is_lost();
   for_each_waiting([&](RemoteConnection& one) {
     if (lost) session_of(one).lose(Code::io);
@@ -218,7 +214,7 @@ void UdpCarrier::sleep(RemoteConnection& connection) noexcept {
   }
   {
     const Hold hold(*this);
-    // Looked at once more behind that store, so no answer is slept through.
+    // One more look after that store, so that no answer is slept through.
     pump(now_ns());
     next = next_ns();
     something = session.awaits_answer();
@@ -227,7 +223,7 @@ void UdpCarrier::sleep(RemoteConnection& connection) noexcept {
   if (something) {
     const std::uint64_t now = now_ns();
     pollfd events{fd, POLLIN, 0};
-    // Other threads may hear what is ours: never for long.
+    // Never for long, because another thread may hear what this one waits for.
     constexpr std::uint64_t longest_ns = 10'000'000;
     const std::uint64_t wait_ns = std::min(longest_ns, next > now ? next - now : 0);
     const timespec time{0, static_cast<long>(wait_ns)};

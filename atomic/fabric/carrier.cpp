@@ -9,15 +9,15 @@
 #include <new>
 
 #include "atomic/window/name.hpp"
-#include "base/clock.hpp"
-#include "base/keep_errno.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::atomics {
 
 namespace {
 
-// Other threads may hear what is ours: nobody sleeps for longer.
+// Nobody sleeps for longer, because another thread may hear what this one waits for.
 constexpr std::uint64_t longest_ns = 10'000'000;
 
 }  // namespace
@@ -111,8 +111,8 @@ void FabricCarrier::remove_window(unsigned index) noexcept {
   const Hold hold(*this);
   if (windows_[index] != nullptr) fi_close(&windows_[index]->fid);
   windows_[index] = nullptr;
-  // Software providers execute under the endpoint's lock, which a look at the queue takes: whoever
-  // found the registration before is done with its memory then.
+  // Software providers execute operations under the endpoint's lock, which a look at the queue
+  // takes: after it an operation that had found the registration is done with the memory.
   look();
 }
 
@@ -190,9 +190,7 @@ Error FabricCarrier::refusal(Code code, const haul_atomic_window_name& name) con
       return make_error(code, 0, "no answer from %s port %u; is the window's owner running there?",
                         name.host, name.port);
     case Code::permission:
-      return make_error(code, 0,
-                        "%s port %u knows no window by this key; ask its owner for a new name",
-                        name.host, name.port);
+      return failure_at(name, code, "knows no window by this key; ask its owner for a new name");
     default:
       return make_error(code, 0, "%s port %u cannot be reached (%s); is the window's owner there?",
                         name.host, name.port, describe(code));
@@ -235,7 +233,7 @@ void FabricCarrier::sleep(RemoteConnection& connection) noexcept {
     wait_ns = std::min(longest_ns, next > now ? next - now : 0);
     if (unposted_ != nullptr) wait_ns = std::min<std::uint64_t>(wait_ns, 500'000);
     if (running_) {
-      // The thread hears it and tells.
+      // The attending thread hears it, and wakes this one.
       const std::uint64_t until = now + wait_ns;
       const timespec time{static_cast<time_t>(until / 1'000'000'000),
                           static_cast<long>(until % 1'000'000'000)};

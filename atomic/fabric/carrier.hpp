@@ -1,5 +1,5 @@
-// A node's side of a fabric: windows that are registered, connections, and a thread that looks
-// after what others ask for, where the provider's software serves them.
+// A node's side of a fabric: windows that are registered, connections, and, where the provider's
+// software serves what others ask for, a thread that makes its progress.
 #pragma once
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "atomic/fabric/fabric_endpoint.hpp"
 #include "atomic/fabric/runs.hpp"
 #include "atomic/responder/fabric.hpp"
-#include "base/descriptor.hpp"
+#include "base/os/descriptor.hpp"
 
 namespace haul::atomics {
 
@@ -27,7 +27,7 @@ class FabricConnection final : public RemoteConnection {
   FabricCarrier& fabric_;
   const FabricEndpoint::Target target_;
   const std::uint64_t window_bytes_;
-  bool is_asked_ = false;  // whether it is still there
+  bool is_asked_ = false;  // the peer is being asked whether it is still there
 };
 
 class FabricCarrier final : public Carrier, public Responder {

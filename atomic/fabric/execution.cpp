@@ -1,23 +1,25 @@
-// How a packet is executed: its operations are asked for in order, each when the one before it is
-// done; the last one's end makes the packet its own answer.
+// How a packet is executed: the provider is asked for its operations in order, for each when the
+// one before it is done; when the last one ends, the packet has become its own answer.
 #include <rdma/fi_errno.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "atomic/fabric/carrier.hpp"
-#include "base/clock.hpp"
+#include "atomic/wire/operation.h"
+#include "base/machine/clock.hpp"
 
 namespace haul::atomics {
 
 namespace {
 
-// An operation that takes so long may have been lost with a connection that the provider had, which
-// some (tcp;ofi_rxm) tell nobody: the window is asked for a word, over a connection that is sound.
+// An operation that takes this long may have been lost with a connection of the provider's, which
+// some providers (tcp;ofi_rxm) do not report. So a word of the window is read, over a connection
+// that works.
 constexpr std::uint64_t doubt_ns = 100'000'000, between_ns = 50'000'000;
 constexpr __u8 kind_question = WIRE_BYE;  // no good-bye is ever a run
 
-// What a failure says of the peer, as a responder would have said it.
+// A failure in the words of a responder.
 wire_status status_of(int failure) noexcept {
   switch (failure) {
     case FI_EACCES:
@@ -41,6 +43,19 @@ wire_status status_of(int failure) noexcept {
   }
 }
 
+// The operation that is under way is done, or refused: the packet has its result, and what is
+// linked to it in vain is skipped.
+void end_operation(Run* run) noexcept {
+  wire_operation& ended = run->packet.operations[run->at++];
+  ended.operand = run->operation.old();
+  ended.result = static_cast<__u8>(run->operation.result());
+  if (!is_broken_link(&ended)) return;
+  for (; run->at < run->packet.header.count; ++run->at) {
+    run->packet.operations[run->at].operand = 0;
+    run->packet.operations[run->at].result = WIRE_SKIPPED;
+  }
+}
+
 }  // namespace
 
 bool FabricCarrier::is_awaited(const Run& run) const noexcept {
@@ -58,11 +73,11 @@ void FabricCarrier::start(FabricConnection& connection, const WirePacket& packet
 
 void FabricCarrier::begin_run(FabricConnection& connection, const WirePacket& packet) noexcept {
   Run* run = runs_.take(endpoint_);
-  if (run == nullptr) return;  // lost, then: it times out
+  if (run == nullptr) return;  // as if the packet were lost: it times out
   run->connection = &connection;
   std::memcpy(static_cast<void*>(&run->packet), &packet, packet_bytes(packet));
   if (packet.header.count == 0) {
-    // A window has a first word, and whoever may read it may do all else.
+    // Every window has a first word, and a client that may read it may do everything else.
     wire_operation read{};
     read.code = WIRE_READ;
     read.width = 8;
@@ -77,21 +92,13 @@ void FabricCarrier::go_on(Run* run) noexcept {
   const unsigned count = run->packet.header.count;
   while (run->at < count) {
     if (!is_awaited(*run)) break;
-    wire_operation& asked = run->packet.operations[run->at];
+    const wire_operation& asked = run->packet.operations[run->at];
     if (run->operation.begin(asked, endpoint_.abilities(), run->connection->target_.address,
                              run->connection->window_bytes_, &run->question)) {
       post(run);
       return;
     }
-    const wire_result result = run->operation.result();
-    const bool skips = breaks_link(asked, result, 0);
-    asked.operand = 0;
-    asked.result = static_cast<__u8>(result);
-    ++run->at;
-    while (skips && run->at < count) {
-      run->packet.operations[run->at].operand = 0;
-      run->packet.operations[run->at++].result = WIRE_SKIPPED;
-    }
+    end_operation(run);
   }
   answer(run, WIRE_OK);
 }
@@ -125,7 +132,7 @@ void FabricCarrier::post_again() noexcept {
 
 void FabricCarrier::answered(Run* run) noexcept {
   if (!is_awaited(*run)) {
-    // What it has done is done; nobody wants the rest.
+    // What was executed stays; nobody wants the rest.
     runs_.give_back(run);
     return;
   }
@@ -139,21 +146,14 @@ void FabricCarrier::answered(Run* run) noexcept {
     post(run);
     return;
   }
-  wire_operation& asked = run->packet.operations[run->at++];
-  const bool skips = breaks_link(asked, run->operation.result(), run->operation.old());
-  asked.operand = run->operation.old();
-  asked.result = static_cast<__u8>(run->operation.result());
-  while (skips && run->at < run->packet.header.count) {
-    run->packet.operations[run->at].operand = 0;
-    run->packet.operations[run->at++].result = WIRE_SKIPPED;
-  }
+  end_operation(run);
   go_on(run);
 }
 
 void FabricCarrier::failed(Run* run, int failure) noexcept {
   wire_status status = status_of(failure);
   if (status == WIRE_NO_WINDOW && run->at > 0) {
-    // What was executed before the window went stays so.
+    // Operations that were executed before the window went stay done.
     const unsigned count = run->packet.header.count;
     for (unsigned i = run->at; i < count; ++i) {
       run->packet.operations[i].operand = 0;
@@ -181,7 +181,7 @@ void FabricCarrier::ask_again(std::uint64_t now_ns) noexcept {
   });
 }
 
-// The answer to that: whatever was asked long before it is not going to be answered.
+// The answer to that question: an operation that was asked long before will not be answered.
 void FabricCarrier::is_there(Run* run, wire_status status) noexcept {
   FabricConnection& one = *run->connection;
   one.is_asked_ = false;

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "atomic/link/socket_address.hpp"
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 
 namespace haul::atomics {
 
@@ -66,7 +66,7 @@ bool FabricEndpoint::find(const FabricOptions& options, Error* error) noexcept {
   int result = fi_getinfo(version, node, service, source, hints, &found);
   fi_freeinfo(hints);
   if (result == 0) {
-    // Some providers look at no domain's name.
+    // Some providers ignore the domain's name.
     const fi_info* one = found;
     while (one != nullptr && !by_address && options.place[0] != '\0' &&
            std::strcmp(one->domain_attr->name, options.place) != 0) {
@@ -86,6 +86,8 @@ bool FabricEndpoint::find(const FabricOptions& options, Error* error) noexcept {
   return false;
 }
 
+// fabric/transport/offnode/carrier opens a provider in much the same steps; its comment says why
+// they are not shared.
 int FabricEndpoint::start() noexcept {
   const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
   local_ = (mode & FI_MR_LOCAL) != 0;
@@ -159,7 +161,8 @@ void FabricEndpoint::close() noexcept {
 
 int FabricEndpoint::enlist(void* at, std::size_t bytes, std::uint64_t access,
                            fid_mr** registration) noexcept {
-  // Where we choose the key nobody should guess it; one in use is refused.
+  // A key that we choose is random, so that nobody guesses it; one in use is refused, and another
+  // one tried.
   for (;;) {
     std::uint64_t key = 0;
     const std::size_t key_bytes =
@@ -206,7 +209,7 @@ bool FabricEndpoint::next_ended(void** context, int* failure) noexcept {
     return true;
   }
   if (count != -FI_EAVAIL) return false;
-  // Room for what later libfabrics add to it.
+  // With room for what later libfabrics add to the entry.
   struct {
     fi_cq_err_entry entry;
     unsigned char more[64];

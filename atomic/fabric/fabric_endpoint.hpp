@@ -13,8 +13,8 @@
 #include "atomic/fabric/fabric_operation.hpp"
 #include "atomic/link/fabric_host.hpp"
 #include "atomic/responder/fabric.hpp"
-#include "base/descriptor.hpp"
 #include "base/error.hpp"
+#include "base/os/descriptor.hpp"
 
 namespace haul::atomics {
 
@@ -26,17 +26,16 @@ class FabricEndpoint {
   FabricEndpoint& operator=(const FabricEndpoint&) = delete;
 
   bool open(const FabricOptions& options, Error* error) noexcept;
-  // Ends what is under way: its contexts are nobody's afterwards.
+  // Ends what is under way: the provider has no context any more afterwards.
   void close() noexcept;
 
   const Abilities& abilities() const noexcept { return abilities_; }
   const FabricHost& host() const noexcept { return host_; }
-  // Must somebody look at the queue for others' operations to be served?
+  // Whether somebody must look at the queue so that others' operations are served.
   bool needs_a_look() const noexcept { return needs_a_look_; }
   bool has_local_registrations() const noexcept { return local_; }
 
-  // Of this memory, which peers may operate on, or which is the provider's to read and write. 0 or
-  // -FI_E*.
+  // Registers memory that peers may operate on, or that the provider reads and writes. 0 or -FI_E*.
   int enlist(void* at, std::size_t bytes, std::uint64_t access, fid_mr** registration) noexcept;
   // 0 or -FI_E*.
   int insert(const FabricHost& peer, fi_addr_t* address) noexcept;
@@ -53,7 +52,7 @@ class FabricEndpoint {
   ssize_t ask(const Target& target, const ProviderQuestion& question, Words* words,
               void* descriptor, void* context) noexcept;
 
-  // One that has ended: its context, and 0 or FI_E*. False: none has.
+  // An operation that has ended: its context, and 0 or FI_E*. False: none has.
   bool next_ended(void** context, int* failure) noexcept;
   // Sleeps until there may be one, or until `other` is readable.
   void sleep(std::uint64_t longest_ns, int other) noexcept;

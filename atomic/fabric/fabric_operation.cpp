@@ -1,25 +1,8 @@
 #include "atomic/fabric/fabric_operation.hpp"
 
+#include "atomic/wire/operation.h"
+
 namespace haul::atomics {
-
-namespace {
-
-// What an operation leaves where `old` was. wire/serve.h has the same for the 32 bits of a guarded
-// word, in C, since it is also compiled for the kernel's virtual machine.
-std::uint64_t applied(std::uint64_t old, unsigned code, std::uint64_t operand,
-                      std::uint64_t compare) noexcept {
-  switch (code) {
-    case WIRE_READ: return old;
-    case WIRE_ADD: return old + operand;
-    case WIRE_CAS: return old == compare ? operand : old;
-    case WIRE_AND: return old & operand;
-    case WIRE_OR: return old | operand;
-    case WIRE_XOR: return old ^ operand;
-    default: return operand;  // swap and write
-  }
-}
-
-}  // namespace
 
 bool FabricOperation::done(wire_result result, std::uint64_t old) noexcept {
   result_ = result;
@@ -34,12 +17,8 @@ bool FabricOperation::begin(const wire_operation& asked, const Abilities& abilit
   asked_ = asked;
   const std::uint64_t offset = asked.address - window_address;
   const bool guarded = (asked.flags & WIRE_GUARDED) != 0;
-  if (asked.code < WIRE_READ || asked.code > WIRE_XOR || (asked.width != 4 && asked.width != 8) ||
-      (asked.flags & ~(WIRE_LINK | WIRE_GUARDED)) != 0 || (guarded && asked.width != 8)) {
-    return done(WIRE_UNKNOWN, 0);
-  }
-  if ((offset & (asked.width - 1u)) != 0) return done(WIRE_UNALIGNED, 0);
-  if (offset >= window_bytes || window_bytes - offset < asked.width) return done(WIRE_OUTSIDE, 0);
+  const wire_result refusal = refusal_of(&asked, offset, window_bytes);
+  if (refusal != WIRE_DONE) return done(refusal, 0);
 
   question_.width = asked.width;
   question_.offset = offset;
@@ -89,12 +68,6 @@ bool FabricOperation::heard(std::uint64_t word, ProviderQuestion* question) noex
   question_.compare = word;
   *question = question_;
   return true;
-}
-
-bool breaks_link(const wire_operation& asked, wire_result result, std::uint64_t old) noexcept {
-  const bool narrow = asked.width == 4 || (asked.flags & WIRE_GUARDED) != 0;
-  const std::uint64_t compare = narrow ? static_cast<std::uint32_t>(asked.compare) : asked.compare;
-  return (asked.flags & WIRE_LINK) != 0 && (result != WIRE_DONE || old != compare);
 }
 
 }  // namespace haul::atomics

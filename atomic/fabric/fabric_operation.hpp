@@ -1,6 +1,6 @@
-// One operation of a packet as a fabric executes it: by the provider's own where it has it, else by
-// a loop of compare&swap. Pure: what is asked of the provider goes out as a ProviderQuestion, and
-// the word's old value comes back.
+// One operation of a packet as a fabric executes it: by the provider's own operation where it has
+// that, else by a loop of compare&swap. Pure: what is asked of the provider goes out as a
+// ProviderQuestion, and the word's old value comes back.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace haul::atomics {
 
-// What a provider can do to words of 32 and 64 bits, by wire_code. Compare&swap of 64 bits it can,
-// or it is none for us.
+// Which operations a provider has for words of 32 and 64 bits, by wire_code. A provider without
+// compare&swap of 64 bits is not used.
 struct Abilities {
   bool narrow[WIRE_XOR + 1] = {}, wide[WIRE_XOR + 1] = {};
   const bool* of(unsigned width) const noexcept { return width == 4 ? narrow : wide; }
 };
 
-// Fetches the word of this width, and does this to it.
+// What the provider is asked for: fetch the word of this width, and do this to it.
 struct ProviderQuestion {
   std::uint8_t code = 0, width = 0;
   std::uint64_t offset = 0;  // in the window
@@ -25,7 +25,7 @@ struct ProviderQuestion {
 
 class FabricOperation {
  public:
-  // A word that others change all the time is left to them after so many tries.
+  // After this many tries an operation on a guarded word that others keep changing gives up.
   static constexpr unsigned guard_tries = 64;
 
   // True: ask *question. False: refused, untouched; result() says why.
@@ -51,8 +51,5 @@ class FabricOperation {
   wire_result result_ = WIRE_DONE;
   std::uint64_t old_ = 0;
 };
-
-// Are the operations behind this executed one to be skipped?
-bool breaks_link(const wire_operation& asked, wire_result result, std::uint64_t old) noexcept;
 
 }  // namespace haul::atomics

@@ -1,5 +1,5 @@
-// Packets under way, one run each: its operations are asked for one after another. A run stays
-// while the provider has its context, whoever still waits for it.
+// Packets under way, one run each: the provider is asked for its operations one after another. A
+// run stays while the provider has its context, even if nobody waits for it any more.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -28,7 +28,7 @@ struct Run {
   WirePacket packet;  // becomes its answer
 };
 
-// Their memory, which only grows. Not thread-safe.
+// The runs' memory, which only grows. Not thread-safe.
 class Runs {
  public:
   Runs() noexcept = default;
@@ -39,7 +39,7 @@ class Runs {
   // nullptr: no memory.
   Run* take(FabricEndpoint& endpoint) noexcept;
   void give_back(Run* run) noexcept;
-  // Has this connection anything under way since before this time?
+  // Whether this connection has anything under way since before this time.
   bool is_late(const FabricConnection* connection, std::uint64_t ns) const noexcept;
   // Nobody waits any more for what this connection has under way.
   void forget(const FabricConnection* connection) noexcept;

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::atomics {
 

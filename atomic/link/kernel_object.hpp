@@ -1,11 +1,11 @@
-// A descriptor of memory, or of a BPF map, program or link. BPF's have no file of their own (they
-// share one with eventfds, epolls and their like): what tells them from the program's is their
-// number in the kernel.
+// A descriptor of memory, or of a BPF map, program or link. BPF objects have no file of their own
+// (they share one with eventfds, epolls and so on), so they are told from the program's files by
+// their number in the kernel.
 #pragma once
 
 #include <cstdint>
 
-#include "base/descriptor.hpp"
+#include "base/os/descriptor.hpp"
 
 namespace haul::atomics {
 
@@ -16,7 +16,7 @@ class KernelObject {
   static KernelObject of(int fd) noexcept;
 
   bool valid() const noexcept { return fd_.valid(); }
-  // Is it still there? Reads a file of /proc for one of BPF's: about 10 us.
+  // Whether it is still there. For a BPF object this reads a file of /proc: about 10 us.
   bool intact() const noexcept;
   // Its number if it is intact, else -1.
   int get() const noexcept { return intact() ? fd_.number() : -1; }

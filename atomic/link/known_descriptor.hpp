@@ -1,11 +1,11 @@
-// A descriptor that each packet goes through. To ask the kernel each time whether it is still ours
-// would be felt: what was known a moment ago is still so.
+// A descriptor that each packet goes through. Asking the kernel each time whether it is still ours
+// would be felt, so what was known a moment ago is assumed to hold.
 #pragma once
 
 #include <cstdint>
 
-#include "base/clock.hpp"
-#include "base/descriptor.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/descriptor.hpp"
 
 namespace haul::atomics {
 

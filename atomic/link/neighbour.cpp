@@ -4,13 +4,12 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "base/descriptor.hpp"
-#include "base/keep_errno.hpp"
+#include "base/os/descriptor.hpp"
+#include "base/os/keep_errno.hpp"
 
 namespace haul::atomics {
 

@@ -11,7 +11,7 @@ struct NextHop {
   unsigned char mac[6] = {};  // of the host, or of the gateway
 };
 
-// What the two are asked by, of the caller's network namespace: a descriptor, or -errno.
+// A descriptor for asking these tables of the caller's network namespace, or -errno.
 int open_ways() noexcept;
 // False if there is no route, or the next hop's MAC address is not known (yet): something that the
 // kernel sends there makes it known.

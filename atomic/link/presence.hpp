@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::atomics {
 

@@ -10,8 +10,8 @@
 
 #include "atomic/link/frame.hpp"
 #include "atomic/link/neighbour.hpp"
-#include "base/keep_errno.hpp"
-#include "base/os.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::atomics {
 
@@ -26,7 +26,7 @@ int RawSender::open(const char* interface) noexcept {
   const int fd = made < 0 ? -errno : os::above_streams(made);
   if (fd < 0) return fd;
   fd_ = KnownDescriptor(os::Descriptor::of(fd));
-  // Now: the threads that send later may be in another network namespace.
+  // Opened now, because the threads that send later may be in another network namespace.
   const int ways = open_ways();
   if (ways < 0) {
     close();

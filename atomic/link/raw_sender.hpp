@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "atomic/link/known_descriptor.hpp"
 #include "atomic/link/socket_address.hpp"

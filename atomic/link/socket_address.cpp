@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/keep_errno.hpp"
+#include "base/os/keep_errno.hpp"
 
 namespace haul::atomics {
 

@@ -1,5 +1,5 @@
-// Where a node is: a numeric IPv4 or IPv6 address and a UDP port. Of neither family (AF_UNSPEC, as
-// made): all addresses of this host.
+// Where a node is: a numeric IPv4 or IPv6 address and a UDP port. Without a family (AF_UNSPEC, as
+// constructed) it stands for all addresses of this host.
 #pragma once
 
 #include <netinet/in.h>
@@ -19,7 +19,7 @@ struct SocketAddress {
   SocketAddress() noexcept : six{} {}
 
   bool is_six() const noexcept { return any.sa_family == AF_INET6; }
-  // Does it stand for all addresses of the host?
+  // Whether it stands for all addresses of the host.
   bool is_wildcard() const noexcept;
   socklen_t bytes() const noexcept { return is_six() ? sizeof six : sizeof four; }
   std::uint16_t port() const noexcept;  // host order
@@ -29,8 +29,8 @@ struct SocketAddress {
   std::uint64_t number() const noexcept;
 };
 
-// How a socket of both families writes an IPv4 address (::ffff:10.0.0.2), and back: another address
-// stays what it is.
+// An IPv4 address as a socket of both families has it (::ffff:10.0.0.2), and back; as_four() leaves
+// other addresses as they are.
 SocketAddress as_six(const SocketAddress& four) noexcept;
 SocketAddress as_four(const SocketAddress& address) noexcept;
 

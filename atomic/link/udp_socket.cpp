@@ -5,10 +5,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/clock.hpp"
-#include "base/keep_errno.hpp"
-#include "base/os.hpp"
-#include "base/uncancelled.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/uncancelled.hpp"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -18,7 +18,7 @@ namespace haul::atomics {
 
 namespace {
 
-// Whose port is taken may have it again some day, and is not to be asked for each packet.
+// A socket whose port is taken may get it back some day, but that is not tried for each packet.
 constexpr std::uint64_t between_tries_ns = 20'000'000;
 
 std::uint64_t network_of(int fd) noexcept {
@@ -132,7 +132,7 @@ ssize_t UdpSocket::receive(void* data, std::size_t bytes, SocketAddress* from, b
   SocketAddress& source = from != nullptr ? *from : ignored;
   socklen_t length = sizeof source.six;
   int flags = MSG_TRUNC | (wait ? 0 : MSG_DONTWAIT);
-  // (A receive() that sleeps has the socket in its hand from the moment it began.)
+  // (The kernel holds the socket of a receive() that sleeps from the moment that it began.)
   if (looks_first_ && !wait) {
     if (recvfrom(fd_.number(), nullptr, 0, flags | MSG_PEEK, nullptr, nullptr) < 0) return -errno;
     if (!fd_.look(now_ns())) return -EAGAIN;

@@ -1,6 +1,6 @@
 // A UDP socket, non-blocking and close-on-exec, in a process that may close it, or put a file of
 // its own at its number, at any time. Then the socket is opened again at its address and port, and
-// whoever speaks through it notices nothing.
+// its users notice nothing.
 #pragma once
 
 #include <net/if.h>
@@ -33,10 +33,10 @@ class UdpSocket {
   bool is_open() const noexcept { return fd_.fd().valid(); }
   // The program has closed it, and another one has its port.
   bool is_lost() const noexcept { return lost_; }
-  // To be polled once: -1 if there is none that is ours.
+  // For one poll(); -1 if there is no socket that is ours.
   int fd() const noexcept { return fd_.fd().get(); }
   const SocketAddress& local() const noexcept { return local_; }
-  // Can it send there, as far as families go?
+  // Whether it can send there, as far as address families go.
   bool reaches(const SocketAddress& to) const noexcept {
     return both_ || to.is_six() == local_.is_six();
   }
@@ -48,12 +48,12 @@ class UdpSocket {
   // socket, or it is lost (until it can be opened again, which each call tries). `from` may be
   // nullptr. `wait`: sleeps until something is there or receive_timeout_ms() is over.
   ssize_t receive(void* data, std::size_t bytes, SocketAddress* from, bool wait = false) noexcept;
-  // For a thread that receives all the time, hence also at the instant when the program puts a
-  // socket of its own at the number: that would lose a packet. From now on receive() looks at what
-  // is there, then at whose it is, and only then takes it.
+  // For a thread that receives all the time, and so also at the instant when the program puts a
+  // socket of its own at the number, which would lose a packet of the program's. From now on
+  // receive() looks at the packet, then at whose socket that is, and only then takes the packet.
   void look_before_taking() noexcept { looks_first_ = true; }
   void receive_timeout_ms(unsigned timeout_ms) noexcept;
-  // Has a receive() that waits return, and those that follow.
+  // Makes a receive() that waits return, and those that follow.
   void shut() noexcept;
 
  private:
@@ -70,7 +70,7 @@ class UdpSocket {
   bool looks_first_ = false;
   bool both_ = false;  // of IPv6, and speaks IPv4 as well
   bool lost_ = false;
-  std::uint64_t tried_ns_ = 0;  // // to open it again
+  std::uint64_t tried_ns_ = 0;  // when it was last tried to open it again
   pthread_mutex_t replacing_ = PTHREAD_MUTEX_INITIALIZER;
   SocketAddress local_;
 };

@@ -20,7 +20,7 @@ haul_atomic_operation operation_at(std::uint64_t offset, haul_atomic_code code,
   return operation;
 }
 
-// again: its id is another.
+// again: the entry has another id.
 Code take(Places& places, unsigned rank, std::uint64_t from, std::uint64_t to) noexcept {
   haul_atomic_operation swap = operation_at(entry_of(rank), HAUL_ATOMIC_CAS, to, from);
   const Code code = places.run(Courier::home, &swap, 1);
@@ -49,8 +49,7 @@ Code read_ids(Places& places, unsigned first, unsigned count, std::uint64_t* ids
   return code;
 }
 
-// Takes the first entry of [from, to) that is nobody's, or, if `gone`, whose member does not
-// answer.
+// Takes the first entry of [from, to) that is free, or, if `gone`, whose member does not answer.
 Code take_any(Places& places, unsigned from, unsigned to, std::uint64_t id, bool gone,
               std::uint32_t* rank) noexcept {
   for (unsigned first = from; first < to; first += HAUL_ATOMIC_MAX_BATCH) {
@@ -61,7 +60,7 @@ Code take_any(Places& places, unsigned from, unsigned to, std::uint64_t id, bool
     for (unsigned i = 0; i < count; ++i) {
       if (ids[i] != 0 && (!gone || places.is_there(first + i))) continue;
       code = take(places, first + i, ids[i], id);
-      if (code == Code::again) continue;  // somebody was faster
+      if (code == Code::again) continue;  // another member was faster
       *rank = first + i;
       return code;
     }
@@ -88,7 +87,7 @@ Code join(Places& places, unsigned count, std::uint64_t id, const haul_atomic_lo
 }
 
 void leave(Places& places, std::uint64_t id, std::uint32_t rank) noexcept {
-  // Whoever has taken it over keeps it.
+  // If another member has taken it over, that one keeps it.
   static_cast<void>(take(places, rank, id, 0));
 }
 

@@ -1,6 +1,6 @@
 // The names of a lock's members, kept at its home: {id, offset, name} of each rank. A member
-// that joins takes an entry by compare&swap of its id: one that is nobody's, else one whose member
-// no longer answers.
+// that joins takes an entry by compare&swap of its id: a free one, else one whose member no longer
+// answers.
 #pragma once
 
 #include <haul/atomic.h>

@@ -10,7 +10,8 @@ Member::Member(Courier& courier, const MemberFacts& facts, std::uint64_t* words)
   put_own(QueueNode::waiting, waiting(tag_, idle));
 }
 
-// Own words are changed by the CPU, by others through the responder: both are full barriers.
+// A member's own words are changed by its CPU, and by others through the responder; both are full
+// barriers.
 std::uint64_t Member::own(std::uint64_t word) const noexcept {
   return __atomic_load_n(&words_[word / 8], __ATOMIC_SEQ_CST);
 }
@@ -24,8 +25,8 @@ bool Member::swap_own(std::uint64_t word, std::uint64_t from, std::uint64_t to) 
                                      __ATOMIC_SEQ_CST);
 }
 
-// From now on `next` is that of the node `tag`: whoever links himself to the old one misses.
-// Returns what the old one said.
+// From now on `next` belongs to the node `tag`, so a member that links itself to the old node
+// misses. Returns what `next` said for the old node.
 std::uint64_t Member::close_next(std::uint64_t tag) noexcept {
   return __atomic_exchange_n(&words_[QueueNode::next / 8], nobody(tag), __ATOMIC_SEQ_CST);
 }
@@ -59,13 +60,14 @@ void Member::send_again(std::uint64_t now_ns) noexcept {
   courier_.send(to_, operations_, sent_);
 }
 
-// Its receiver knew this client no longer, as it may after a minute of silence: the packet was not
-// executed, or, if a copy of it was before, does no harm a second time. Reads never do. Nor does a
-// compare&swap whose compared value never comes again (tags and `state` only grow): it misses. How
-// each goes on from there: link and renew find their own value; undo and skip have been done; a
-// notice says the same again; release and grant end at force(), which misses what was passed on.
-// Not so the rest: others may make the same value (confirm, take_over, head_try, verify), or the
-// node may be in the queue (enqueue, which begins with a new one instead).
+// Asked when the receiver did not know this client any more, which may happen after a minute of
+// silence. Either the packet was not executed, or, if an earlier copy of it was, a second execution
+// must do no harm. Reads never do. Nor does a compare&swap whose compared value never comes again
+// (tags and `state` only grow): it misses. How each step goes on then: link and renew find their
+// own value; undo and skip have been done; a notice says the same again; release and grant end at
+// force(), which misses a lock that was passed on. The other steps could do harm: others may make
+// the same value (confirm, take_over, head_try, verify), or the node may be in the queue (enqueue,
+// which begins with a new node instead).
 bool Member::may_be_sent_twice() const noexcept {
   switch (step_) {
     case Step::peek:
@@ -84,8 +86,8 @@ bool Member::may_be_sent_twice() const noexcept {
   }
 }
 
-// Did a compare&swap at a neighbour miss by a tag that cannot be that member's? It counts them up
-// from a random one; another member has the rank by now, elsewhere.
+// Whether a compare&swap at a neighbour has found a tag that cannot be that member's. Each member
+// counts its tags up from a random one, so another member has the rank by now, elsewhere.
 bool Member::is_elsewhere() const noexcept {
   constexpr std::uint64_t nodes_since = std::uint64_t{1} << 24;
   for (unsigned i = 0; i < sent_; ++i) {
@@ -96,7 +98,7 @@ bool Member::is_elsewhere() const noexcept {
   return false;
 }
 
-// Is the packet that was answered so to be sent once more?
+// Whether a packet that ended with this code is sent once more.
 bool Member::is_worth_another(Code code) noexcept {
   if (again_) return false;
   if (code == Code::peer_gone) return may_be_sent_twice();
@@ -106,8 +108,9 @@ bool Member::is_worth_another(Code code) noexcept {
   return to_ != Courier::home && elsewhere && courier_.doubt(to_);
 }
 
-// Whoever gives up in time does not wait for a home that is silent, either. What may change the
-// lock gets a lease more: left alone in between it can leave the lock nobody's for as long.
+// A member that gives up at a certain time does not wait longer for a home that is silent. But a
+// packet that may change the lock gets a lease more, because abandoning it can leave the lock
+// without a holder for as long.
 bool Member::is_overdue(std::uint64_t now_ns) const noexcept {
   const bool limited = goal_ == Goal::acquire || goal_ == Goal::try_once;
   if (!limited || to_ != Courier::home || now_ns < until_ns_) return false;
@@ -151,14 +154,14 @@ void Member::hold(std::uint64_t state) noexcept {
   put_own(QueueNode::waiting, waiting(tag_, idle));
 }
 
-// The lock was in another state than we left it in: granted on, or taken over?
+// The lock is not in the state in which this member left it: it was passed on, or taken over.
 void Member::lose(std::uint64_t found) noexcept {
   holds_ = false;
   finish(epoch_of(found) == epoch_of(state_) ? Code::ok : Code::stale);
 }
 
-// Less than this after the last one a renewal only asks. So a waiter that looks each eighth of a
-// lease sees the beats before a carry, and does not take it for another holder.
+// A renewal less than 1/128 of a lease after the last one only asks. So a waiter, which looks each
+// eighth of a lease, sees the beats before a carry, and does not take the carry for another holder.
 void Member::renew(std::uint64_t now_ns) noexcept {
   const std::uint64_t since_ns = now_ns - (safe_until_ns_ - facts_.lease_ns);
   add_cas(Home::state, state_, since_ns < facts_.lease_ns / 128 ? state_ : renewed(state_));
@@ -179,7 +182,8 @@ void Member::heard_renew(std::uint64_t now_ns) noexcept {
   }
 }
 
-// Is this what a renewal has made whose answer was lost? If so it is the state from now on.
+// Whether this is what a renewal whose answer was lost has made of the state; if so, it is this
+// member's state from now on.
 bool Member::is_own_renewal(std::uint64_t found) noexcept {
   if (!(renewal_unknown_ || again_) || found != renewed(state_)) return false;
   renewal_unknown_ = false;
@@ -263,8 +267,8 @@ void Member::heard(std::uint64_t now_ns) noexcept {
   }
 }
 
-// Nobody knows what became of the packet. Neighbours that cannot be reached are done without;
-// without the home nothing can be done, and what was half-done there ends with the lease.
+// Nobody knows what became of the packet. The member does without neighbours that it cannot reach.
+// Without the home it can do nothing, and what was half done there ends with the lease.
 void Member::failed(Code code, std::uint64_t now_ns) noexcept {
   switch (step_) {
     case Step::link: step_ = Step::head; return;
@@ -282,8 +286,8 @@ void Member::failed(Code code, std::uint64_t now_ns) noexcept {
       return;
     case Step::enqueue:
       if (code != Code::peer_gone || anew_) break;
-      // As if it had failed and been asked for once more: with a new node, so that one that did
-      // get into the queue after all is an abandoned one.
+      // As if the acquire had failed and the caller had asked again: it begins with a new node, so
+      // that the old one, should it be in the queue after all, is an abandoned one.
       anew_ = true;
       enqueue(now_ns);
       return;

@@ -42,10 +42,10 @@ class Courier {
   virtual bool has_left() const noexcept = 0;
   // Stops waiting for it.
   virtual void give_up() noexcept = 0;
-  // The words found there are not that member's: the next packet goes where it is now. False: that
-  // is known for good.
+  // The words found there are not that member's; the next packet goes to the member's present
+  // place. False: its place cannot have changed.
   virtual bool doubt(int place) noexcept = 0;
-  // The time, read now: later than any answer was heard.
+  // The time, read now: after any answer that was heard.
   virtual std::uint64_t clock_ns() const noexcept = 0;
 
  protected:
@@ -67,7 +67,7 @@ class Member {
   // Begins; ok, or invalid if it does not fit (acquire while holding, release while not, or
   // something unfinished). until_ns: acquire gives up then.
   Code begin(Goal goal, std::uint64_t now_ns, std::uint64_t until_ns) noexcept;
-  // Goes on as far as it can. True once it has ended: result() tells how.
+  // Goes on as far as possible. True once the goal has ended; result() tells how.
   bool step(std::uint64_t now_ns) noexcept;
   // An acquire that is under way gives up as soon as it can.
   void hurry(std::uint64_t now_ns) noexcept { until_ns_ = now_ns < until_ns_ ? now_ns : until_ns_; }
@@ -77,9 +77,8 @@ class Member {
 
   bool holds() const noexcept { return holds_; }
   std::uint64_t token() const noexcept { return token_; }
-  // Until then nobody else can hold it, whatever happens to this member.
+  // Until then nobody else can hold the lock, whatever happens to this member.
   std::uint64_t safe_until_ns() const noexcept { return safe_until_ns_; }
-  bool awaits_answer() const noexcept { return sent_ != 0; }
 
   struct Counts {
     std::uint64_t acquired = 0, handed = 0, taken_over = 0, requeued = 0, forced = 0, skipped = 0;
@@ -87,7 +86,7 @@ class Member {
   const Counts& counts() const noexcept { return counts_; }
 
  private:
-  // What is being done; each names the packet that is out, or what is waited for.
+  // What is being done: each step names the packet that is out, or what the member waits for.
   enum class Step : std::uint8_t {
     none,
     peek,          // at home: is the lock free?
@@ -101,10 +100,10 @@ class Member {
     verify,        // at home: is it still ours, as the answer was so late?
     take_over,     // at home: its holder's lease is over
     undo,          // at home: out of the queue, if last
-    undo_next,     // own word: somebody is about to link himself
+    undo_next,     // own word: another member is about to link itself
     notice,        // at a successor: nobody is in front of it
     release_home,  // at home: out of the queue and released, if last
-    release_next,  // own word: somebody is about to link himself
+    release_next,  // own word: another member is about to link itself
     grant,         // at the successor
     skip,          // at a successor that has given up
     skip_home,     // at home: that one was the last
@@ -198,7 +197,7 @@ class Member {
   unsigned sent_ = 0;  // operations of the packet that is out
   int to_ = Courier::home;
   bool again_ = false;  // it is out for the second time
-  bool anew_ = false;   // this goal has queued again, as the home knew us no longer
+  bool anew_ = false;   // this goal has queued again, because the home did not know us any more
 };
 
 }  // namespace haul::atomics::lock

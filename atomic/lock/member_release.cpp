@@ -1,4 +1,4 @@
-// Letting the lock go: to the successor, to whoever is behind one that has given up, or to nobody.
+// Releasing the lock: to the successor, past one that has given up to the next, or to nobody.
 #include "atomic/lock/member.hpp"
 
 namespace haul::atomics::lock {
@@ -32,7 +32,7 @@ void Member::heard_release(std::uint64_t now_ns) noexcept {
     return;
   }
   if (!swapped(0)) {
-    // Somebody is behind us, and about to say so.
+    // Another member is behind this one, and about to link itself.
     step_since_ns_ = now_ns;
     step_ = Step::release_next;
   } else if (swapped(1)) {
@@ -65,7 +65,7 @@ void Member::heard_grant(std::uint64_t now_ns) noexcept {
     return;
   }
   if (old(1) != waiting(tag, abandoned)) {
-    force(now_ns);  // it is elsewhere by now
+    force(now_ns);  // the successor is elsewhere by now
     return;
   }
   behind_successor_ = old(0);
@@ -84,7 +84,7 @@ void Member::heard_skip(std::uint64_t now_ns) noexcept {
   switch (step_) {
     case Step::skip:
       if (!swapped(0)) {
-        grant_to(successor_, now_ns);  // it has come back
+        grant_to(successor_, now_ns);  // the successor has come back
         return;
       }
       ++counts_.skipped;
@@ -93,7 +93,8 @@ void Member::heard_skip(std::uint64_t now_ns) noexcept {
       return;
     case Step::skip_home:
       if (!swapped(0)) {
-        // Somebody is behind it, and about to say so: look again, for a while.
+        // Another member is behind the successor, and about to link itself: look again, for a
+        // while.
         constexpr unsigned patience = 100;
         ++tries_ < patience ? grant_to(successor_, now_ns) : force(now_ns);
         return;
@@ -109,7 +110,7 @@ void Member::heard_skip(std::uint64_t now_ns) noexcept {
       return;
     default: break;
   }
-  // It has come back to a place that is none any more.
+  // If the successor has come back, its place is in no queue any more.
   if (old(0) == waiting(tag, waits)) {
     add_cas(QueueNode::waiting, waiting(tag, waits), waiting(tag, requeue));
     send(static_cast<int>(rank_of(successor_)), Step::skip_tell, now_ns);

@@ -1,4 +1,4 @@
-// Getting the lock: into the queue, waiting there, getting over its breaks.
+// Getting the lock: entering the queue, waiting there, and going on when the queue breaks.
 #include <algorithm>
 
 #include "atomic/lock/member.hpp"
@@ -45,7 +45,7 @@ void Member::start(std::uint64_t now_ns) noexcept {
   step_ = Step::wait;
 }
 
-// With an abandoned place in the queue: a free lock means that it is in no queue any more.
+// This member has an abandoned place in the queue. If the lock is free, that queue is no more.
 void Member::heard_peek(std::uint64_t now_ns) noexcept {
   if (is_held(old(0))) {
     finish(Code::again);
@@ -112,9 +112,9 @@ void Member::go_on_waiting(std::uint64_t now_ns) noexcept {
     return;
   }
   if (word == waiting(tag_, requeue)) {
-    // Its head is here now. (If every member queued again that the one in front tells to, two could
-    // chase each other around for good, each behind the other.) A look at the lock tells if it is
-    // the old one.
+    // This node is the head of the queue now. (If every member that is told so queued again, two
+    // could chase each other for ever, each behind the other.) A look at the lock tells whether the
+    // queue is an old one.
     put_own(QueueNode::waiting, waiting(tag_, waits));
     tries_ = 0;
     step_ = Step::head;
@@ -139,7 +139,8 @@ void Member::go_on_waiting(std::uint64_t now_ns) noexcept {
   }
 }
 
-// In the queue: whoever comes to this node passes it over. At its head nobody would.
+// In the queue a holder that comes to this node passes it over. At the head there is no such
+// holder, so the node has to leave the queue.
 void Member::give_up(std::uint64_t now_ns) noexcept {
   if (step_ == Step::wait) {
     if (!swap_own(QueueNode::waiting, waiting(tag_, waits), waiting(tag_, abandoned))) return;
@@ -154,7 +155,7 @@ void Member::give_up(std::uint64_t now_ns) noexcept {
 void Member::heard_undo(std::uint64_t now_ns) noexcept {
   if (!swap_own(QueueNode::waiting, waiting(tag_, waits), waiting(tag_, idle)) &&
       own(QueueNode::waiting) == waiting(tag_, granted)) {
-    step_ = Step::wait;  // after all: the member that granted it has let go of it
+    step_ = Step::wait;  // granted after all: the member that granted it has let go of the lock
     return;
   }
   put_own(QueueNode::waiting, waiting(tag_, idle));
@@ -166,7 +167,7 @@ void Member::heard_undo(std::uint64_t now_ns) noexcept {
   step_ = Step::undo_next;
 }
 
-// The queue is broken at this node: out of it, and in at its end.
+// The queue is broken at this node: the member leaves it, and enters it again at its end.
 void Member::begin_anew(std::uint64_t now_ns) noexcept {
   ++counts_.requeued;
   tell_to_begin_anew(close_next(tag_ + 1), Then::enqueue, now_ns);
@@ -192,17 +193,17 @@ void Member::after_notice(std::uint64_t now_ns) noexcept {
   }
 }
 
-// The lock as it is. Waits go on, or the lock is free to be taken.
+// Decides by the lock's state whether to wait on, to queue again, or to take the lock.
 void Member::look_at(std::uint64_t state, std::uint64_t now_ns) noexcept {
-  // Equal is unchanged: it only grows. Nor can it have come back when take_over() compares it.
+  // Equal means unchanged, because `state` only grows; so take_over() may compare with it later.
   const bool same = state == seen_;
   if (!same) {
     if (may_have_carried(seen_, state)) ++holders_;  // a holder that renews is no other one
     seen_ = state;
     seen_since_ns_ = now_ns;
   }
-  // A node is left by compare&swap: a grant that came meanwhile would be lost, the lock nobody's
-  // for a lease.
+  // The member leaves its node by compare&swap: otherwise a grant that comes meanwhile would be
+  // lost, and the lock without a holder for a lease.
   const std::uint64_t word = own(QueueNode::waiting), left = waiting(tag_, idle);
   const bool waits_still = word == waiting(tag_, waits);
   if (!waits_still && (word != waiting(tag_, granted) || own(QueueNode::hint) != 0)) return;
@@ -210,7 +211,7 @@ void Member::look_at(std::uint64_t state, std::uint64_t now_ns) noexcept {
   const std::uint64_t most_in_front = 2 * facts_.count + 8;
   const bool over = epoch_of(state) != epoch_ || holders_of(state) - holders_ > most_in_front;
   if (over && waits_still) {
-    // The queue of before is no more, or lives on without this node.
+    // That queue does not exist any more, or goes on without this node.
     if (swap_own(QueueNode::waiting, word, left)) begin_anew(now_ns);
   } else if (!is_held(state)) {
     // Free, and nobody in front takes it.
@@ -224,7 +225,7 @@ void Member::look_at(std::uint64_t state, std::uint64_t now_ns) noexcept {
 }
 
 void Member::take_over(std::uint64_t now_ns) noexcept {
-  // A new node, alone in a new queue. The old one's successor is told when that is done.
+  // A new node, alone in a new queue. The old node's successor is told when that is done.
   successor_ = close_next(++tag_);
   put_own(QueueNode::waiting, waiting(tag_, idle));
   add_cas(Home::state, seen_, stolen(seen_), true);
@@ -232,7 +233,8 @@ void Member::take_over(std::uint64_t now_ns) noexcept {
   send(Courier::home, Step::take_over, now_ns);
 }
 
-// An answer that comes after the lease has ended is no good: is it still ours?
+// An answer that comes after the lease has ended proves nothing: the member asks whether the lock
+// is still its own.
 void Member::have_it(std::uint64_t now_ns) noexcept {
   if (now_ns < safe_until_ns_) {
     ++counts_.acquired;
@@ -243,7 +245,7 @@ void Member::have_it(std::uint64_t now_ns) noexcept {
   send(Courier::home, Step::verify, now_ns);
 }
 
-// An attempt at the lock itself.
+// The answer to an attempt at the lock itself.
 void Member::heard_lock(std::uint64_t now_ns) noexcept {
   const std::uint64_t found = old(0);
   switch (step_) {

@@ -6,8 +6,8 @@
 
 #include "atomic/lock/directory.hpp"
 #include "atomic/window/name.hpp"
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::atomics::lock {
 
@@ -28,7 +28,7 @@ bool is_usable(const haul_atomic_lock_place& place, std::uint64_t bytes) noexcep
 bool Places::open(Carrier& carrier, Window& own, const haul_atomic_lock_options& options) noexcept {
   carrier_ = &carrier;
   own_ = &own;
-  // A neighbour that does not answer is done without, long before the lease is over.
+  // A member does without a neighbour that does not answer, long before the lease is over.
   neighbour_patience_ns_ = options.lease_ns / 4;
   has_directory_ = options.members == nullptr;
   places_.reset(new (std::nothrow) Place[options.count + 1]);
@@ -56,10 +56,14 @@ void Places::settle(unsigned rank, std::uint64_t own_offset) noexcept {
   place.known = true;
 }
 
-void Places::drop(Place& place) noexcept {
+void Places::disconnect(Place& place) noexcept {
   if (place.connection != nullptr) carrier_->disconnect(place.connection);
   place.connection = nullptr;
-  // Another may have the rank by now.
+}
+
+void Places::drop(Place& place) noexcept {
+  disconnect(place);
+  // Another member may have the rank by now.
   if (&place != &places_[0]) doubt(static_cast<int>(&place - places_.get()) - 1);
 }
 
@@ -99,11 +103,8 @@ void Places::begin(Place& place) noexcept {
     return;
   }
   if (place.connection != nullptr && submit(place)) return;
-  if (place.connection != nullptr) {
-    // Its owner was restarted, or has heard nothing for long: once more.
-    carrier_->disconnect(place.connection);
-    place.connection = nullptr;
-  }
+  // Its owner was restarted, or has heard nothing for a long time: connect once more.
+  disconnect(place);
   connect(place);
 }
 
@@ -122,7 +123,7 @@ void Places::connect(Place& place) noexcept {
   }
 }
 
-// The neighbour's that was not met for longest. False: there is none.
+// Gives up the connection to the neighbour that was not met for longest. False: there is none.
 bool Places::drop_one_for(const Place& place) noexcept {
   Place* oldest = nullptr;
   for (unsigned i = 1; i < count_; ++i) {
@@ -132,8 +133,7 @@ bool Places::drop_one_for(const Place& place) noexcept {
   }
   if (oldest == nullptr) return false;
   // Where it is stays known: nobody said that it is elsewhere.
-  carrier_->disconnect(oldest->connection);
-  oldest->connection = nullptr;
+  disconnect(*oldest);
   return true;
 }
 
@@ -147,16 +147,14 @@ void Places::fail(const Error& error) noexcept {
 Error Places::explain(Code code, const haul_atomic_window_name& at) const noexcept {
   switch (code) {
     case Code::peer_gone:
-      return make_error(code, 0,
-                        "%s port %u, the lock's home, knows this member no longer; try again, or "
-                        "open the home's node with more sessions if it has more clients",
-                        at.host, at.port);
+      return failure_at(at, code,
+                        "is the lock's home, and does not know this member any more; try again, or "
+                        "open the home's node with more sessions if it has more clients");
     case Code::stale:
       // Not HAUL_ESTALE, which says that another member has the lock.
-      return make_error(Code::peer_gone, 0,
-                        "%s port %u has the window of the lock's home no longer, so it was "
-                        "restarted; open the lock anew by the home's new name",
-                        at.host, at.port);
+      return failure_at(at, Code::peer_gone,
+                        "no longer has the window of the lock's home, so it was restarted; open "
+                        "the lock again by the home's new name");
     case Code::fault:
       return make_error(code, 0,
                         "the lock's words are not within the window at %s port %u; give the "
@@ -192,7 +190,7 @@ void Places::look_up(int to) noexcept {
     heard_look_up();
     return;
   }
-  // Whoever meets another member has spoken to the home before.
+  // A member that meets another one has spoken to the home before.
   failure_ = at_home.connection == nullptr
                  ? Code::peer_gone
                  : carrier_->submit(*at_home.connection, entry_, directory::words, 0, &ticket_);
@@ -209,10 +207,7 @@ void Places::heard_look_up() noexcept {
     stage_ = Stage::failed;
     return;
   }
-  if (place.connection != nullptr && !is_same_window(found.window, place.at.window)) {
-    carrier_->disconnect(place.connection);
-    place.connection = nullptr;
-  }
+  if (!is_same_window(found.window, place.at.window)) disconnect(place);
   place.at = found;
   place.known = true;
   begin(place);

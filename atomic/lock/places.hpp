@@ -14,7 +14,7 @@
 
 namespace haul::atomics::lock {
 
-// Is [place, place + bytes) aligned, and within its window?
+// Whether [place, place + bytes) is aligned, and within its window.
 bool is_usable(const haul_atomic_lock_place& place, std::uint64_t bytes) noexcept;
 
 class Places final : public Courier {
@@ -31,10 +31,10 @@ class Places final : public Courier {
   void give_up() noexcept override;
   bool doubt(int place) noexcept override;
   std::uint64_t clock_ns() const noexcept override;
-  // Both at once; waits.
+  // Sends, and waits for the answer.
   Code run(int place, haul_atomic_operation* operations, unsigned count) noexcept;
 
-  // Does a member's window answer? Waits, for a quarter of a lease at most.
+  // Whether a member's window answers. Waits for a quarter of a lease at most.
   bool is_there(unsigned rank) noexcept;
 
   // How the latest packet to the home failed, with cause and remedy; code ok: it did not.
@@ -49,6 +49,7 @@ class Places final : public Courier {
   };
   Place& place_of(int place) noexcept { return places_[static_cast<unsigned>(place + 1)]; }
   bool is_own(const Place& place) const noexcept;
+  void disconnect(Place& place) noexcept;
   void drop(Place& place) noexcept;
 
   void begin(Place& place) noexcept;

@@ -42,8 +42,8 @@ constexpr std::uint64_t passed_on(std::uint64_t state) noexcept {
 constexpr std::uint64_t renewed(std::uint64_t state) noexcept {
   return state + ((state & beats) == beats ? 2 * beat : beat);
 }
-// May the holder of the one state have made the other of it by renewing, though the count is
-// another?
+// Whether the holder of the one state may have made the other by renewing, although the count is
+// different.
 constexpr bool may_have_carried(std::uint64_t from, std::uint64_t to) noexcept {
   return is_held(from) && is_held(to) && (from & beats) > beats / 2 && (to & beats) != 0 &&
          to >> count_shift == (from >> count_shift) + 1;

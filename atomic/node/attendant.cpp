@@ -7,18 +7,19 @@
 
 #include "atomic/node/node.hpp"
 #include "atomic/node/signals.hpp"
-#include "base/keep_errno.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::atomics {
 
 namespace {
 
 constexpr int backlog = 16;
-// poll() looks its numbers up again whenever something happens: where the program has put a file at
-// one, nothing does any more. Well below the second for which others wait for an answer.
+// poll() looks its numbers up again only when something happens, and nothing does any more at a
+// number where the program has put a file. Well below the second for which others wait for an
+// answer.
 constexpr int look_ms = 250;
 
 }  // namespace
@@ -32,8 +33,8 @@ int Attendant::open(Node* node, const haul_atomic_window_name& name,
   listener_ = os::Descriptor::of(listener);
   if (listener < 0) {
     log(LogLevel::warning,
-        "no process of this host can attach to windows of %s port %u: another one has the name "
-        "@%s (%s); choose another port to change that",
+        "no process of this host can attach to windows of %s port %u, because another process has "
+        "the name @%s (%s); choose another port",
         name.host, name.port, socket_name_, describe_errno(-listener));
   }
   const int end = os::event_fd();
@@ -63,7 +64,7 @@ void Attendant::close() noexcept {
 }
 
 void Attendant::listen_again() noexcept {
-  // The program has closed it. While another one has the name nobody can attach.
+  // The program has closed the listener. While another process has the name, nobody can attach.
   listener_ = os::Descriptor::of(os::listen_abstract(socket_name_, backlog));
 }
 
@@ -86,7 +87,7 @@ void Attendant::run() noexcept {
     const int ready = poll(events, std::size(events), look_ms);
     if (ready < 0 && errno != EINTR) os::sleep_ns(10'000'000);
     for (unsigned i = 0; i < Responder::most_sockets; ++i) {
-      // Packets may have come for a socket that is not ours any more: looking opens it again.
+      // Packets may have come for a socket that is not ours any more; this look opens it again.
       if (ready <= 0 || events[2 + i].revents != 0) responder_->serve_socket(i);
     }
     if (ready <= 0) {
@@ -101,12 +102,12 @@ void Attendant::admit() noexcept {
   const int accepted = os::accept_from(listener_.get());
   os::Descriptor from = os::Descriptor::of(accepted);
   if (accepted < 0) {
-    // Without descriptors (EMFILE) a process waits until there is one again, but this thread does
+    // Without descriptors (EMFILE) the caller waits until there is one again, and this thread must
     // not spin. (EBADF: the program has closed the listener.)
     if (accepted != -EAGAIN && accepted != -EBADF) os::sleep_ns(10'000'000);
     return;
   }
-  // Nobody waits for a stranger; the others say what they want at once.
+  // A client says what it wants at once; nobody waits for a stranger.
   constexpr int patience_ms = 100;
   AttachRequest request;
   AttachReply reply;

@@ -1,16 +1,15 @@
-// A node's thread for what is rare: other processes that want a window's memory, packets on the
-// responder's sockets, and what has become of the node's descriptors. It sleeps, and looks up four
-// times a second.
+// A node's thread for rare events: other processes that want a window's memory, packets on the
+// responder's sockets, and descriptors of the node that the program has closed. It sleeps, and
+// looks at its descriptors four times a second.
 #pragma once
 
 #include <pthread.h>
 
 #include <atomic>
-#include <cstdint>
 
 #include "atomic/responder/responder.hpp"
 #include "atomic/window/attach.hpp"
-#include "base/descriptor.hpp"
+#include "base/os/descriptor.hpp"
 
 namespace haul::atomics {
 

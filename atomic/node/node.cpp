@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <new>
 
-#include "base/keep_errno.hpp"
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 
 namespace haul::atomics {
 

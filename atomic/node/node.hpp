@@ -27,10 +27,11 @@ class Node {
   bool is_here() const noexcept { return parts_.carrier->is_here(); }
 
   Expected<Window*> create_window(std::size_t bytes) noexcept;
-  // Ends its service; it is no longer this node's.
+  // Ends the window's service; it does not belong to this node any more.
   void withdraw(Window* window) noexcept;
-  // To another process of this host. Memory: *fd is a duplicate of its descriptor, the caller's to
-  // close. False: it does not know the key of that window.
+  // Answers another process of this host. If it asked for memory, *fd is a duplicate of the
+  // window's descriptor, which the caller closes. False: that process does not know the window's
+  // key.
   bool answer(const AttachRequest& request, AttachReply* reply, int* fd) noexcept;
 
   Carrier& carrier() noexcept { return *parts_.carrier; }
@@ -38,7 +39,7 @@ class Node {
   bool has_lost_service() const noexcept { return parts_.responder->is_lost(); }
   void counters(std::uint64_t* values) noexcept;
 
-  // The events of a responder, those of an XDP client, packets sent again.
+  // Events of a responder, those of an XDP client, and packets sent again.
   static constexpr unsigned counter_count = XDP_EVENTS + 1;
   static const char* counter_name(std::size_t index) noexcept;
 

@@ -17,7 +17,7 @@ namespace {
 
 using Kind = Specification::Kind;
 
-// One opening by UDP: the carrier first, whose port an XDP program is told.
+// Opens a node by UDP: the carrier first, because an XDP program has to know its port.
 class UdpOpening {
  public:
   UdpOpening(const Specification& specification, const haul_atomic_node_options& options,
@@ -168,8 +168,7 @@ void UdpOpening::describe(const char* how, const char* interface, const char* wh
 bool open_by_fabric(const Specification& specification, const haul_atomic_node_options& options,
                     NodeParts* parts, Error* error) noexcept {
   if (options.host != nullptr) {
-    *error = make_error(Code::invalid, 0,
-                        "a fabric says itself what its endpoint is called; leave host NULL");
+    *error = make_error(Code::invalid, 0, "a fabric names its endpoint itself; leave host NULL");
     return false;
   }
   FabricOptions fabric;

@@ -1,4 +1,4 @@
-// What a node is opened as: the one place that tells responders and carriers apart.
+// Opens a node's responder and carrier: the one place that tells the kinds apart.
 #pragma once
 
 #include <haul/atomic.h>

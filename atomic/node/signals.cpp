@@ -2,8 +2,8 @@
 
 #include <signal.h>
 
-#include "base/keep_errno.hpp"
-#include "base/own_threads.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/thread/own_threads.hpp"
 
 namespace haul::atomics {
 

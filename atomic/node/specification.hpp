@@ -1,4 +1,4 @@
-// What haul_atomic_node_open() is asked for, as words.
+// The text that haul_atomic_node_open() is given, parsed.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Specification {
   char provider[64] = {};  // fabric
 };
 
-// ok, or the sentence.
+// False and *error: the text is no responder.
 bool parse_specification(const char* text, Specification* specification, Error* error) noexcept;
 
 }  // namespace haul::atomics

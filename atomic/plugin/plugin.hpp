@@ -1,4 +1,5 @@
-// Plug-ins of this library: they know the foreign libraries, and are opened when first asked for.
+// Plug-ins of this library: they alone use foreign libraries, and are opened when they are first
+// needed.
 #pragma once
 
 #include "base/error.hpp"
@@ -11,8 +12,8 @@ struct Plugin {
   const char* remedy;    // what to install, where it cannot be loaded
 };
 
-// That function; the plug-in is never closed, as foreign libraries are not made for that. nullptr
-// and *error.
+// Opens a plug-in and returns its function; nullptr and *error if that fails. A plug-in is never
+// closed, because foreign libraries are not made for that.
 void* open_plugin(const Plugin& plugin, Error* error) noexcept;
 
 }  // namespace haul::atomics

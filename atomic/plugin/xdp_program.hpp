@@ -1,5 +1,5 @@
-// What the plug-in libhaul-atomic-xdp.so does (libbpf is there): loads the XDP program, attaches it
-// to an interface, makes windows' memory. Both libraries are of one haul version.
+// The contract of the plug-in libhaul-atomic-xdp.so, which uses libbpf: it loads the XDP program,
+// attaches it to an interface, and makes windows' memory. Both libraries are of one haul version.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // A fabric: one endpoint of libfabric is a node's responder and its carrier at once. The plug-in
-// libhaul-atomic-fabric.so opens it (libfabric is there); both libraries are of one haul version.
+// libhaul-atomic-fabric.so, which uses libfabric, opens it; both libraries are of one haul version.
 #pragma once
 
 #include <cstdint>

@@ -3,16 +3,16 @@
 #include <cerrno>
 #include <new>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::atomics {
 
 namespace {
 
-// A sleeping responder looks so often whether it is to end, should nobody wake it.
+// How often a sleeping responder looks whether it has to end, in case nobody wakes it.
 constexpr unsigned sleep_ms = 500;
-// Without a socket it looks so often whether it can have one again.
+// How often a responder without a socket tries to open one.
 constexpr std::uint64_t no_socket_nap_ns = 20'000'000;
 
 }  // namespace
@@ -44,7 +44,7 @@ bool HostResponder::start(const Options& options, Error* error) noexcept {
   }
   socket_.receive_timeout_ms(sleep_ms);
   socket_.look_before_taking();
-  // The thread begins where its maker is.
+  // A thread begins on the CPU of the thread that makes it.
   if (options.cpu >= 0 && !os::pin_thread(static_cast<unsigned>(options.cpu))) {
     *error = make_error(Code::invalid, 0,
                         "the responder's thread may not run on CPU %d; choose one that this "

@@ -1,7 +1,6 @@
 #include "atomic/responder/responder.hpp"
 
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/os/sealed.hpp"
 
 namespace haul::atomics {
 

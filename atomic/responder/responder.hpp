@@ -1,11 +1,11 @@
-// The contract of a responder: whoever executes what others ask of a node's windows. A thread
+// The contract of a responder, which executes what others ask of a node's windows. A thread
 // (host.hpp), an XDP program (xdp.hpp) and a fabric's endpoint (fabric.hpp) implement it, and so
-// does a node "none", which serves nobody (no_responder.hpp). A node holds one, and knows no more.
+// does the responder of a node "none", which serves nobody (no_responder.hpp). A node holds one,
+// and knows only this contract.
 //
-// The promise to a client is the same whoever serves: an operation is executed once, whatever the
-// network lost, repeated or reordered (wire/serve.h, or the fabric's own protocol). The promise to
-// the owner is that of add_window() and remove_window(): nothing touches a window's memory before
-// the one, nor after the other has returned.
+// All make the same promise to a client: an operation is executed once, whatever the network lost,
+// repeated or reordered (wire/serve.h, or the fabric's own protocol). The promise to the owner:
+// nothing touches a window's memory before add_window(), nor after remove_window() has returned.
 #pragma once
 
 #include <haul/atomic.h>
@@ -40,15 +40,15 @@ class Responder {
 
   // False: the node has no windows.
   virtual bool serves() const noexcept { return true; }
-  // The program has closed the descriptors that this serves by, and they cannot be opened again.
+  // The program has closed the descriptors by which this serves, and they cannot be opened again.
   virtual bool is_lost() const noexcept { return false; }
-  // Are its operations and those of this host's CPUs atomic with each other?
+  // Whether its operations and those of this host's CPUs are atomic with each other.
   virtual bool is_atomic_with_cpu() const noexcept { return true; }
 
   // Memory for a window of so many bytes: a descriptor to be mapped (the caller's to close), or -1
   // and *error.
   virtual int make_memory(std::size_t bytes, Error* error) noexcept;
-  // Serves a window by this name from now on; a fabric puts its own host and key into it.
+  // Serves a window by this name from now on; a fabric puts its own host and key into the name.
   virtual bool add_window(const WindowMemory& memory, haul_atomic_window_name* name,
                           Error* error) noexcept = 0;
   virtual void remove_window(unsigned index) noexcept = 0;

@@ -1,4 +1,4 @@
-// What a host responder knows: the windows of its node, the sessions and results of its clients.
+// A host responder's memory: the windows of its node, the sessions and results of its clients.
 #pragma once
 
 #include <atomic>

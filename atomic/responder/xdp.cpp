@@ -1,13 +1,12 @@
 #include "atomic/responder/xdp.hpp"
 
-#include <arpa/inet.h>
 #include <net/if.h>
 
 #include <cerrno>
 #include <new>
 
 #include "atomic/wire/wire_packet.hpp"
-#include "base/keep_errno.hpp"
+#include "base/os/keep_errno.hpp"
 
 namespace haul::atomics {
 

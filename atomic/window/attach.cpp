@@ -3,10 +3,10 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "base/clock.hpp"
-#include "base/descriptor.hpp"
-#include "base/os.hpp"
-#include "base/socket.hpp"
+#include "base/machine/clock.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/descriptor.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::atomics {
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t patience_ns = 1'000'000'000;
 
-// However many signals interrupt it.
+// Waits for an answer, however many signals interrupt it.
 bool is_answered(int socket) noexcept {
   const std::uint64_t until = now_ns() + patience_ns;
   for (;;) {
@@ -97,7 +97,7 @@ Expected<AttachReply> ask_once(const haul_atomic_window_name& name, AttachReques
       is_trusted_peer(socket)
           ? ask(socket, name, what, fd)
           : make_error(Code::permission, 0,
-                       "who answers for %s port %u on this host is another user's process; "
+                       "the process that answers for %s port %u on this host is another user's; "
                        "attach as the window's owner",
                        name.host, name.port);
   owner.close();

@@ -30,14 +30,14 @@ inline constexpr std::size_t attach_name_bytes = 100;
 void attach_socket_name(const haul_atomic_window_name& name,
                         char (&text)[attach_name_bytes]) noexcept;
 
-// Is the other end of this socket a process of the own user, or of root? Only these tell each other
-// keys and memory.
+// Whether the other end of this socket is a process of the own user, or of root. Only such
+// processes give each other keys and memory.
 bool is_trusted_peer(int socket) noexcept;
 
-// Both ask processes of the own user or of root alone, and block for up to a second. The counters
-// of a window's node:
+// Both ask only processes of the own user or of root, and block for up to a second.
+// The counters of a window's node.
 Expected<AttachReply> fetch_counters(const haul_atomic_window_name& name) noexcept;
-// A window: its descriptor, and *name as the owner knows it.
+// A window's descriptor; *name becomes what the owner knows it by.
 Expected<int> fetch_window(haul_atomic_window_name* name) noexcept;
 
 }  // namespace haul::atomics

@@ -13,7 +13,7 @@ namespace haul::atomics {
 // haul_atomic_window_name.kind: what reaches the window.
 enum NameKind : std::uint16_t { by_udp = 0, by_fabric = 1 };
 
-// Might this be a name? (Its fields may come from anywhere.)
+// Whether this can be a name. (Its fields may come from anywhere.)
 bool is_name(const haul_atomic_window_name& name) noexcept;
 // False: no room.
 bool format_name(const haul_atomic_window_name& name, char* text, std::size_t bytes) noexcept;

@@ -5,8 +5,8 @@
 
 #include "atomic/responder/tables.hpp"
 #include "atomic/wire/convert.hpp"
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 
 namespace haul::atomics {
 
@@ -60,7 +60,7 @@ Code Window::run_far(haul_atomic_operation* operations, std::size_t count) noexc
     pthread_mutex_unlock(&connecting_);
   }
   std::uint64_t ticket = 0;
-  // 63 others of this process's are under way.
+  // Code::again: 63 other packets of this process are under way.
   while (code == Code::ok) {
     code = carrier_->submit(*connection_, operations, count, 0, &ticket);
     if (code != Code::again) break;

@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include <cstddef>
-#include <cstdint>
 
 #include "atomic/client/carrier.hpp"
 #include "atomic/link/kernel_object.hpp"
@@ -37,11 +36,11 @@ class Window {
   // or the first that is not.
   Code run(haul_atomic_operation* operations, std::size_t count) noexcept;
 
-  // As whoever serves it has named it.
+  // Takes the name that its responder has given it.
   void rename(const haul_atomic_window_name& name) noexcept { name_ = name; }
 
-  // From now on run() goes by a connection of this carrier: the CPU's operations are not
-  // atomic with those of others; nullptr: it is refused.
+  // From now on run() goes by a connection of this carrier, because the CPU's operations are not
+  // atomic with those of others; nullptr: run() is refused.
   void run_by(Carrier* carrier) noexcept;
 
   Node* owner() const noexcept { return owner_; }

@@ -7,7 +7,7 @@
  * A client begins with a hello, whose reply names its slot in the responder's table of sessions; it
  * sends requests with growing sequence numbers, repeats each until it is answered, and ends with a
  * bye, for whose reply it does not wait. A packet may be lost, doubled, delayed or damaged at any
- * time: the checksum finds damage, and the pair {session, sequence} makes a copy known as one. */
+ * time: the checksum finds damage, and the pair {session, sequence} tells copies of one packet. */
 #ifndef HAUL_ATOMIC_WIRE_PACKET_H
 #define HAUL_ATOMIC_WIRE_PACKET_H
 

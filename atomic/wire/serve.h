@@ -19,6 +19,7 @@
 #define HAUL_ATOMIC_WIRE_SERVE_H
 
 #include "atomic/wire/checksum.h"
+#include "atomic/wire/operation.h"
 #include "atomic/wire/shared.h"
 #include "atomic/wire/tables.h"
 
@@ -47,6 +48,8 @@ SERVE_INLINE __u64 result_state(__u32 sequence, __u32 generation, __u32 phase) {
   return (__u64)sequence << 32 | (generation << 2) | phase;
 }
 
+/* For words of 64 and of 32 bits: the builtins know a word's width by its type, and C has no
+ * templates. */
 SERVE_INLINE __u64 execute_64(__u64* word, __u8 code, __u64 operand, __u64 compare) {
   switch (code) {
     case WIRE_READ: return SHARED_LOAD(*word);
@@ -75,21 +78,8 @@ SERVE_INLINE __u32 execute_32(__u32* word, __u8 code, __u32 operand, __u32 compa
   return code == WIRE_WRITE ? 0 : operand;
 }
 
-/* What an operation leaves where `old` was. */
-SERVE_INLINE __u32 applied(__u32 old, __u8 code, __u32 operand, __u32 compare) {
-  switch (code) {
-    case WIRE_READ: return old;
-    case WIRE_ADD: return old + operand;
-    case WIRE_CAS: return old == compare ? operand : old;
-    case WIRE_AND: return old & operand;
-    case WIRE_OR: return old | operand;
-    case WIRE_XOR: return old ^ operand;
-    default: return operand;
-  }
-}
-
-/* Every operation stamps a guarded word, reads too: what a newer holder of a lock has
- * seen, an older one cannot change any more. Stamps are compared modulo 2^32. */
+/* Every operation stamps a guarded word, even a read: an older holder of a lock cannot change what
+ * a newer one has seen. Stamps are compared modulo 2^32. */
 SERVE_INLINE __u8 execute_guarded(__u64* word, struct wire_operation* op) {
   for (__u32 tries = 0; tries < GUARD_TRIES; ++tries) {
     const __u64 old = SHARED_LOAD(*word);
@@ -98,7 +88,7 @@ SERVE_INLINE __u8 execute_guarded(__u64* word, struct wire_operation* op) {
       return WIRE_STALE;
     }
     const __u64 next = (__u64)op->stamp << 32 |
-                       applied((__u32)old, op->code, (__u32)op->operand, (__u32)op->compare);
+                       (__u32)applied((__u32)old, op->code, op->operand, (__u32)op->compare);
     if (__sync_val_compare_and_swap(word, old, next) == old) {
       op->operand = op->code == WIRE_WRITE ? 0 : (__u32)old;
       return WIRE_DONE;
@@ -113,16 +103,8 @@ SERVE_INLINE __u8 execute(struct responder* self, const struct window_entry* win
                           struct wire_operation* op) {
   const __u64 offset = op->address - window->address;
   const __u8 guarded = op->flags & WIRE_GUARDED;
-  __u8 why = WIRE_DONE;
+  __u8 why = refusal_of(op, offset, window->bytes);
   char* page;
-  if (op->code < WIRE_READ || op->code > WIRE_XOR || (op->width != 4 && op->width != 8) ||
-      (op->flags & ~(WIRE_LINK | WIRE_GUARDED)) || (guarded && op->width != 8)) {
-    why = WIRE_UNKNOWN;
-  } else if (offset & (op->width - 1)) {
-    why = WIRE_UNALIGNED;
-  } else if (offset >= window->bytes || window->bytes - offset < op->width) {
-    why = WIRE_OUTSIDE;
-  }
   page = why == WIRE_DONE ? find_page(self, index, offset) : (char*)0;
   if (!page) {
     op->operand = 0;
@@ -143,13 +125,6 @@ SERVE_INLINE __u8 execute(struct responder* self, const struct window_entry* win
   }
   op->operand = execute_64((__u64*)(page + (offset & 0xff8)), op->code, op->operand, op->compare);
   return WIRE_DONE;
-}
-
-/* Are the operations behind this executed one to be skipped? Compared is what the word can hold. */
-SERVE_INLINE __u8 is_broken_link(const struct wire_operation* op) {
-  const __u8 narrow = op->width == 4 || (op->flags & WIRE_GUARDED);
-  const __u64 compare = narrow ? (__u32)op->compare : op->compare;
-  return (op->flags & WIRE_LINK) && (op->result != WIRE_DONE || op->operand != compare);
 }
 
 SERVE_INLINE void execute_all(struct responder* self, struct wire_header* header, const void* limit,
@@ -200,8 +175,9 @@ SERVE_INLINE struct session_entry* own_session(struct responder* self,
   return entry;
 }
 
-/* Its slot: the one it has, or, of those its number leads to, the first that is free, or else long
- * unused. SERVE_DROP: one of them changes hands at this moment, so the client is to ask again. */
+/* Gives a session its slot: the one it has, or, of those that its number leads to, the first that
+ * is free, or else long unused. SERVE_DROP: one of them is changing hands, so the client asks
+ * again. */
 SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wire_header* header,
                                               __u64 source, __u32 now_s) {
   const __u32 slots = session_slots(self);
@@ -251,12 +227,13 @@ SERVE_INLINE enum serve_verdict begin_session(struct responder* self, struct wir
   return SERVE_ANSWER;
 }
 
-/* Is this the slot's session still? A late copy of a packet may have found its session, and then
- * have been held up until that one had ended and the slot's next one had used the copy's entry: it
- * would be executed once more, and the next one's results be lost. An entry of the next session is
- * written after the generation was counted on, and the addition of 0 is a load behind a full
- * barrier: a reader that has seen the former sees the latter. (Not the entry's generation but the
- * slot's is looked at, as an entry may be older than any serial number can tell.) */
+/* Whether the slot still belongs to this session. A late copy of a packet may have found its
+ * session, and then have been held up until the session had ended and the slot's next session had
+ * used the copy's entry: the copy would be executed once more, and the next session's results be
+ * lost. An entry of the next session is written after the generation was raised, and the addition
+ * of 0 is a load behind a full barrier, so a responder that has seen that entry sees the new
+ * generation. (It looks at the slot's generation, not the entry's, because an entry may be older
+ * than any serial number can tell.) */
 SERVE_INLINE __u8 is_current(struct session_entry* session, __u32 generation) {
   return (__sync_fetch_and_add(&session->generation, 0) & GENERATION_MASK) == generation;
 }
@@ -290,7 +267,7 @@ SERVE_INLINE enum serve_verdict serve_request(struct responder* self, struct wir
       return SERVE_DROP;
     }
     if (newer == 0) {
-      /* No duplicate, but a question about what was there before. */
+      /* Not a duplicate, since its length differs. */
       if (SHARED_LOAD(results->count) != header->count) {
         count_event(self, DROPPED_OLD);
         return SERVE_DROP;
@@ -357,7 +334,7 @@ SERVE_INLINE enum serve_verdict serve(struct responder* self, struct wire_header
   }
   window = find_window(self, header->window);
   if (!window || window->key == 0 || window->key != header->key) {
-    /* A session that is unknown as well: its responder was restarted. */
+    /* If the session is unknown as well, the responder was restarted. */
     __u32 generation = 0;
     header->status = header->kind == WIRE_REQUEST && !own_session(self, header, source, &generation)
                          ? WIRE_NO_SESSION

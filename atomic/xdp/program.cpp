@@ -21,9 +21,9 @@
 #include "atomic/link/frame.hpp"
 #include "atomic/link/kernel_object.hpp"
 #include "atomic/wire/wire_packet.hpp"
-#include "base/keep_errno.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
 
 // The program, compiled for BPF (cmake/HaulAtomic.cmake).
 extern "C" const unsigned char haul_atomic_bpf_begin[], haul_atomic_bpf_end[];
@@ -32,8 +32,7 @@ namespace haul::atomics {
 namespace {
 
 int show(libbpf_print_level level, const char* format, va_list arguments) {
-  // Refusals are told as errors of ours; the verifier's log helps only
-  // those who change the program.
+  // Refusals become errors of ours; the verifier's log only helps people who change the program.
   if (level == LIBBPF_DEBUG || !log_enabled(LogLevel::debug)) return 0;
   return vfprintf(stderr, format, arguments);
 }
@@ -159,7 +158,8 @@ bool LoadedProgram::attach(Error* error) noexcept {
     native_ = native;
     return fd < 0 ? -fd : 0;
   };
-  // A veth sends natively only to a peer that has an XDP program, too: generic always works.
+  // A veth sends natively only to a peer that has an XDP program as well; generic mode always
+  // works.
   const bool native_first = options_.mode == XdpMode::native ||
                             (options_.mode == XdpMode::automatic && !is_veth(options_.interface));
   int failed = native_first ? try_mode(true) : -1;
@@ -188,7 +188,7 @@ bool LoadedProgram::open(const XdpOptions& options, Error* error) noexcept {
 
 void LoadedProgram::close() noexcept {
   const KeepErrno keep;
-  // A child of fork may have the link, too, which would keep the program serving.
+  // A child of fork may have the link as well, which would keep the program serving.
   if (link_.intact()) bpf_link_detach(link_.get());
   for (KernelObject* one : {&link_, &program_, &windows_, &memory_, &events_}) one->close();
   if (completions_ != MAP_FAILED) {
@@ -226,7 +226,8 @@ bool LoadedProgram::add_window(unsigned index, const window_entry& window, int m
 
 void LoadedProgram::remove_window(unsigned index) noexcept {
   const KeepErrno keep;
-  // Without its tables the program would go on serving the window: no service is better.
+  // Without its tables the program could not be told, and would go on serving the window, so its
+  // service ends altogether.
   if (!windows_.intact() && link_.intact()) bpf_link_detach(link_.get());
   const window_entry none{};
   bpf_map_update_elem(windows_.get(), &index, &none, BPF_ANY);

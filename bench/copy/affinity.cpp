@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
-#include "bench/kit/suite.hpp"
 #include "bench/kit/trial.hpp"
 #include "bench/kit/work.hpp"
 #include "tools/failure.hpp"
@@ -33,8 +33,8 @@ class AffinitySuite {
     link_circle(bystander_.data(), bystander_bytes, 2);
   }
 
-  // One repetition of one pair: each figure from a copy of its own, as reading one would move the
-  // others.
+  // One repetition of one pair. Each figure gets a copy of its own, because reading for one figure
+  // would disturb the others.
   void repeat(std::size_t pair, AffinityFigures& figures) {
     double copy_ns = copy(pair);
     double bystander_ns = chase_ns();
@@ -79,7 +79,7 @@ class AffinitySuite {
     return ns;
   }
 
-  // The undisturbed control: as long a time, nothing copied.
+  // The undisturbed control takes as long as a copy, but copies nothing.
   void rest(double ns) {
     trial_.prepare();
     std::uint64_t steps = compute_steps(ns);
@@ -103,30 +103,24 @@ class AffinitySuite {
 
 Row row_of(std::size_t pair, std::size_t bytes, const WhoCopied& mover,
            const AffinityFigures& figures) {
-  Ratio ratio = ratio_of(figures.bystander, figures.undisturbed);
-  return {{"scheme", mover.scheme},
-          {"engine", mover.engine},
-          {"source", names[pair / kinds]},
-          {"destination", names[pair % kinds]},
-          {"cache", cache_name(CacheState::cold)},
-          {"size_bytes", bytes},
-          {"source_ns_per_line", round1(median(figures.source))},
-          {"destination_ns_per_line", round1(median(figures.destination))},
-          {"bystander_ns_per_line", round3(median(figures.bystander))},
-          {"undisturbed_ns_per_line", round3(median(figures.undisturbed))},
-          {"ratio", round3(ratio.median)},
-          {"ratio_q25", round3(ratio.low)},
-          {"ratio_q75", round3(ratio.high)},
-          {"copy_ns", round1(median(figures.copy))},
-          {"repetitions", figures.bystander.size()}};
+  Row row = {{"scheme", mover.scheme},
+             {"engine", mover.engine},
+             {"source", names[pair / kinds]},
+             {"destination", names[pair % kinds]},
+             {"cache", cache_name(CacheState::cold)},
+             {"size_bytes", bytes},
+             {"source_ns_per_line", round1(median(figures.source))},
+             {"destination_ns_per_line", round1(median(figures.destination))},
+             {"bystander_ns_per_line", round3(median(figures.bystander))},
+             {"undisturbed_ns_per_line", round3(median(figures.undisturbed))}};
+  put_ratio(row, "ratio", ratio_of(figures.bystander, figures.undisturbed));
+  row["copy_ns"] = round1(median(figures.copy));
+  row["repetitions"] = figures.bystander.size();
+  return row;
 }
 
-}  // namespace
-
 void run_affinity(SuiteRun& session, std::vector<Row>& rows) {
-  static const std::vector<std::size_t> own = {std::size_t{4} << 20};
-  const std::vector<std::size_t>& sizes = sizes_or(session.options, own);
-  for (std::size_t bytes : sizes) {
+  for (std::size_t bytes : sizes_or(session.options, {std::size_t{4} << 20})) {
     AffinitySuite affinity(session, bytes);
     std::array<AffinityFigures, pairs> figures;
     std::vector<WhoCopied> movers;
@@ -151,5 +145,20 @@ void run_affinity(SuiteRun& session, std::vector<Row>& rows) {
     }
   }
 }
+
+constexpr auto affinity_columns = columns_of(
+    Column{"source", "source", Unit::text}, Column{"destination", "destination", Unit::text},
+    column::size, Column{"source_ns_per_line", "source/line", Unit::ns},
+    Column{"destination_ns_per_line", "dest./line", Unit::ns},
+    Column{"bystander_ns_per_line", "bystander", Unit::ns},
+    Column{"undisturbed_ns_per_line", "undisturbed", Unit::ns},
+    Column{"ratio", "bystander/undist.", Unit::ratio}, column::ratio_q25, column::ratio_q75,
+    column::copy_ns);
+
+}  // namespace
+
+const Suite affinity_suite{
+    "affinity", "what a copy leaves in the cache, and what it drives out (paper 003, III-B)",
+    run_affinity, affinity_columns};
 
 }  // namespace haul::bench

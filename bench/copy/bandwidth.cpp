@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
+#include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
-#include "bench/kit/suite.hpp"
 #include "bench/kit/trial.hpp"
 #include "bench/kit/work.hpp"
 #include "tools/failure.hpp"
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t widest_window = 8;
 constexpr std::size_t least_piece_bytes = 64;
 
-// Pieces of whole lines, but the last.
+// Every piece but the last is a number of whole cache lines.
 struct Cut {
   std::size_t window, piece_bytes;
   explicit Cut(std::size_t bytes)
@@ -37,52 +37,36 @@ int copy_in_pieces(CopyTrial& trial, const Cut& cut) {
 Row measure(SuiteRun& session, const Case& one) {
   CopyTrial trial(session.caches, one.bytes, one.cache);
   Cut cut(one.bytes);
-  Samples haul, memcpy;
-  trial.prepare();
-  MoverWatch watch(haul_request_copy(trial.dst(), trial.src(), cut.piece_bytes));
-  interleave(repetitions_of(one.bytes, session.options.quick),
-             {[&](bool measured) {
-                trial.prepare();
-                int status = 0;
-                double ns = timed_ns([&] { status = copy_in_pieces(trial, cut); });
-                tools::require(status, "haul_wait()");
-                trial.check();
-                if (measured) haul.push_back(ns);
-              },
-              [&](bool measured) {
-                trial.prepare();
-                double ns =
-                    timed_ns([&] { glibc_memcpy(trial.dst(), trial.src(), trial.bytes()); });
-                trial.check();
-                if (measured) memcpy.push_back(ns);
-              }});
-  WhoCopied mover = watch.finish();
-  Ratio speedup = ratio_of(memcpy, haul);
+  const auto [haul, memcpy, mover] = race_memcpy(
+      trial, haul_request_copy(trial.dst(), trial.src(), cut.piece_bytes),
+      repetitions_of(one.bytes, session.options.quick), [&] { return copy_in_pieces(trial, cut); });
   // A byte a nanosecond is a GB/s.
   auto gbps = [&](const Samples& samples) {
     return round3(static_cast<double>(one.bytes) / std::max(median(samples), 0.1));
   };
-  return {{"scheme", mover.scheme},
-          {"engine", mover.engine},
-          {"cache", cache_name(one.cache)},
-          {"placement", ""},
-          {"size_bytes", one.bytes},
-          {"window", cut.window},
-          {"haul_gbps", gbps(haul)},
-          {"memcpy_gbps", gbps(memcpy)},
-          {"speedup", round3(speedup.median)},
-          {"speedup_q25", round3(speedup.low)},
-          {"speedup_q75", round3(speedup.high)},
-          {"haul_ns", round1(median(haul))},
-          {"memcpy_ns", round1(median(memcpy))},
-          {"dedicated_share", round3(mover.dedicated_share)},
-          {"repetitions", haul.size()}};
+  Row row = begin_row(mover, one);
+  row["window"] = cut.window;
+  row["haul_gbps"] = gbps(haul);
+  row["memcpy_gbps"] = gbps(memcpy);
+  put_ratio(row, "speedup", ratio_of(memcpy, haul));
+  row["haul_ns"] = round1(median(haul));
+  row["memcpy_ns"] = round1(median(memcpy));
+  end_row(row, mover, haul.size());
+  return row;
 }
+
+void run_bandwidth(SuiteRun& session, std::vector<Row>& rows) {
+  measure_cases(session, rows, all_cases(session), measure);
+}
+
+constexpr auto bandwidth_columns =
+    columns_of(column::placement, column::cache, column::size,
+               Column{"window", "window", Unit::count}, column::scheme, column::haul_gbps,
+               column::memcpy_gbps, column::speedup, column::speedup_q25, column::speedup_q75);
 
 }  // namespace
 
-void run_bandwidth(SuiteRun& session, std::vector<Row>& rows) {
-  measure_cases(session, rows, measure);
-}
+const Suite bandwidth_suite{"bandwidth", "eight pieces in flight, against one memcpy",
+                            run_bandwidth, bandwidth_columns, true};
 
 }  // namespace haul::bench

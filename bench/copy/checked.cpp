@@ -1,6 +1,7 @@
-// checked: what HAUL_CHECKED costs, the kernel's copy against the CPU's own; both on the caller.
+// checked: what HAUL_CHECKED costs. The kernel's copy against the CPU's own, both on the caller's
+// thread.
+#include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
-#include "bench/kit/suite.hpp"
 #include "bench/kit/trial.hpp"
 #include "bench/kit/work.hpp"
 #include "tools/failure.hpp"
@@ -36,23 +37,29 @@ Row measure(SuiteRun& session, const Case& one) {
   MoverWatch watch(checked);
   interleave(repetitions_of(one.bytes, session.options.quick),
              {run(checked, checked_ns), run(plain, unchecked_ns)});
-  const Ratio ratio = ratio_of(checked_ns, unchecked_ns);
-  return {{"scheme", "SCNI"},
-          {"engine", watch.finish().engine},
-          {"cache", cache_name(one.cache)},
-          {"size_bytes", one.bytes},
-          {"checked_ns", round1(median(checked_ns))},
-          {"unchecked_ns", round1(median(unchecked_ns))},
-          {"ratio", round3(ratio.median)},
-          {"ratio_q25", round3(ratio.low)},
-          {"ratio_q75", round3(ratio.high)},
-          {"repetitions", checked_ns.size()}};
+  Row row = {{"scheme", "SCNI"},
+             {"engine", watch.finish().engine},
+             {"cache", cache_name(one.cache)},
+             {"size_bytes", one.bytes},
+             {"checked_ns", round1(median(checked_ns))},
+             {"unchecked_ns", round1(median(unchecked_ns))}};
+  put_ratio(row, "ratio", ratio_of(checked_ns, unchecked_ns));
+  row["repetitions"] = checked_ns.size();
+  return row;
 }
+
+void run_checked(SuiteRun& session, std::vector<Row>& rows) {
+  measure_cases(session, rows, all_cases(session), measure);
+}
+
+constexpr auto checked_columns = columns_of(
+    column::cache, column::size, Column{"engine", "engine", Unit::text},
+    Column{"checked_ns", "checked", Unit::ns}, Column{"unchecked_ns", "unchecked", Unit::ns},
+    column::ratio, column::ratio_q25, column::ratio_q75);
 
 }  // namespace
 
-void run_checked(SuiteRun& session, std::vector<Row>& rows) {
-  measure_cases(session, rows, measure);
-}
+const Suite checked_suite{"checked", "the price of HAUL_CHECKED, both on the caller's thread",
+                          run_checked, checked_columns};
 
 }  // namespace haul::bench

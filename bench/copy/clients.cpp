@@ -1,25 +1,25 @@
-// clients: one to sixteen processes that keep the node's service busy. Does it lose speed by their
-// number, and does each get its share? They sleep while they wait, so that the service has its
-// core.
+// clients: one to sixteen processes keep the node's service busy. Does the service lose speed as
+// their number grows, and does each get its share? Clients sleep while they wait, so that the
+// service has its core to itself.
 #include <haul/haul.h>
 
 #include <array>
 #include <vector>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "bench/kit/buffer.hpp"
+#include "bench/kit/columns.hpp"
 #include "bench/kit/processes.hpp"
 #include "bench/kit/stats.hpp"
-#include "bench/kit/suite.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
 namespace {
 
 constexpr unsigned most_clients = 16, window = 4;
-// Of a source and a destination each, shared out among the clients: the bytes that are touched are
-// as many for one as for sixteen, and more than the caches hold.
+// Pairs of a source and a destination, divided among the clients: sixteen clients touch as many
+// bytes as one does, and more than the caches hold.
 constexpr unsigned all_pairs = 128;
 constexpr std::uint64_t ms = 1'000'000;
 
@@ -31,14 +31,14 @@ struct ClientsBlock {
   std::size_t copy_bytes;
   unsigned clients;
   std::uint64_t run_ns;
-  std::atomic<std::uint64_t> bytes[most_clients];  // copied while all ran
+  std::atomic<std::uint64_t> bytes[most_clients];  // copied while all clients ran
 };
 
 struct Round {
   double total_gbps = 0, fairness = 1;
 };
 
-// n clients at once, for the block's time.
+// Runs that many clients at once, for the time that the block says.
 Round run_round(const ServiceProcess& service, SharedBlock& shared, unsigned clients) {
   auto& block = shared.as<ClientsBlock>();
   block.phase.store(ClientsPhase::prepare);
@@ -60,7 +60,7 @@ Round run_round(const ServiceProcess& service, SharedBlock& shared, unsigned cli
     sum += bytes;
     squares += bytes * bytes;
   }
-  // Jain: 1 if all get the same, 1/n if one gets all.
+  // Jain's index: 1 if all clients get the same, 1/n if one gets everything.
   return {sum / elapsed, squares > 0 ? sum * sum / (clients * squares) : 0};
 }
 
@@ -81,7 +81,8 @@ void work_as_client(unsigned index, int block_fd) {
     const std::size_t at = next++ % pairs * bytes;
     return haul_copy(dst + at, src + at, bytes);
   };
-  // Tests never help, so the service does it all; also the first round, which maps the pages.
+  // A client only tests, and a test never helps, so the service does all the copying; that includes
+  // the first round, which maps the pages.
   const std::uint64_t nap_ns = block.clients * ms / 8;
   std::array<haul_ticket, window> tickets{};
   std::uint64_t finished = 0;
@@ -107,6 +108,8 @@ void work_as_client(unsigned index, int block_fd) {
   for (unsigned i = 0; i < pairs; ++i) check_content(dst + i * bytes, bytes, index * all_pairs + i);
 }
 
+namespace {
+
 void run_clients(SuiteRun& session, std::vector<Row>& rows) {
   SharedBlock shared(sizeof(ClientsBlock));
   auto& block = shared.as<ClientsBlock>();
@@ -117,7 +120,7 @@ void run_clients(SuiteRun& session, std::vector<Row>& rows) {
   const std::array<unsigned, 5> counts = {1, 2, 4, 8, most_clients};
   const ServiceProcess service;
   std::array<Samples, counts.size()> totals, fairness;
-  // In turning order, so that all counts see the same noise.
+  // Counts take turns, so that all see the same noise.
   for (unsigned r = 0; r < repetitions; ++r) {
     for (std::size_t c = 0; c < counts.size(); ++c) {
       const std::size_t at = (c + r) % counts.size();
@@ -130,21 +133,30 @@ void run_clients(SuiteRun& session, std::vector<Row>& rows) {
     }
   }
   for (std::size_t c = 0; c < counts.size(); ++c) {
-    const Ratio against_one = ratio_of(totals[c], totals[0]);
-    rows.push_back({{"scheme", "MCNI"},
-                    {"mover", "service"},
-                    {"engine", "cpu"},
-                    {"clients", counts[c]},
-                    {"size_bytes", block.copy_bytes},
-                    {"window", window},
-                    {"total_gbps", round3(median(totals[c]))},
-                    {"ratio", round3(against_one.median)},
-                    {"ratio_q25", round3(against_one.low)},
-                    {"ratio_q75", round3(against_one.high)},
-                    {"jain", round3(median(fairness[c]))},
-                    {"jain_least", round3(quantile(fairness[c], 0))},
-                    {"repetitions", totals[c].size()}});
+    Row row = {{"scheme", "MCNI"},
+               {"mover", "service"},
+               {"engine", "cpu"},
+               {"clients", counts[c]},
+               {"size_bytes", block.copy_bytes},
+               {"window", window},
+               {"total_gbps", round3(median(totals[c]))}};
+    put_ratio(row, "ratio", ratio_of(totals[c], totals[0]));
+    row["jain"] = round3(median(fairness[c]));
+    row["jain_least"] = round3(quantile(fairness[c], 0));
+    row["repetitions"] = totals[c].size();
+    rows.push_back(std::move(row));
   }
 }
+
+constexpr auto clients_columns =
+    columns_of(Column{"clients", "clients", Unit::count}, column::size, column::scheme,
+               Column{"total_gbps", "in all", Unit::gbps}, Column{"ratio", "of one's", Unit::ratio},
+               column::ratio_q25, column::ratio_q75, Column{"jain", "Jain", Unit::ratio},
+               Column{"jain_least", "least", Unit::ratio});
+
+}  // namespace
+
+const Suite clients_suite{"clients", "one to sixteen processes that share the node's service",
+                          run_clients, clients_columns};
 
 }  // namespace haul::bench

@@ -1,10 +1,10 @@
 // hide: a caller submits a copy, computes, waits, and reads all that was copied. How much does the
-// copy still cost? Four runs a repetition, side by side: haul and memcpy, each as a whole and in
-// parts.
+// copy still cost? Each repetition has four runs side by side: haul and memcpy, each timed as a
+// whole and in parts.
 #include <algorithm>
 
+#include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
-#include "bench/kit/suite.hpp"
 #include "bench/kit/trial.hpp"
 #include "bench/kit/work.hpp"
 #include "tools/failure.hpp"
@@ -24,10 +24,11 @@ struct HideFigures {
 class Hide {
  public:
   Hide(SuiteRun& session, const Case& one) : trial_(session.caches, one.bytes, one.cache) {
-    Samples probe;  // the lower quartile: a compute several times the copy would hide too much
+    Samples probe;  // its lower quartile counts: a compute phase several times as long would hide
+                    // too much
     for (int i = 0; i < 11; ++i) {
       trial_.prepare();
-      probe.push_back(timed_ns([&] { copy_by_memcpy(); }));
+      probe.push_back(timed_ns([&] { trial_.copy_by_memcpy(); }));
     }
     steps_ = compute_steps(std::max(least_compute_ns, quantile(probe, 0.25)));
   }
@@ -44,52 +45,43 @@ class Hide {
   HideFigures figures;
 
  private:
-  void copy_by_memcpy() { glibc_memcpy(trial_.dst(), trial_.src(), trial_.bytes()); }
   void work() { keep(compute(steps_)); }
   void read() { keep(vector_sum(trial_.dst(), trial_.bytes())); }
 
   void haul_whole(bool measured) {
-    trial_.prepare();
-    int status = 0;
-    double ns = timed_ns([&] {
+    const double ns = trial_.time_ns([&] {
       haul_ticket ticket = trial_.copy();
       work();
-      status = haul_wait(ticket);
+      const int status = haul_wait(ticket);
       read();
+      return status;
     });
-    tools::require(status, "haul_wait()");
-    trial_.check();
     if (measured) figures.total.push_back(ns);
   }
 
   void memcpy_whole(bool measured) {
-    trial_.prepare();
-    double ns = timed_ns([&] {
-      copy_by_memcpy();
+    const double ns = trial_.time_ns([&] {
+      trial_.copy_by_memcpy();
       work();
       read();
+      return 0;
     });
-    trial_.check();
     if (measured) figures.serial.push_back(ns);
   }
 
   void haul_parts(bool measured) {
     trial_.prepare();
-    int status = 0;
     std::uint64_t begin = fenced_ticks();
     haul_ticket ticket = trial_.copy();
     work();
-    status = haul_wait(ticket);
+    const int status = haul_wait(ticket);
     std::uint64_t copied = fenced_ticks();
     read();
     std::uint64_t end = fenced_ticks();
     tools::require(status, "haul_wait()");
     trial_.check();
 
-    trial_.prepare();
-    double copy_ns = timed_ns([&] { status = haul_wait(trial_.copy()); });
-    tools::require(status, "haul_wait()");
-    trial_.check();
+    const double copy_ns = trial_.time_ns([&] { return haul_wait(trial_.copy()); });
     if (!measured) return;
     figures.haul_unread.push_back(span_ns(copied - begin));
     figures.remote_read.push_back(span_ns(end - copied));
@@ -99,7 +91,7 @@ class Hide {
   void memcpy_parts(bool measured) {
     trial_.prepare();
     std::uint64_t begin = fenced_ticks();
-    copy_by_memcpy();
+    trial_.copy_by_memcpy();
     std::uint64_t copied = fenced_ticks();
     work();
     std::uint64_t computed = fenced_ticks();
@@ -120,34 +112,30 @@ Row row_of(const Case& one, const WhoCopied& mover, const HideFigures& f) {
   Ratio serial = ratio_of(f.total, f.serial);
   double memcpy_ns = median(f.memcpy), copy_ns = median(f.copy);
   double bound_ns = median(sum_of(f.compute, f.read)), total_ns = median(f.total);
-  // Paper 000: (Tcopy + Tcompute - Ttotal) / Tcopy, the read left out, Tcopy the faster way to
-  // copy. A copy that takes hardly longer than the clock's grain has no overlap to speak of.
+  // Paper 000: (Tcopy + Tcompute - Ttotal) / Tcopy, without the read; Tcopy is the faster way to
+  // copy. For a copy that takes hardly longer than one step of the clock, overlap means nothing.
   double best_copy_ns = std::min(memcpy_ns, copy_ns);
   Row overlap = nullptr;
   if (best_copy_ns >= least_overlap_copy_ns) {
     double hidden_ns = best_copy_ns + median(f.compute) - median(f.haul_unread);
     overlap = round3(hidden_ns / best_copy_ns);
   }
-  return {{"scheme", mover.scheme},
-          {"engine", mover.engine},
-          {"cache", cache_name(one.cache)},
-          {"placement", ""},
-          {"size_bytes", one.bytes},
-          {"memcpy_ns", round1(memcpy_ns)},
-          {"compute_ns", round1(median(f.compute))},
-          {"read_ns", round1(median(f.read))},
-          {"total_ns", round1(total_ns)},
-          {"bound_ns", round1(bound_ns)},
-          {"serial_ns", round1(median(f.serial))},
-          {"ratio_serial", round3(serial.median)},
-          {"ratio_q25", round3(serial.low)},
-          {"ratio_q75", round3(serial.high)},
-          {"over_bound_per_memcpy", round3(memcpy_ns > 0 ? (total_ns - bound_ns) / memcpy_ns : 0)},
-          {"copy_ns", round1(copy_ns)},
-          {"overlap", overlap},
-          {"remote_read_ns", round1(median(f.remote_read))},
-          {"dedicated_share", round3(mover.dedicated_share)},
-          {"repetitions", f.total.size()}};
+  Row row = begin_row(mover, one);
+  row["memcpy_ns"] = round1(memcpy_ns);
+  row["compute_ns"] = round1(median(f.compute));
+  row["read_ns"] = round1(median(f.read));
+  row["total_ns"] = round1(total_ns);
+  row["bound_ns"] = round1(bound_ns);
+  row["serial_ns"] = round1(median(f.serial));
+  row["ratio_serial"] = round3(serial.median);
+  row["ratio_q25"] = round3(serial.low);
+  row["ratio_q75"] = round3(serial.high);
+  row["over_bound_per_memcpy"] = round3(memcpy_ns > 0 ? (total_ns - bound_ns) / memcpy_ns : 0);
+  row["copy_ns"] = round1(copy_ns);
+  row["overlap"] = overlap;
+  row["remote_read_ns"] = round1(median(f.remote_read));
+  end_row(row, mover, f.total.size());
+  return row;
 }
 
 Row measure(SuiteRun& session, const Case& one) {
@@ -158,10 +146,20 @@ Row measure(SuiteRun& session, const Case& one) {
   return row_of(one, watch.finish(), hide.figures);
 }
 
+void run_hide(SuiteRun& session, std::vector<Row>& rows) {
+  measure_cases(session, rows, all_cases(session), measure);
+}
+
+constexpr auto hide_columns = columns_of(
+    column::placement, column::cache, column::size, column::scheme, column::memcpy_ns,
+    Column{"compute_ns", "compute", Unit::ns}, Column{"read_ns", "read", Unit::ns},
+    Column{"remote_read_ns", "read moved", Unit::ns}, Column{"bound_ns", "bound", Unit::ns},
+    Column{"serial_ns", "serial", Unit::ns}, column::total_ns, column::overlap,
+    Column{"ratio_serial", "total/serial", Unit::ratio}, column::ratio_q25, column::ratio_q75);
+
 }  // namespace
 
-void run_hide(SuiteRun& session, std::vector<Row>& rows) {
-  measure_cases(session, rows, measure);
-}
+const Suite hide_suite{"hide", "copy, compute, read: how much of the copy hides behind the compute",
+                       run_hide, hide_columns, true};
 
 }  // namespace haul::bench

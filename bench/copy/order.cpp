@@ -1,9 +1,9 @@
-// order: a consumer sums a copy front to back, in steps, while the copy runs. Against memcpy, then
-// sum.
+// order: a consumer sums a copy front to back, in steps, while the copy still runs; compared with
+// memcpy followed by a sum.
 #include <algorithm>
 
+#include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
-#include "bench/kit/suite.hpp"
 #include "bench/kit/trial.hpp"
 #include "bench/kit/work.hpp"
 #include "tools/failure.hpp"
@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::size_t step_bytes = std::size_t{64} << 10;
 
-Row measure(SuiteRun& session, std::size_t bytes) {
-  CopyTrial trial(session.caches, bytes, CacheState::cold);
+Row measure(SuiteRun& session, const Case& one) {
+  const std::size_t bytes = one.bytes;
+  CopyTrial trial(session.caches, bytes, one.cache);
   Samples memcpy, sum, both, total, first;
   trial.prepare();
   MoverWatch watch(request_of(trial));
@@ -44,7 +45,7 @@ Row measure(SuiteRun& session, std::size_t bytes) {
               [&](bool measured) {
                 trial.prepare();
                 std::uint64_t begin = fenced_ticks();
-                glibc_memcpy(trial.dst(), trial.src(), bytes);
+                trial.copy_by_memcpy();
                 std::uint64_t copied = fenced_ticks();
                 keep(vector_sum(trial.dst(), bytes));
                 std::uint64_t end = fenced_ticks();
@@ -55,33 +56,29 @@ Row measure(SuiteRun& session, std::size_t bytes) {
                 both.push_back(span_ns(end - begin));
               }});
   WhoCopied mover = watch.finish();
-  Ratio ratio = ratio_of(total, both);
-  return {{"scheme", mover.scheme},
-          {"engine", mover.engine},
-          {"cache", cache_name(CacheState::cold)},
-          {"placement", ""},
-          {"size_bytes", bytes},
-          {"memcpy_ns", round1(median(memcpy))},
-          {"sum_ns", round1(median(sum))},
-          {"total_ns", round1(median(total))},
-          {"first_step_ns", round1(median(first))},
-          {"ratio", round3(ratio.median)},
-          {"ratio_q25", round3(ratio.low)},
-          {"ratio_q75", round3(ratio.high)},
-          {"dedicated_share", round3(mover.dedicated_share)},
-          {"repetitions", total.size()}};
+  Row row = begin_row(mover, one);
+  row["memcpy_ns"] = round1(median(memcpy));
+  row["sum_ns"] = round1(median(sum));
+  row["total_ns"] = round1(median(total));
+  row["first_step_ns"] = round1(median(first));
+  put_ratio(row, "ratio", ratio_of(total, both));
+  end_row(row, mover, total.size());
+  return row;
 }
+
+void run_order(SuiteRun& session, std::vector<Row>& rows) {
+  measure_cases(session, rows, cold_cases(session, {std::size_t{16} << 20}), measure);
+}
+
+constexpr auto order_columns =
+    columns_of(column::placement, column::cache, column::size, column::scheme, column::memcpy_ns,
+               Column{"sum_ns", "sum", Unit::ns}, column::total_ns,
+               Column{"first_step_ns", "first 64K", Unit::ns}, column::ratio, column::ratio_q25,
+               column::ratio_q75);
 
 }  // namespace
 
-void run_order(SuiteRun& session, std::vector<Row>& rows) {
-  static const std::vector<std::size_t> own = {std::size_t{16} << 20};
-  const std::vector<std::size_t>& sizes = sizes_or(session.options, own);
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    session.options.progress(static_cast<double>(i) / static_cast<double>(sizes.size()),
-                             describe({CacheState::cold, sizes[i]}));
-    add_placed(session, rows, measure(session, sizes[i]));
-  }
-}
+const Suite order_suite{"order", "sum a large copy front to back while it is being made", run_order,
+                        order_columns, true};
 
 }  // namespace haul::bench

@@ -1,14 +1,14 @@
-// service: the suites of the copy engine with the node's service for a mover, beside a mover of the
-// process's own; and with the service's mappings kept or made anew for each chunk (paper 000, Fig.
-// 5 and 6). Each is a process of its own, in turn, on memory of haul_alloc().
+// service: the copy suites with the node's service as the mover, beside a mover thread of the
+// process's own; and with the service's mappings either kept or made again for each chunk (paper
+// 000, Fig. 5 and 6). Each runs as a process of its own, in turn, on memory of haul_alloc().
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
 #include <fstream>
 
+#include "bench/kit/columns.hpp"
 #include "bench/kit/processes.hpp"
-#include "bench/kit/suite.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
@@ -22,13 +22,13 @@ constexpr std::array<ServiceWay, 3> ways = {
     ServiceWay{"thread", "-"}, ServiceWay{"service", "kept"}, ServiceWay{"service", "each time"}};
 constexpr std::array<const char*, 4> parts = {"split", "latency", "bandwidth", "hide"};
 
-// A file that goes with the block.
+// A file that is removed at the end of its scope.
 class TemporaryFile {
  public:
   TemporaryFile() : path_("/tmp/haul-bench-XXXXXX") {
     const int fd = mkstemp(path_.data());
     if (fd < 0)
-      throw tools::CommandFailure("no temporary file can be made in /tmp; free some room there");
+      throw tools::CommandFailure("cannot make a temporary file in /tmp; free some room there");
     close(fd);
   }
   ~TemporaryFile() { unlink(path_.c_str()); }
@@ -45,8 +45,7 @@ std::vector<std::string> arguments_of(const char* part, const SuiteOptions& opti
   std::vector<std::string> all = {"bench", part, "--memory", "shared", "--json", file};
   if (options.quick) all.emplace_back("--quick");
   std::string sizes;
-  static const std::vector<std::size_t> usual = {64, 65536, 1u << 20, 4u << 20, 16u << 20};
-  for (const std::size_t size : sizes_or(options, usual))
+  for (const std::size_t size : sizes_or(options, {64, 65536, 1u << 20, 4u << 20, 16u << 20}))
     sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
   all.emplace_back("--sizes");
   all.push_back(sizes);
@@ -66,14 +65,12 @@ Row row_of(const char* part, const ServiceWay& way, const Row& measured) {
   for (const auto& [name, value] : measured.items()) {
     if (name != "suite") row[name] = value;
   }
-  // One name for the time of what haul does, whatever the part calls it.
+  // The time of haul's part has one name here, whatever the suite calls it.
   if (measured.contains("total_ns")) row["haul_ns"] = measured["total_ns"];
   if (measured.contains("copy_ns") && !measured.contains("total_ns"))
     row["haul_ns"] = measured["copy_ns"];
   return row;
 }
-
-}  // namespace
 
 void run_service(SuiteRun& session, std::vector<Row>& rows) {
   unsigned done = 0;
@@ -92,5 +89,17 @@ void run_service(SuiteRun& session, std::vector<Row>& rows) {
     }
   }
 }
+
+constexpr auto service_columns = columns_of(
+    Column{"part", "part", Unit::text}, column::mover, Column{"mapping", "mapping", Unit::text},
+    column::placement, column::cache, column::size, column::scheme, column::submit_ns,
+    column::haul_ns, column::memcpy_ns, column::ratio, column::speedup, column::overlap,
+    Column{"over_bound_per_memcpy", "over bound", Unit::ratio});
+
+}  // namespace
+
+const Suite service_suite{
+    "service", "the node's service for a mover, beside a thread's (paper 000, Fig. 5 and 6)",
+    run_service, service_columns};
 
 }  // namespace haul::bench

@@ -1,10 +1,11 @@
-// share (paper 000, IV-C): a data-centre server gives documents to three applications of its node.
-// A request is done when all three have their copy and know it. Three ways:
-//   SCNI  shared memory: the server copies into a segment, each application out of it
-//   CMA   each application reads the server's memory by process_vm_readv
-//   MCNI  the node's service copies, into memory that the applications have granted
-// Documents of 500 B to 8 MB, asked for by Zipf's law: the i-th most popular as often as 1/i^alpha.
-// Everybody sleeps while there is nothing to do; the same words wake them in all three.
+// share (paper 000, IV-C): a data-centre server gives documents to three applications on its node.
+// A request is done when all three have their copy and know it. There are three ways:
+//   SCNI  shared memory: the server copies into a segment, each application copies out of it
+//   CMA   each application reads the server's memory with process_vm_readv
+//   MCNI  the node's service copies into memory that the applications have granted
+// Documents of 500 B to 8 MB are asked for by Zipf's law: the i-th most popular one as often as
+// 1/i^alpha. Everybody sleeps while there is nothing to do, and in all three ways the same words
+// wake them.
 #include <haul/haul.h>
 #include <sys/uio.h>
 
@@ -15,12 +16,12 @@
 #include <random>
 #include <vector>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "bench/kit/buffer.hpp"
+#include "bench/kit/columns.hpp"
 #include "bench/kit/processes.hpp"
 #include "bench/kit/stats.hpp"
-#include "bench/kit/suite.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
@@ -37,7 +38,7 @@ constexpr std::array<const char*, 3> scheme_names = {"SCNI", "CMA", "MCNI"};
 
 struct ShareBlock {
   std::size_t sizes[documents];
-  // What the suite wants of the server.
+  // What the suite asks of the server.
   std::atomic<std::uint32_t> order, answered;  // the n-th order; the last that was carried out
   Scheme scheme;
   std::uint32_t requests;
@@ -45,15 +46,17 @@ struct ShareBlock {
   double us[most_requests];
   std::atomic<bool> stop;
   std::atomic<std::uint32_t> ready;
-  // Between server and readers. `go` counts requests; `done` and `checked` who is through.
+  // Between the server and the readers: `go` counts requests; `done` and `checked` count the
+  // readers that have got that far.
   alignas(64) std::atomic<std::uint32_t> go;
   alignas(64) std::atomic<std::uint32_t> done;
-  alignas(64) std::atomic<std::uint32_t> check;  // counts as go does: the time has been taken
+  alignas(
+      64) std::atomic<std::uint32_t> check;  // counts as `go` does: the server has taken the time
   alignas(64) std::atomic<std::uint32_t> checked;
-  std::uint32_t current, current_document;  // of the request that go announces
+  std::uint32_t current, current_document;  // the request that `go` announces
   pid_t server;
   std::uint64_t address[documents];  // in the server
-  haul_grant grants[readers];        // fd: the number in the reader
+  haul_grant grants[readers];        // fd: its number in the reader
   pid_t reader_pid[readers];
   alignas(4096) std::byte segment[most_bytes];  // SCNI's
 };
@@ -66,7 +69,8 @@ void count_up(std::atomic<std::uint32_t>& word) {
   wake_all(word);
 }
 
-// Documents are as long as they are whatever the popularity: sizes even by their logarithm.
+// A document's size does not depend on its popularity; the logarithms of the sizes are spread
+// evenly.
 void choose_sizes(ShareBlock& block) {
   std::mt19937_64 random(20080929);
   std::uniform_real_distribution<double> even(std::log(least_bytes), std::log(most_bytes));
@@ -89,7 +93,7 @@ struct ShareServer {
   ShareBlock& block;
   std::array<haul_space, readers> spaces{};
   std::array<std::byte*, documents> data{};
-  std::uint64_t* number = nullptr;  // of the request, in memory that the service has mapped
+  std::uint64_t* number = nullptr;  // of the request, in memory that the service maps
   std::vector<haul_request> requests{};
   std::vector<haul_ticket> tickets{};
 
@@ -101,9 +105,10 @@ struct ShareServer {
     requests.push_back(one);
   }
 
-  // Block by block to all three, so that each block comes from memory once; and behind the last, by
-  // a fence, the request's number, by which a reader knows that its copy is whole.
-  // Returns the ticket of the request after which only so much is left as is copied meanwhile.
+  // Copies block by block to all three readers, so that each block comes from memory once. Behind
+  // the last block, ordered by a fence, goes the request's number, by which a reader knows that its
+  // copy is complete. Returns a ticket after which only as much is left to copy as is copied while
+  // readers wake up.
   haul_ticket submit(std::uint32_t document) {
     requests.clear();
     for (std::size_t at = 0; at < block.sizes[document]; at += block_bytes) {
@@ -116,7 +121,7 @@ struct ShareServer {
     const int taken = haul_submit(requests.data(), requests.size(), tickets.data());
     const bool all = taken == static_cast<int>(requests.size());
     tools::require(all ? 0 : std::min<int>(taken, HAUL_EAGAIN), "haul_submit()");
-    // Two blocks, and the numbers.
+    // That is two blocks, and the numbers.
     return tickets[tickets.size() - readers - 3];
   }
 
@@ -132,7 +137,7 @@ struct ShareServer {
     if (block.scheme == Scheme::scni) {
       std::memcpy(block.segment, data[document], bytes);
     } else if (block.scheme == Scheme::mcni) {
-      // The readers are woken when little is left to be copied: it is there before they are awake.
+      // Readers are woken when little is left to copy: it has arrived by the time they are awake.
       if (const haul_ticket late = submit(document); bytes > short_bytes)
         tools::require(haul_wait(late), "haul_wait()");
     }
@@ -163,7 +168,7 @@ void work_as_share_server(unsigned, int block_fd) {
     grant.fd = os::take_descriptor(block.reader_pid[i], grant.fd);
     if (grant.fd < 0)
       throw tools::CommandFailure(
-          "a reader's descriptor cannot be had (pidfd_getfd); run as one user without ptrace "
+          "cannot get a reader's descriptor (pidfd_getfd); run as one user without ptrace "
           "restrictions");
     tools::require(haul_space_open_grant(&grant, &server.spaces[i], nullptr),
                    "haul_space_open_grant()");
@@ -224,12 +229,14 @@ void work_as_share_reader(unsigned index, int block_fd) {
     count_up(block.done);
     await_count(block.check, seen);
     check_content(own, bytes, document);
-    // So that the next copy shows, wherever it is missing; as little as can be, for whoever has
-    // written a line last has it in his cache.
+    // Spoils a few bytes, so that the check notices wherever the next copy is missing. Few, because
+    // the core that wrote a line last has it in its cache.
     for (std::size_t at = seen * 61 % poke_bytes; at < bytes; at += poke_bytes) own[at] = ~own[at];
     count_up(block.checked);
   }
 }
+
+namespace {
 
 void run_share(SuiteRun& session, std::vector<Row>& rows) {
   const unsigned requests = session.options.quick ? 8 : 40;
@@ -254,7 +261,8 @@ void run_share(SuiteRun& session, std::vector<Row>& rows) {
       const std::vector<std::uint32_t> asked = zipf(alphas[a], requests, r * 100 + a);
       for (unsigned turn = 0; turn < 3; ++turn) {
         const unsigned s = (turn + r) % 3;
-        os::sleep_ns(15'000'000);  // the service sleeps again, and leaves its core to the others
+        os::sleep_ns(
+            15'000'000);  // so that the service sleeps again and leaves its core to the others
         block.scheme = static_cast<Scheme>(s);
         block.requests = requests;
         std::copy(asked.begin(), asked.end(), block.document);
@@ -278,20 +286,30 @@ void run_share(SuiteRun& session, std::vector<Row>& rows) {
     for (std::size_t r = 0; r < means[0][a].size(); ++r)
       better.push_back(std::min(means[0][a][r], means[1][a][r]));
     for (unsigned s = 0; s < 3; ++s) {
-      const Ratio ratio = ratio_of(means[s][a], better);
-      rows.push_back({{"scheme", scheme_names[s]},
-                      {"mover", s == 2 ? "service" : "caller"},
-                      {"alpha", alphas[a]},
-                      {"clients", readers},
-                      {"mean_us", round1(median(means[s][a]))},
-                      {"p99_us", round1(quantile(us[s][a], 0.99))},
-                      {"median_us", round1(median(us[s][a]))},
-                      {"ratio", round3(ratio.median)},
-                      {"ratio_q25", round3(ratio.low)},
-                      {"ratio_q75", round3(ratio.high)},
-                      {"requests", us[s][a].size()}});
+      Row row = {{"scheme", scheme_names[s]},
+                 {"mover", s == 2 ? "service" : "caller"},
+                 {"alpha", alphas[a]},
+                 {"clients", readers},
+                 {"mean_us", round1(median(means[s][a]))},
+                 {"p99_us", round1(quantile(us[s][a], 0.99))},
+                 {"median_us", round1(median(us[s][a]))}};
+      put_ratio(row, "ratio", ratio_of(means[s][a], better));
+      row["requests"] = us[s][a].size();
+      rows.push_back(std::move(row));
     }
   }
 }
+
+constexpr auto share_columns = columns_of(
+    column::scheme, Column{"alpha", "alpha", Unit::ratio},
+    Column{"clients", "readers", Unit::count}, Column{"mean_us", "mean us", Unit::ratio},
+    Column{"median_us", "median us", Unit::ratio}, Column{"p99_us", "p99 us", Unit::ratio},
+    Column{"ratio", "of the better", Unit::ratio}, column::ratio_q25, column::ratio_q75);
+
+}  // namespace
+
+const Suite share_suite{
+    "share", "a server gives documents to three applications (paper 000, IV-C and Fig. 10b)",
+    run_share, share_columns};
 
 }  // namespace haul::bench

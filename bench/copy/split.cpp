@@ -1,10 +1,10 @@
-// split (paper 000, Fig. 7): what the caller pays for a submit, a test, and a submit that wakes the
-// mover; and how long the copy itself takes.
+// split (paper 000, Fig. 7): what a submit, a test, and a submit that wakes the mover cost the
+// caller; and how long the copy itself takes.
 #include <array>
 
-#include "base/cpu.hpp"
+#include "base/machine/cpu.hpp"
+#include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
-#include "bench/kit/suite.hpp"
 #include "bench/kit/trial.hpp"
 #include "bench/kit/work.hpp"
 #include "tools/failure.hpp"
@@ -27,56 +27,59 @@ struct Split {
     request.flags = HAUL_DEDICATED;
   }
 
-  void drain() {
+  // The time of `body`, which submits and returns a status. The copies end after the clock has
+  // stopped.
+  template <class Body>
+  double submit_ns(const Body& body) {
+    int status = 0;
+    const double ns = timed_ns([&] { status = body(); });
+    tools::require(status, "haul_submit()");
     tools::require(haul_drain(), "haul_drain()");
     trial.check();
+    return ns;
   }
 
-  // All sixteen copy the same bytes to the same place: only the hand-over is timed.
-  void submits(bool measured) {
+  // All sixteen copy the same bytes to the same place, because only the hand-over is timed.
+  template <class Body>
+  void sixteen(bool measured, Samples& samples, const Body& body) {
     trial.prepare();
+    const double ns = submit_ns(body);
+    if (measured) samples.push_back(ns * per_row);
+  }
+
+  void submits(bool measured) {
     std::array<haul_ticket, in_a_row> tickets;
-    int taken = 0;
-    double ns = timed_ns([&] {
+    sixteen(measured, submit, [&] {
+      int taken = 0;
       for (haul_ticket& ticket : tickets) taken += haul_submit(&request, 1, &ticket);
+      return taken == static_cast<int>(in_a_row) ? 0 : HAUL_EAGAIN;
     });
-    tools::require(taken == static_cast<int>(in_a_row) ? 0 : HAUL_EAGAIN, "haul_submit()");
-    drain();
-    if (measured) submit.push_back(ns * per_row);
   }
 
   void batches(bool measured) {
-    trial.prepare();
     std::array<haul_request, in_a_row> requests;
     requests.fill(request);
     std::array<haul_ticket, in_a_row> tickets;
-    int taken = 0;
-    double ns = timed_ns([&] { taken = haul_submit(requests.data(), in_a_row, tickets.data()); });
-    tools::require(taken, "haul_submit()");
-    drain();
-    if (measured) batch.push_back(ns * per_row);
+    sixteen(measured, batch,
+            [&] { return haul_submit(requests.data(), in_a_row, tickets.data()); });
   }
 
   void copies(bool measured) {
-    trial.prepare();
-    double ns = timed_ns([&] {
+    sixteen(measured, haul_copy, [&] {
       for (std::size_t i = 0; i < in_a_row; ++i) (void)trial.copy();
+      return 0;
     });
-    drain();
-    if (measured) haul_copy.push_back(ns * per_row);
   }
 
-  // One copy, the caller only looking: what the mover alone needs. Then tests of a finished ticket.
+  // One copy, which the caller only watches: the time that the mover alone needs. Then tests of a
+  // finished ticket.
   void tests(bool measured) {
-    trial.prepare();
     haul_ticket ticket{};
-    int status = 0;
-    double copy_ns = timed_ns([&] {
-      status = haul_submit(&request, 1, &ticket);
+    const double copy_ns = trial.time_ns([&] {
+      int status = haul_submit(&request, 1, &ticket);
       while (status >= 0 && (status = haul_test(ticket)) == 0) cpu_relax();
+      return status;
     });
-    tools::require(status, "haul_test()");
-    trial.check();
     double test_ns = timed_ns([&] {
       for (std::size_t i = 0; i < in_a_row; ++i)
         keep(static_cast<std::uint64_t>(haul_test(ticket)));
@@ -91,16 +94,13 @@ struct Split {
       trial.prepare();
       if (!let_mover_sleep()) return;
       haul_ticket ticket{};
-      int taken = 0;
-      double ns = timed_ns([&] { taken = haul_submit(&request, 1, &ticket); });
-      tools::require(taken, "haul_submit()");
-      drain();
-      wake.push_back(ns);
+      wake.push_back(submit_ns([&] { return haul_submit(&request, 1, &ticket); }));
     }
   }
 };
 
-Row measure(SuiteRun& session, std::size_t bytes) {
+Row measure(SuiteRun& session, const Case& one) {
+  const std::size_t bytes = one.bytes;
   Split split(session, bytes);
   split.trial.prepare();
   MoverWatch watch(split.request);
@@ -132,15 +132,20 @@ Row measure(SuiteRun& session, std::size_t bytes) {
   return row;
 }
 
+void run_split(SuiteRun& session, std::vector<Row>& rows) {
+  measure_cases(session, rows, cold_cases(session, default_sizes()), measure);
+}
+
+constexpr auto split_columns =
+    columns_of(column::size, column::scheme, column::submit_ns,
+               Column{"batch_submit_ns", "in a batch", Unit::ns},
+               Column{"haul_copy_ns", "haul_copy()", Unit::ns}, Column{"test_ns", "test", Unit::ns},
+               Column{"wake_ns", "submit asleep", Unit::ns}, column::copy_ns);
+
 }  // namespace
 
-void run_split(SuiteRun& session, std::vector<Row>& rows) {
-  const std::vector<std::size_t>& sizes = sizes_or(session.options, default_sizes());
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    session.options.progress(static_cast<double>(i) / static_cast<double>(sizes.size()),
-                             describe({CacheState::cold, sizes[i]}));
-    rows.push_back(measure(session, sizes[i]));
-  }
-}
+const Suite split_suite{"split",
+                        "what one submit, test and wake cost the caller (paper 000, Fig. 7)",
+                        run_split, split_columns};
 
 }  // namespace haul::bench

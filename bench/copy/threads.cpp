@@ -1,5 +1,5 @@
-// threads: one to eight threads, each with a window of copies in flight, against as many that
-// memcpy.
+// threads: one to eight threads, each with a window of copies in flight, against as many threads
+// that call memcpy.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 #include <memory>
 #include <thread>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
+#include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
-#include "bench/kit/suite.hpp"
 #include "bench/kit/trial.hpp"
 #include "bench/kit/work.hpp"
 #include "tools/failure.hpp"
@@ -26,7 +26,7 @@ constexpr std::size_t window = 4, rounds = 8;
 
 enum class CopyingTask { haul, memcpy, stop };
 
-// Threads that wait for a round, copy, and check; the first failure is kept.
+// Threads that wait for a round, copy, and check. The first failure is kept.
 class CopyingThreads {
  public:
   CopyingThreads(unsigned count, std::size_t bytes)
@@ -44,12 +44,12 @@ class CopyingThreads {
   CopyingThreads(const CopyingThreads&) = delete;
   CopyingThreads& operator=(const CopyingThreads&) = delete;
 
-  // Nanoseconds from the first thread's start until the last is done: each looks at the clock
-  // itself, as with more threads than CPUs nobody else runs at the right moment.
+  // Nanoseconds from the first thread's start to the last thread's end. Each thread reads the clock
+  // itself: with more threads than CPUs no other thread would run at the right moment.
   double round(CopyingTask way) {
     way_ = way;
     ++seed_;
-    gate_.arrive_and_wait();  // contents are renewed
+    gate_.arrive_and_wait();  // contents are rewritten
     gate_.arrive_and_wait();  // all start
     gate_.arrive_and_wait();  // all are done
     gate_.arrive_and_wait();  // all have checked
@@ -113,7 +113,7 @@ class CopyingThreads {
   std::size_t bytes_;
   std::vector<std::unique_ptr<Pair>> buffers_;
   std::barrier<> gate_;
-  CopyingTask way_ = CopyingTask::memcpy;  // written before the gate opens, read behind it
+  CopyingTask way_ = CopyingTask::memcpy;  // written before the gate opens, read after it
   std::uint64_t seed_ = 0;
   std::atomic<bool> failed_{false};
   std::exception_ptr failure_;
@@ -136,28 +136,23 @@ Row measure(SuiteRun& session, unsigned count, std::size_t bytes) {
                                                 if (measured) memcpy.push_back(ns);
                                               }});
   WhoCopied mover = watch.finish();
-  Ratio speedup = ratio_of(memcpy, haul);
   auto moved = static_cast<double>(count * rounds * window * bytes);
-  return {{"scheme", mover.scheme},
-          {"engine", mover.engine},
-          {"threads", count},
-          {"size_bytes", bytes},
-          {"window", window},
-          {"haul_gbps", round3(moved / median(haul))},
-          {"memcpy_gbps", round3(moved / median(memcpy))},
-          {"speedup", round3(speedup.median)},
-          {"speedup_q25", round3(speedup.low)},
-          {"speedup_q75", round3(speedup.high)},
-          {"dedicated_share", round3(mover.dedicated_share)},
-          {"repetitions", haul.size()}};
+  Row row = {{"scheme", mover.scheme},
+             {"engine", mover.engine},
+             {"threads", count},
+             {"size_bytes", bytes},
+             {"window", window},
+             {"haul_gbps", round3(moved / median(haul))},
+             {"memcpy_gbps", round3(moved / median(memcpy))}};
+  put_ratio(row, "speedup", ratio_of(memcpy, haul));
+  end_row(row, mover, haul.size());
+  return row;
 }
 
-}  // namespace
-
 void run_threads(SuiteRun& session, std::vector<Row>& rows) {
-  static const std::vector<std::size_t> own = {std::size_t{64} << 10, std::size_t{1} << 20};
-  const std::vector<std::size_t>& sizes = sizes_or(session.options, own);
-  // Threads inherit the mask of their maker: theirs is all CPUs.
+  const std::vector<std::size_t> sizes =
+      sizes_or(session.options, {std::size_t{64} << 10, std::size_t{1} << 20});
+  // A thread inherits the CPU mask of the thread that starts it; these are to run on all CPUs.
   os::unpin_thread();
   double done = 0;
   for (std::size_t bytes : sizes) {
@@ -169,5 +164,15 @@ void run_threads(SuiteRun& session, std::vector<Row>& rows) {
   }
   os::pin_thread(static_cast<unsigned>(session.stage.caller_cpu()));
 }
+
+constexpr auto threads_columns = columns_of(
+    Column{"threads", "threads", Unit::count}, column::size, column::scheme, column::haul_gbps,
+    column::memcpy_gbps, column::speedup, column::speedup_q25, column::speedup_q75);
+
+}  // namespace
+
+const Suite threads_suite{"threads",
+                          "one to eight threads that submit, against as many that memcpy",
+                          run_threads, threads_columns};
 
 }  // namespace haul::bench

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "tools/failure.hpp"
 #include "tools/units.hpp"
 
@@ -18,8 +18,8 @@ constexpr std::size_t page_bytes = 4096;
 Memory chosen_memory = Memory::private_;
 constexpr std::uint64_t odd_step = 0x9e3779b97f4a7c15u;
 
-// What the kernel thinks can still be had; unknown: no limit. Asking for more would not fail but
-// have processes killed.
+// What the kernel believes is still available; no limit if that is unknown. Asking for more would
+// not fail; the kernel would kill processes instead.
 std::size_t available_bytes() {
   char text[4096];
   if (os::read_file("/proc/meminfo", text, sizeof text) <= 0) return ~std::size_t{0};

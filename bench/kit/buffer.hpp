@@ -1,4 +1,4 @@
-// Buffers whose content is known: written anew before each run, checked byte for byte after it.
+// Buffers whose content is known: rewritten before each run and checked byte for byte after it.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 
 namespace haul::bench {
 
-// Whose memory buffers are from now on: this process's alone, or of haul_alloc(), which the node's
-// service reaches by mapping.
+// Where buffers lie from now on: in private memory of this process, or in memory of haul_alloc(),
+// which the node's service can map.
 enum class Memory { private_, shared };
 void use_memory(Memory memory);
 
-// Mapped and touched memory. The data begin `shift` bytes into a page, so that a source and a
-// destination can be kept from sharing their low 12 address bits (4 KiB aliasing).
+// Mapped memory, every page touched. The data begin `shift` bytes into a page, so that a source and
+// a destination can avoid having the same low 12 address bits (4 KiB aliasing).
 class Buffer {
  public:
   explicit Buffer(std::size_t bytes, std::size_t shift = 0);
@@ -32,10 +32,10 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
-// Word i of the content of `seed`; no two seeds share a word at the same place.
+// Word i is a function of i and `seed`; the contents of two seeds share no word at the same place.
 void write_content(std::byte* data, std::size_t bytes, std::uint64_t seed);
 
-// Throws Failure naming the first wrong byte.
+// Throws a CommandFailure that names the first wrong byte.
 void check_content(const std::byte* data, std::size_t bytes, std::uint64_t seed);
 
 }  // namespace haul::bench

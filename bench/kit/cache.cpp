@@ -11,7 +11,7 @@
 namespace haul::bench {
 namespace {
 
-// The sizes up to which a state is measured: beyond, it would mostly be another state.
+// A state is measured up to these sizes; beyond them most bytes would be in another state.
 constexpr std::size_t hot_limit_bytes = std::size_t{256} << 10;
 constexpr std::size_t l3_limit_bytes = std::size_t{8} << 20;
 

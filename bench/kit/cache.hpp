@@ -1,9 +1,9 @@
-// Where the bytes lie before a copy: in the caller's own cache, in the shared one, or in DRAM.
+// Where the bytes lie before a copy: in the caller's own cache, in the shared cache, or in DRAM.
 #pragma once
 
 #include <cstddef>
 
-#include "base/topology.hpp"
+#include "base/machine/topology.hpp"
 #include "bench/kit/buffer.hpp"
 
 namespace haul::bench {
@@ -22,10 +22,10 @@ class CachePreparer {
  public:
   explicit CachePreparer(const Topology& topology);
 
-  // Both buffers into the state. Whatever wrote them last did so on this core.
+  // Brings both buffers into that state. This core must have been the last to write them.
   void prepare(CacheState cache, const std::byte* a, const std::byte* b, std::size_t bytes);
 
-  // The largest copy whose source and destination fit the state together.
+  // The largest copy whose source and destination together fit the state.
   std::size_t largest(CacheState cache) const;
 
  private:

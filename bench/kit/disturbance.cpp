@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 
 namespace haul::bench {
 namespace {
 
-constexpr unsigned pairs = 6;  // of spans, each time
+constexpr unsigned pairs = 6;  // pairs of spans, each time
 
 }  // namespace
 
@@ -19,7 +19,7 @@ void Disturbance::take_turns(unsigned rate, const std::function<double(double ra
     const double beside = speed(rate);
     rates.push_back(static_cast<double>(operations() - before) * 1e9 /
                     static_cast<double>(now_ns() - begin));
-    if (alone <= 0) continue;  // a third one had the core all the time
+    if (alone <= 0) continue;  // another process had the core all the time
     ratios.push_back(beside / alone);
     idle.push_back(alone);
     loaded.push_back(beside);
@@ -33,9 +33,7 @@ void Disturbance::write_to(Row& row, unsigned asked_per_s) const {
     row["median_us"] = round3(median(times_us));
     row["p99_us"] = round3(quantile(times_us, 0.99));
   }
-  row["bystander_ratio"] = round3(median(ratios));
-  row["bystander_ratio_q25"] = round3(quantile(ratios, 0.25));
-  row["bystander_ratio_q75"] = round3(quantile(ratios, 0.75));
+  put_ratio(row, "bystander_ratio", spread_of(ratios));
   row["repetitions"] = ratios.size();
 }
 

@@ -1,6 +1,6 @@
-// What operations at a given rate cost somebody else at their home. Spans with and without
-// operations take turns; they are long beside a scheduler's slice (4 ms), which operations may fall
-// in step with.
+// What operations at a given rate cost a bystander at their home. Spans with and without operations
+// take turns. A span is long compared with a scheduler's time slice (4 ms), so that operations
+// cannot fall into step with it.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace haul::bench {
 struct Disturbance {
   Samples ratios, rates, idle, loaded, times_us;
 
-  // speed(rate): how fast the other gets on during a span in which so many operations a second are
-  // asked for. operations(): how many there were so far.
+  // speed(rate): measures the bystander's speed during a span in which that many operations a
+  // second are asked for. operations(): how many there have been so far.
   void take_turns(unsigned rate, const std::function<double(double rate)>& speed,
                   const std::function<std::uint64_t()>& operations);
-  // The rate, the ratio with its quartiles, and, where there are any, the times of operations.
+  // Writes the rate, the ratio with its quartiles, and the times of operations if there are any.
   void write_to(Row& row, unsigned asked_per_s) const;
 };
 

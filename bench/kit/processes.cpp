@@ -14,10 +14,10 @@
 #include <climits>
 #include <cstring>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
-#include "base/sealed.hpp"
-#include "base/socket.hpp"
+#include "base/machine/clock.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 #include "tools/failure.hpp"
 #include "tools/program.hpp"
 
@@ -45,7 +45,7 @@ SharedBlock::SharedBlock(std::size_t bytes)
 
 SharedBlock::SharedBlock(int inherited, std::size_t bytes)
     : fd_(inherited), at_(os::map_shared(nullptr, bytes, inherited, 0)), bytes_(bytes) {
-  if (at_ == nullptr) throw tools::CommandFailure("a worker is started by `haul bench` alone");
+  if (at_ == nullptr) throw tools::CommandFailure("only `haul bench` can start a worker");
 }
 
 SharedBlock::~SharedBlock() {
@@ -60,8 +60,8 @@ Child::Child(const std::vector<std::string>& arguments, const tools::Environment
   pid_ = tools::Image(std::move(command), environment)
              .spawn(tools::Image::nowhere, quiet ? tools::Image::nowhere : tools::Image::inherited);
   if (pid_ < 0)
-    throw tools::CommandFailure(
-        fmt::format("no process could be started ({})", std::strerror(errno)));
+    throw tools::CommandFailure(fmt::format(
+        "cannot start a process ({}); close programs or raise ulimit -u", std::strerror(errno)));
 }
 
 Child::~Child() {
@@ -94,7 +94,7 @@ void Child::finish(const char* what) {
 
 Child start_worker(const std::string& role, unsigned index, const SharedBlock& block,
                    const tools::Environment& environment) {
-  // dup2() to its own number keeps close-on-exec, so go by another.
+  // dup2() onto its own number would keep close-on-exec, so the worker gets another number.
   const int fd = fcntl(block.fd(), F_DUPFD, 100);
   if (fd < 0) throw tools::CommandFailure("no descriptor is left for a worker; raise ulimit -n");
   tools::Environment all = environment;
@@ -164,12 +164,18 @@ void attach_to_service() {
 }
 
 void run_worker(const std::string& role, unsigned index, int block_fd) {
-  if (role == "client") return work_as_client(index, block_fd);
-  if (role == "share-server") return work_as_share_server(index, block_fd);
-  if (role == "share-reader") return work_as_share_reader(index, block_fd);
-  if (role == "count") return work_as_counter(index, block_fd);
-  if (role == "stream-source") return work_as_stream_source(index, block_fd);
-  if (role == "stream-sink") return work_as_stream_sink(index, block_fd);
+  static constexpr std::pair<const char*, void (*)(unsigned, int)> roles[] = {
+      {"client", work_as_client},
+      {"share-server", work_as_share_server},
+      {"share-reader", work_as_share_reader},
+      {"count", work_as_counter},
+      {"small-calls", work_as_small_caller},
+      {"late-calls", work_as_late_caller},
+      {"stream-source", work_as_stream_source},
+      {"stream-sink", work_as_stream_sink}};
+  for (const auto& [name, work] : roles) {
+    if (role == name) return work(index, block_fd);
+  }
   throw tools::CommandFailure(
       fmt::format("there is no worker '{}'; `haul bench` starts them itself", role));
 }

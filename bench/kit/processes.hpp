@@ -1,5 +1,5 @@
-// Other processes in a measurement: this very program again, in another role, and a service of its
-// own. What they share lies in one block of memory.
+// The other processes of a measurement: this program again in another role, and a service that
+// serves the measurement alone. What they share lies in one block of memory.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,8 @@
 
 namespace haul::bench {
 
-// Memory that this process and the workers it starts see, zeroed. Workers find it by descriptor.
+// Zeroed memory that this process shares with the workers it starts. A worker finds it by its
+// descriptor.
 class SharedBlock {
  public:
   explicit SharedBlock(std::size_t bytes);        // makes it
@@ -37,12 +38,12 @@ class SharedBlock {
   std::size_t bytes_;
 };
 
-// A child process. It is killed when this goes.
+// A child process, which is killed when this object is destroyed.
 class Child {
  public:
   Child() = default;
-  // This program with other arguments; its standard output goes nowhere, its messages neither if
-  // `quiet`.
+  // Starts this program with other arguments. Its standard output is discarded, and with `quiet` so
+  // is its standard error.
   Child(const std::vector<std::string>& arguments, const tools::Environment& environment,
         bool quiet = false);
   ~Child();
@@ -53,7 +54,7 @@ class Child {
 
   pid_t pid() const { return pid_; }
   bool running();
-  // Waits for its end; throws Failure unless it was a good one.
+  // Waits for the child's end; throws CommandFailure unless it succeeded.
   void finish(const char* what);
   void kill_and_reap();
 
@@ -61,20 +62,20 @@ class Child {
   pid_t pid_ = -1;
 };
 
-// A worker in a role of run_worker(), with the block for its fourth descriptor.
+// Starts a worker in one of run_worker()'s roles; the block is its fourth descriptor.
 Child start_worker(const std::string& role, unsigned index, const SharedBlock& block,
                    const tools::Environment& environment);
 
-// A service for the measurement alone. Its socket is below a directory that goes with it.
+// A service for this measurement alone. Its socket lies in a directory that is removed with it.
 class ServiceProcess {
  public:
-  // map_bytes: as `haul serve --map-bytes`. Throws Failure if it does not start.
+  // map_bytes: as in `haul serve --map-bytes`. Throws CommandFailure if the service does not start.
   explicit ServiceProcess(std::uint64_t map_bytes = std::uint64_t{64} << 30);
   ~ServiceProcess();
   ServiceProcess(const ServiceProcess&) = delete;
   ServiceProcess& operator=(const ServiceProcess&) = delete;
 
-  // For its clients: its socket, and that copies go there.
+  // What its clients need: the socket, and the order to send copies there.
   tools::Environment environment(const char* mover = "service") const;
 
  private:
@@ -82,22 +83,25 @@ class ServiceProcess {
   Child child_;
 };
 
-// Waits until `done()`, asleep in between; throws Failure after a minute, or if a child has died.
+// Waits until `done()`, sleeping in between. Throws CommandFailure after a minute, or if a child
+// has died.
 void await(const char* what, std::vector<Child>& children, const std::function<bool()>& done);
 
-// Sleeps while *word is `seen`; wakes whoever sleeps on it. Between processes.
+// Sleeps while *word is `seen`; wakes everybody who sleeps on it. Works between processes.
 void sleep_on(const std::atomic<std::uint32_t>& word, std::uint32_t seen);
 void wake_all(const std::atomic<std::uint32_t>& word);
 
-// In a worker: attaches to the service; throws Failure if it cannot.
+// In a worker: attaches to the service; throws CommandFailure if it cannot.
 void attach_to_service();
 
-// The roles that `haul bench-worker ROLE` knows; throws Failure.
+// Runs a role of `haul bench-worker ROLE`; throws CommandFailure if there is no such role.
 void run_worker(const std::string& role, unsigned index, int block_fd);
 void work_as_client(unsigned index, int block_fd);
 void work_as_share_server(unsigned index, int block_fd);
 void work_as_share_reader(unsigned index, int block_fd);
 void work_as_counter(unsigned index, int block_fd);
+void work_as_small_caller(unsigned bytes, int block_fd);
+void work_as_late_caller(unsigned index, int block_fd);
 void work_as_stream_source(unsigned index, int block_fd);
 void work_as_stream_sink(unsigned index, int block_fd);
 

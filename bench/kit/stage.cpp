@@ -6,9 +6,9 @@
 #include <atomic>
 #include <thread>
 
-#include "base/clock.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "bench/kit/stats.hpp"
 #include "tools/failure.hpp"
 
@@ -25,7 +25,7 @@ haul_state query() {
   return state;
 }
 
-// Waits for the word, giving the CPU away now and then: the partner may share it.
+// Waits for the word and yields the CPU now and then, since the partner may share it.
 bool await(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::uint64_t deadline_ns) {
   for (unsigned spins = 1; word.load(std::memory_order_acquire) != value; ++spins) {
     if (spins % 4096 == 0) {
@@ -73,7 +73,8 @@ bool settle_mover() {
 }
 
 Stage::Stage() : topology_(std::make_unique<Topology>()) {
-  // The mover starts first: a thread that is pinned already would look like a one-CPU machine.
+  // The mover must start first: to a thread that is already pinned the machine looks as if it had
+  // one CPU.
   (void)settle_mover();
   auto read = read_topology("");
   if (!read) throw tools::CommandFailure(read.error().sentence);
@@ -99,7 +100,7 @@ Stage::~Stage() {
 
 double Stage::round_trip_ns() {
   if (partner_cpu_ < 0) return 0;
-  let_mover_sleep();  // A spinning mover would share the partner's CPU.
+  let_mover_sleep();  // A mover that spins would share the partner's CPU.
   constexpr std::uint32_t batch = 200, batches = 60, rounds = batch * batches;
   struct alignas(128) Line {
     std::atomic<std::uint32_t> word{0};

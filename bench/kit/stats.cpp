@@ -20,12 +20,16 @@ double median(const Samples& samples) {
   return quantile(samples, 0.5);
 }
 
+Ratio spread_of(const Samples& ratios) {
+  return {quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75)};
+}
+
 Ratio ratio_of(const Samples& numerators, const Samples& denominators) {
   Samples ratios;
   for (std::size_t i = 0; i < std::min(numerators.size(), denominators.size()); ++i) {
     if (denominators[i] > 0) ratios.push_back(numerators[i] / denominators[i]);
   }
-  return {quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75)};
+  return spread_of(ratios);
 }
 
 Samples sum_of(const Samples& a, const Samples& b) {

@@ -12,10 +12,11 @@ using Samples = std::vector<double>;
 double quantile(Samples samples, double q);
 double median(const Samples& samples);
 
-// Ratios of pairs taken in the same repetition: the median, and its quartiles as the spread.
+// Ratios of pairs from the same repetition: the median, and the quartiles as the spread.
 struct Ratio {
   double median = 0, low = 0, high = 0;
 };
+Ratio spread_of(const Samples& ratios);
 Ratio ratio_of(const Samples& numerators, const Samples& denominators);
 
 // Element by element.

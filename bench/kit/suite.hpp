@@ -1,21 +1,24 @@
-// The suites: one a figure or table. A suite yields rows of named figures; who prints them is not
-// its business.
+// The suites, one for each figure or table. A suite yields rows of named figures; it does not
+// print.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "bench/kit/cache.hpp"
 #include "bench/kit/stage.hpp"
+#include "bench/kit/stats.hpp"
 
 namespace haul::bench {
 
 using Row = nlohmann::ordered_json;
 
-// What the suites with MPI measure; empty lists: the suite's own choice.
+// What the suites with MPI measure; an empty list leaves the choice to the suite.
 struct MpiChoice {
   std::vector<std::string> mpis, tests, buffers, classes;
   std::vector<unsigned> ranks;
@@ -23,26 +26,30 @@ struct MpiChoice {
 
 struct SuiteOptions {
   bool quick = false;
-  std::vector<std::size_t> sizes;  // empty: the suite's own
+  std::vector<std::size_t> sizes;  // empty: the suite chooses
   MpiChoice mpi;
   std::function<void(double share, const std::string& step)> progress = [](double, const auto&) {};
-  // What was left out, and why: one sentence.
+  // Takes one sentence about what was left out, and why.
   std::function<void(const std::string& sentence)> note = [](const auto&) {};
 };
 
-// What a column of the table for people shows of a row.
+// How the printed table shows a field of a row.
 enum class Unit { text, bytes, ns, us, seconds, ratio, gbps, count };
 struct Column {
   const char* field;
   const char* title;
   Unit unit;
 };
+template <class... Columns>
+constexpr std::array<Column, sizeof...(Columns)> columns_of(const Columns&... columns) {
+  return {columns...};
+}
 
-// The distance of the two cores before and after a row, or a suite: a hypervisor may move them at
-// any time.
+// The distance of the two cores before and after a row or a suite. It can change: a hypervisor may
+// move the cores at any time.
 struct LineDistance {
   double before_ns = 0, after_ns = 0;
-  const char* placement() const;  // near if both are, else far; none on a one-CPU machine
+  const char* placement() const;  // near if both are; else far; none with one CPU
 };
 
 struct SuiteRun {
@@ -52,18 +59,24 @@ struct SuiteRun {
   double distance_ns = 0;  // as measured last
 };
 
+// Each suite is defined in its own file.
 struct Suite {
   const char* name;
   const char* help;
   void (*run)(SuiteRun& session, std::vector<Row>& rows);
-  std::vector<Column> columns;
-  bool needs_distance;  // rows carry placement
-  // "" if it can run here, else why not: `haul bench all` then leaves it out. None: it always can.
+  std::span<const Column> columns;
+  bool needs_distance = false;  // rows carry placement
+  // Returns "" if the suite can run here, else the reason why not; `haul bench all` then leaves it
+  // out. Null: it can always run.
   std::string (*why_not)() = nullptr;
 };
+extern const Suite hide_suite, latency_suite, bandwidth_suite, split_suite, threads_suite,
+    affinity_suite, order_suite, checked_suite, service_suite, clients_suite, share_suite,
+    mpi_suite, mpi_schemes_suite, nas_suite, atomic_suite, lock_suite, bystander_suite,
+    bystander_bandwidth_suite, fresh_suite, transparent_suite, protect_suite, programs_suite;
 
-const std::vector<Suite>& suites();
-const Suite* find_suite(const std::string& name);
+// All of them, in the order in which `haul bench all` runs them.
+std::span<const Suite* const> suites();
 
 struct Result {
   const Suite* suite = nullptr;
@@ -71,7 +84,7 @@ struct Result {
   std::vector<Row> rows;
 };
 
-// Runs one suite. Throws Failure.
+// Runs one suite. Throws CommandFailure.
 Result run_suite(const Suite& suite, Stage& stage, const SuiteOptions& options);
 
 // {host, date, suite, rows}
@@ -81,40 +94,25 @@ nlohmann::ordered_json document(const std::string& name, const std::vector<Resul
 // 64 B to 64 MiB in powers of four.
 const std::vector<std::size_t>& default_sizes();
 // The sizes asked for, or `own`.
-const std::vector<std::size_t>& sizes_or(const SuiteOptions& options,
-                                         const std::vector<std::size_t>& own);
+std::vector<std::size_t> sizes_or(const SuiteOptions& options, const std::vector<std::size_t>& own);
 
-// Each size in each cache state it fits; without --sizes, 8 MiB is added to the L3 rows.
+// Every size in each cache state that it fits. Without --sizes, 8 MiB is added to the L3 rows.
 struct Case {
   CacheState cache;
   std::size_t bytes;
 };
-std::vector<Case> cases(const SuiteRun& session);
+std::vector<Case> all_cases(const SuiteRun& session);
+// The sizes asked for, or `own`, each from cold memory.
+std::vector<Case> cold_cases(const SuiteRun& session, const std::vector<std::size_t>& own);
 
-// "cold 1 MiB", for progress.
-std::string describe(const Case& one);
-
-// Adds a row that carries placement: measures the distance behind it.
+// Adds a row that carries placement, after measuring the distance again.
 void add_placed(SuiteRun& session, std::vector<Row>& rows, Row row);
 
-// One row a case, with placement and progress.
-void measure_cases(SuiteRun& session, std::vector<Row>& rows,
+// Measures one row for each case, with progress. A row that has a field for the placement gets it.
+void measure_cases(SuiteRun& session, std::vector<Row>& rows, const std::vector<Case>& cases,
                    Row (*measure)(SuiteRun&, const Case&));
 
-// The suites.
-void run_hide(SuiteRun& session, std::vector<Row>& rows);
-void run_latency(SuiteRun& session, std::vector<Row>& rows);
-void run_bandwidth(SuiteRun& session, std::vector<Row>& rows);
-void run_split(SuiteRun& session, std::vector<Row>& rows);
-void run_threads(SuiteRun& session, std::vector<Row>& rows);
-void run_affinity(SuiteRun& session, std::vector<Row>& rows);
-void run_order(SuiteRun& session, std::vector<Row>& rows);
-void run_checked(SuiteRun& session, std::vector<Row>& rows);
-void run_service(SuiteRun& session, std::vector<Row>& rows);
-void run_clients(SuiteRun& session, std::vector<Row>& rows);
-void run_share(SuiteRun& session, std::vector<Row>& rows);
-void run_mpi(SuiteRun& session, std::vector<Row>& rows);
-void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows);
-void run_nas(SuiteRun& session, std::vector<Row>& rows);
+// Adds FIELD (the median), FIELD_q25 and FIELD_q75.
+void put_ratio(Row& row, const std::string& field, const Ratio& ratio);
 
 }  // namespace haul::bench

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 
-#include "bench/kit/stage.hpp"
-#include "tools/failure.hpp"
-
 namespace haul::bench {
 namespace {
 
@@ -27,7 +24,7 @@ void CopyTrial::prepare() {
   write_content(src_.data(), bytes(), seed_);
   caches_.prepare(cache_, src_.data(), dst_.data(), bytes());
   wake_mover();
-  // Waking read a line or two of haul's; what must be hot is so again.
+  // Waking the mover has read a line or two of haul's own, so what must be hot is made hot again.
   if (cache_ == CacheState::hot) caches_.prepare(cache_, src_.data(), dst_.data(), bytes());
 }
 
@@ -72,6 +69,19 @@ unsigned repetitions_of(std::size_t bytes, bool quick) {
   std::size_t budget = quick ? 128 * mib : 512 * mib;
   std::size_t most = quick ? 41 : 301, least = quick ? 5 : 9;
   return static_cast<unsigned>(std::clamp(budget / std::max<std::size_t>(bytes, 1), least, most));
+}
+
+Row begin_row(const WhoCopied& mover, const Case& one) {
+  return {{"scheme", mover.scheme},
+          {"engine", mover.engine},
+          {"cache", cache_name(one.cache)},
+          {"placement", ""},
+          {"size_bytes", one.bytes}};
+}
+
+void end_row(Row& row, const WhoCopied& mover, std::size_t repetitions) {
+  row["dedicated_share"] = round3(mover.dedicated_share);
+  row["repetitions"] = repetitions;
 }
 
 }  // namespace haul::bench

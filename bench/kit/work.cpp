@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "base/cpu.hpp"
+#include "base/machine/cpu.hpp"
 
 namespace haul::bench {
 namespace {
@@ -43,7 +43,7 @@ std::uint64_t sum_words(const std::byte* data, std::size_t bytes) {
   return std::accumulate(words, words + 16, sum_words(data + i, bytes - i));
 }
 
-// Least ticks between two readings: what a span of nothing shows.
+// The fewest ticks between two readings: what an empty span shows.
 std::uint64_t clock_cost_ticks() {
   static const std::uint64_t cost = [] {
     std::uint64_t least = ~std::uint64_t{0};
@@ -99,7 +99,7 @@ std::vector<std::uint32_t> random_lines(std::size_t bytes, std::size_t count, st
 [[gnu::noinline]] std::uint64_t read_lines(const std::byte* data,
                                            const std::vector<std::uint32_t>& lines) {
   std::uint64_t zero = 0;
-  asm volatile("" : "+r"(zero));  // The compiler must not know that the dependence is empty.
+  asm volatile("" : "+r"(zero));  // The compiler must not know that this is no real dependence.
   std::uint64_t carry = 0;
   for (std::uint32_t line : lines) {
     std::uint64_t word;

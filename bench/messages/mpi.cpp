@@ -1,10 +1,13 @@
-// mpi: messages within this node under each MPI that is here. haul's provider, the MPI's own shared
-// memory and libfabric's shm take turns, a launch each; ratios are of launches of the same round.
+// mpi: messages within this node, under each MPI that is installed. haul's provider, the MPI's own
+// shared memory and libfabric's shm take turns, one launch each; ratios compare launches of the
+// same round.
 
+#include "bench/messages/mpi_columns.hpp"
 #include "bench/messages/mpi_messages.hpp"
 #include "tools/directory.hpp"
 
 namespace haul::bench {
+namespace {
 
 void run_mpi(SuiteRun& session, std::vector<Row>& rows) {
   const bool quick = session.options.quick;
@@ -34,5 +37,20 @@ void run_mpi(SuiteRun& session, std::vector<Row>& rows) {
       choose_runners(session, mpis, programs, message_probe(session));
   measure_messages(session, runners, plan, rows);
 }
+
+constexpr auto mpi_columns = columns_of(
+    column::mpi, column::transport, column::test, column::buffers, column::ranks, column::size,
+    column::time, column::gbps, column::to_native, column::to_native_q25, column::to_native_q75,
+    Column{"ratio_to_best", "of best native", Unit::ratio}, column::placement);
+
+}  // namespace
+
+const Suite mpi_suite{
+    "mpi",
+    "messages within a node under each MPI: haul, the MPI's own, libfabric's shm (paper 001)",
+    run_mpi,
+    mpi_columns,
+    true,
+    why_no_messages};
 
 }  // namespace haul::bench

@@ -13,9 +13,9 @@ namespace haul::bench {
 namespace {
 
 constexpr unsigned rounds_full = 5, rounds_quick = 3, launch_limit_s = 300;
-constexpr unsigned budget_us = 20000, budget_quick_us = 5000;  // of each figure in a launch
+constexpr unsigned budget_us = 20000, budget_quick_us = 5000;  // for each figure in a launch
 
-// Of one size, an entry a round.
+// The figures of one size, an entry for each round.
 struct MessageSeries {
   Samples us, gbps, loop_us, least_us;
 };
@@ -31,7 +31,7 @@ bool is_pair(const std::string& test) {
   return test != "exchange" && test != "alltoall";
 }
 
-// Windows hold many messages at once: larger ones are left out.
+// A window holds many messages at once, so larger sizes are left out.
 std::size_t most_bytes(const std::string& test) {
   constexpr std::size_t kib = 1024, mib = kib * kib;
   return test == "rate" ? 64 * kib : test == "bandwidth" ? 16 * mib : 256 * mib;
@@ -59,7 +59,7 @@ std::string comma_separated(const List& list) {
   return fmt::format("{}", fmt::join(list, ","));
 }
 
-// The last-level cache that the ranks share. 0 is no answer of use to bench.c.
+// The last-level cache that the ranks share. If it is unknown, a guess: bench.c cannot use 0.
 std::size_t cache_bytes(const SuiteRun& session) {
   const Topology& topology = session.stage.topology();
   constexpr std::size_t at_least = std::size_t{1} << 20;
@@ -92,7 +92,7 @@ void add_output(const CommandOutcome& outcome, const Runner& runner, std::size_t
                                             describe(runner), found, wanted, reason_of(outcome)));
 }
 
-// The MPI whose own shared memory is the fastest for this size; null without natives.
+// The MPI whose own shared memory is fastest for this size; null if no MPI runs on its own.
 const Runner* best_native(const std::vector<Runner>& runners, const std::vector<BySize>& series,
                           std::size_t bytes) {
   const Runner* best = nullptr;
@@ -136,14 +136,14 @@ Row row_of(const SuiteRun& session, const Combination& what, const std::vector<R
   row["rounds"] = own.us.size();
   const Runner* native = native_of(runners, runner);
   if (native != nullptr && native != &runner) {
-    put_ratio(row, "to_native", ratio_of(own.us, of(native).us));
+    put_ratio(row, "ratio_to_native", ratio_of(own.us, of(native).us));
     if (what.buffers == "fresh")
-      put_ratio(row, "loop_to_native", ratio_of(own.loop_us, of(native).loop_us));
+      put_ratio(row, "ratio_loop_to_native", ratio_of(own.loop_us, of(native).loop_us));
   }
   const Runner* best = best_native(runners, series, bytes);
   if (best != nullptr && best != &runner) {
     row["best_native"] = best->mpi->name();
-    put_ratio(row, "to_best", ratio_of(own.us, of(best).us));
+    put_ratio(row, "ratio_to_best", ratio_of(own.us, of(best).us));
   }
   return row;
 }

@@ -1,4 +1,5 @@
-// Times of messages: what bench/messages/mpi/bench.c measured in each of several launches, as rows.
+// Times of messages: turns into rows what bench/messages/mpi/bench.c measured in each of several
+// launches.
 #pragma once
 
 #include <map>
@@ -13,22 +14,23 @@ namespace haul::bench {
 
 struct MessagePlan {
   std::vector<std::string> tests, buffers;
-  std::vector<unsigned> ranks;  // pairs of ranks run with 2 alone
+  std::vector<unsigned> ranks;  // tests of a pair run with 2 ranks only
   std::vector<std::size_t> sizes;
 };
 
-// The arguments of bench.c for a first look at whether a transport works at all.
+// The arguments of bench.c for a short run that shows whether a transport works at all.
 std::vector<std::string> message_probe(const SuiteRun& session);
 
-// Compiles bench.c with each MPI; in the order of `mpis`.
+// Compiles bench.c with each MPI; the programs come in the order of `mpis`.
 std::vector<std::string> build_messages(const SuiteRun& session, const std::vector<MpiPeer>& mpis,
                                         const tools::TemporaryDirectory& directory);
 
-// All of the plan; one row a runner, test, kind of buffers, number of ranks and size.
+// Measures all of the plan: one row for each runner, test, kind of buffers, number of ranks and
+// size.
 void measure_messages(SuiteRun& session, const std::vector<Runner>& runners,
                       const MessagePlan& plan, std::vector<Row>& rows);
 
-// What bench.c knows.
+// The names that bench.c knows.
 const std::vector<std::string>& message_tests();
 const std::vector<std::string>& message_buffers();
 

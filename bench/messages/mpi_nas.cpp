@@ -1,10 +1,11 @@
 // nas (paper 000, Fig. 9; paper 001, Table III): times of the NAS kernels IS and FT, verified as
-// NAS does, with the transports taking turns.
+// NAS does it, while the transports take turns.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <sstream>
 
+#include "bench/messages/mpi_columns.hpp"
 #include "bench/messages/mpi_race.hpp"
 #include "tools/directory.hpp"
 #include "tools/failure.hpp"
@@ -12,7 +13,7 @@
 namespace haul::bench {
 namespace {
 
-constexpr unsigned rounds_full = 5, rounds_quick = 3, launch_limit_s = 600;
+constexpr unsigned nas_rounds_full = 5, nas_rounds_quick = 3, nas_limit_s = 600;
 
 struct Kernel {
   const char* name;
@@ -58,7 +59,7 @@ void measure(SuiteRun& session, const std::vector<Runner>& runners, const Race& 
                                fmt::format("{} {} with {} ranks, {}", what.kernel->name,
                                            what.class_name, what.ranks, describe(runners[i])));
       add_output(run_one(session, placement, runners[i], what.ranks,
-                         {what.class_name, cpu_list(session)}, launch_limit_s),
+                         {what.class_name, cpu_list(session)}, nas_limit_s),
                  runners[i], series[i]);
     }
   }
@@ -77,14 +78,12 @@ void measure(SuiteRun& session, const std::vector<Runner>& runners, const Race& 
     const Runner* native = native_of(runners, runners[i]);
     if (native != nullptr && native != &runners[i]) {
       const auto other = static_cast<std::size_t>(native - runners.data());
-      put_ratio(row, "to_native", ratio_of(series[i].seconds, series[other].seconds));
+      put_ratio(row, "ratio_to_native", ratio_of(series[i].seconds, series[other].seconds));
     }
     placement.describe(row);
     rows.push_back(std::move(row));
   }
 }
-
-}  // namespace
 
 void run_nas(SuiteRun& session, std::vector<Row>& rows) {
   const bool quick = session.options.quick;
@@ -100,7 +99,7 @@ void run_nas(SuiteRun& session, std::vector<Row>& rows) {
   }
   const std::vector<MpiPeer> mpis = choose_mpis(session);
   const tools::TemporaryDirectory directory;
-  const unsigned rounds = quick ? rounds_quick : rounds_full;
+  const unsigned rounds = quick ? nas_rounds_quick : nas_rounds_full;
   double done = 0;
   for (const Kernel& kernel : kernels) {
     std::vector<std::string> programs;
@@ -119,5 +118,21 @@ void run_nas(SuiteRun& session, std::vector<Row>& rows) {
     }
   }
 }
+
+constexpr auto nas_columns =
+    columns_of(column::mpi, column::transport, Column{"kernel", "kernel", Unit::text},
+               Column{"class", "class", Unit::text}, column::ranks,
+               Column{"seconds", "time", Unit::seconds}, Column{"mops", "Mop/s", Unit::ratio},
+               column::to_native, column::to_native_q25, column::to_native_q75, column::placement);
+
+}  // namespace
+
+const Suite nas_suite{
+    "nas",
+    "the NAS kernels IS and FT under each MPI, verified (paper 000, Fig. 9; 001, Table III)",
+    run_nas,
+    nas_columns,
+    true,
+    why_no_messages};
 
 }  // namespace haul::bench

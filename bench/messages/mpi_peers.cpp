@@ -1,15 +1,14 @@
-// What scripts/peers.sh says of an MPI, made into commands.
+// Turns what scripts/peers.sh says about an MPI into commands.
 #include "bench/messages/mpi_peers.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <haul/haul.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
 
+#include "bench/kit/libraries.hpp"
 #include "bench/messages/mpi_sources.hpp"
 #include "tools/failure.hpp"
 
@@ -19,8 +18,9 @@ namespace {
 constexpr unsigned ask_limit_s = 30, compile_limit_s = 300;
 constexpr const char* provider_file = "libhaul-fi.so";
 
-// The script's variables are lists of words, quoted for a second reading: read them by a shell, and
-// print each as its name, the number of words, and the words, every one with a NUL behind it.
+// The script's variables are lists of words, quoted so that a shell can read them a second time. A
+// shell therefore reads them, and prints each as its name, the number of words, and the words,
+// every one followed by a NUL.
 constexpr const char* ask_script = R"(
 variables=$(printf '%s' "$1" | sh -s env "$2") || exit
 eval "$variables"
@@ -90,8 +90,8 @@ void write_sources(const std::string& directory) {
     stream << file.text;
     stream.close();
     if (failed || !stream)
-      throw tools::CommandFailure(
-          fmt::format("{} cannot be written; is the disk full? Else set TMPDIR", path.string()));
+      throw tools::CommandFailure(fmt::format(
+          "cannot write {}; is the disk full? If not, set TMPDIR to another place", path.string()));
   }
 }
 
@@ -111,16 +111,8 @@ const std::vector<std::string>& mpi_names() {
   return names;
 }
 
-std::string provider_directory() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&haul_version), &info) == 0 || info.dli_fname == nullptr)
-    return "";
-  std::error_code ignored;
-  return std::filesystem::canonical(info.dli_fname, ignored).parent_path().string();
-}
-
 std::optional<MpiPeer> MpiPeer::find(const std::string& name, std::string& missing) {
-  const CommandOutcome own = ask(name, "haul", provider_directory());
+  const CommandOutcome own = ask(name, "haul", library_directory());
   if (!own.good()) {
     std::string reason = reason_of(own);
     if (reason.starts_with("haul: ")) reason.erase(0, 6);
@@ -168,7 +160,7 @@ std::string MpiPeer::build(const std::string& directory, const std::string& prog
 
 std::string MpiPeer::unusable(Transport transport) const {
   if (transport != Transport::haul) return "";
-  const std::string path = provider_directory() + "/" + provider_file;
+  const std::string path = library_directory() + "/" + provider_file;
   if (access(path.c_str(), R_OK) == 0) return "";
   return fmt::format("there is no {}; install libfabric-dev and build haul anew", path);
 }

@@ -1,20 +1,20 @@
-// The MPIs of this machine: how each compiles a program, and launches it on each transport.
+// The MPIs of this machine: how each compiles a program and launches it on each transport.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "bench/messages/mpi_command.hpp"
+#include "bench/kit/command.hpp"
 
 namespace haul::bench {
 
-// haul: the provider of this program's libhaul.so.0. native: the MPI's own shared memory.
+// haul: the provider beside this program's libhaul.so.0. native: the MPI's own shared memory.
 // ofi_shm: the same MPI on libfabric's provider shm.
 enum class Transport { haul, native, ofi_shm };
 const char* transport_name(Transport transport);  // haul, native, ofi-shm
 
-// The names by which scripts/peers.sh and --mpi know them.
+// The names by which scripts/peers.sh and --mpi know the MPIs.
 const std::vector<std::string>& mpi_names();
 
 struct Launch {
@@ -25,18 +25,18 @@ struct Launch {
 
 class MpiPeer {
  public:
-  // Nothing if it is not there; `missing` is then one sentence that says so.
+  // Returns nothing if that MPI is not installed; `missing` is then a sentence that says so.
   static std::optional<MpiPeer> find(const std::string& name, std::string& missing);
 
   const std::string& name() const { return name_; }
   const std::string& title() const { return title_; }
 
   // Writes the sources below `directory`, compiles `files` of them, and returns the program's path.
-  // Throws Failure with the compiler's complaint.
+  // Throws CommandFailure with the compiler's complaint.
   std::string build(const std::string& directory, const std::string& program,
                     const std::vector<std::string>& files) const;
 
-  // "" or why this transport is not there.
+  // "", or why this transport is not available.
   std::string unusable(Transport transport) const;
 
   CommandOutcome run(Transport transport, const Launch& launch,
@@ -49,8 +49,5 @@ class MpiPeer {
   tools::Environment environment_, crowd_environment_, native_environment_, haul_environment_,
       shm_environment_;
 };
-
-// Where libhaul-fi.so lies: beside the libhaul.so.0 that this program runs on.
-std::string provider_directory();
 
 }  // namespace haul::bench

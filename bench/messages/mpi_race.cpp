@@ -1,11 +1,11 @@
-// Who runs, on which cores, and how the cores lay.
+// Which runners there are, on which cores they run, and how far apart the cores are.
 #include "bench/messages/mpi_race.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
@@ -18,7 +18,7 @@ bool asked_for(const std::vector<std::string>& names, const std::string& name) {
 }
 
 double round_trip_ns(SuiteRun& session) {
-  // The calling thread had to be free to start programs everywhere.
+  // The calling thread was unpinned so that programs could start on every CPU.
   os::pin_thread(static_cast<unsigned>(session.stage.caller_cpu()));
   session.distance_ns = session.stage.round_trip_ns();
   return session.distance_ns;
@@ -131,12 +131,6 @@ const Runner* native_of(const std::vector<Runner>& runners, const Runner& runner
     if (one.mpi == runner.mpi && one.transport == Transport::native) return &one;
   }
   return nullptr;
-}
-
-void put_ratio(Row& row, const std::string& name, const Ratio& ratio) {
-  row["ratio_" + name] = round3(ratio.median);
-  row["ratio_" + name + "_q25"] = round3(ratio.low);
-  row["ratio_" + name + "_q75"] = round3(ratio.high);
 }
 
 }  // namespace haul::bench

@@ -69,7 +69,4 @@ std::string describe(const Runner& runner);
 // The same MPI's native runner; null if there is none.
 const Runner* native_of(const std::vector<Runner>& runners, const Runner& runner);
 
-// Adds ratio_NAME, ratio_NAME_q25 and ratio_NAME_q75.
-void put_ratio(Row& row, const std::string& name, const Ratio& ratio);
-
 }  // namespace haul::bench

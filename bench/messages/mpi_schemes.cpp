@@ -4,6 +4,7 @@
 // A mover needs a core beside those of the ranks; on fewer, its figures say only that it works.
 
 #include "bench/kit/processes.hpp"
+#include "bench/messages/mpi_columns.hpp"
 #include "bench/messages/mpi_messages.hpp"
 #include "tools/directory.hpp"
 #include "tools/failure.hpp"
@@ -29,8 +30,6 @@ tools::Environment thread_environment(const SuiteRun& session) {
   }
   return all;
 }
-
-}  // namespace
 
 void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows) {
   MessagePlan plan;
@@ -69,5 +68,20 @@ void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows) {
     rows[i]["label"] = moved && !enough ? "correctness only" : "";
   }
 }
+
+constexpr auto mpi_schemes_columns = columns_of(
+    column::mpi, column::transport, column::scheme, column::mover, column::test, column::buffers,
+    column::size, column::time, column::gbps, column::to_native, column::to_native_q25,
+    column::to_native_q75, column::placement, Column{"label", "", Unit::text});
+
+}  // namespace
+
+const Suite mpi_schemes_suite{
+    "mpi-schemes",
+    "latency and bandwidth of messages by who moves the bytes (paper 000, Fig. 8)",
+    run_mpi_schemes,
+    mpi_schemes_columns,
+    true,
+    why_no_messages};
 
 }  // namespace haul::bench

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "bench/remote/columns.hpp"
 #include "bench/remote/hosts/atomic_calls.hpp"
 #include "bench/remote/hosts/atomic_stage.hpp"
 #include "bench/remote/hosts/counter.hpp"
@@ -14,11 +15,11 @@
 #include "bench/remote/hosts/peers_mpi_atomic.hpp"
 #include "bench/remote/hosts/peers_redis.hpp"
 #include "tools/failure.hpp"
+#include "tools/units.hpp"
 
 namespace haul::bench {
 namespace {
 
-constexpr std::uint64_t ms = 1'000'000;
 constexpr std::uint32_t client_spin_us = 1'000'000;  // the client has its core to itself
 constexpr unsigned packets_at_once = 32;
 constexpr std::uint64_t shared_every_ns = 100'000;
@@ -156,9 +157,7 @@ void add_row(const Contest& contest, const std::string& responder, const std::st
     const Ratio ratio = figures.medians_us.empty() ? ratio_of(figures.rates, other.rates)
                                                    : ratio_of(figures.medians_us, other.medians_us);
     row["best_host"] = host->responder;
-    row["ratio_to_best_host"] = round3(ratio.median);
-    row["ratio_to_best_host_q25"] = round3(ratio.low);
-    row["ratio_to_best_host_q75"] = round3(ratio.high);
+    put_ratio(row, "ratio_to_best_host", ratio);
   }
   one->cpu.write_to(row);
   row["repetitions"] = figures.times_us.size();
@@ -208,8 +207,6 @@ void run_contest(Contest& contest, double from, double share) {
   });
 }
 
-}  // namespace
-
 void run_atomic(SuiteRun& session, std::vector<Row>& rows) {
   const Cores cores = take_cores(session);
   Pair hosts;
@@ -228,7 +225,7 @@ void run_atomic(SuiteRun& session, std::vector<Row>& rows) {
                       .cores = cores,
                       .mode = mode,
                       .placement = placement,
-                      .limit = {quick ? 500u : 2000u, (quick ? 60 : 200) * ms},
+                      .limit = {quick ? 500u : 2000u, (quick ? 60 : 200) * tools::ns_per_ms},
                       .every_ns = mode == Mode::shared ? shared_every_ns : 0,
                       .rounds = quick ? 2u : 5u};
       contest.contestants = contestants_of(contest);
@@ -244,5 +241,20 @@ void run_atomic(SuiteRun& session, std::vector<Row>& rows) {
     }
   }
 }
+
+constexpr auto atomic_columns = columns_of(
+    column::home_core, column::receive, Column{"op", "op", Unit::text}, column::responder,
+    Column{"hearing", "heard by", Unit::text}, column::median, column::p99, column::rate,
+    column::to_host, column::to_host_q25, column::to_host_q75, column::process, column::softirq);
+
+}  // namespace
+
+const Suite atomic_suite{
+    "atomic",
+    "remote atomics: each operation by each responder, Redis and MPI (paper 002, Fig. 4)",
+    run_atomic,
+    atomic_columns,
+    false,
+    why_no_atomics};
 
 }  // namespace haul::bench

@@ -7,23 +7,24 @@
 #include <map>
 #include <optional>
 
+#include "bench/remote/columns.hpp"
 #include "bench/remote/hosts/counter.hpp"
 #include "bench/remote/hosts/cpu_time.hpp"
 #include "bench/remote/lock_ring.hpp"
-#include "bench/remote/suites_atomic.hpp"
+#include "tools/units.hpp"
 
 namespace haul::bench {
 namespace {
 
-constexpr std::uint64_t ms = 1'000'000;
 constexpr unsigned most_contenders = 8;
 
 struct LockFigures {
   Samples cycles_us, medians_us, rates, handed;  // of all cycles; one a round
 };
 
-// The home's responder is what is compared, so the members' own words are served alike, by XDP, in
-// all contests; and once by threads at both ends, as where nobody has XDP.
+// The home's responder is what is compared. In all contests the members' own words are therefore
+// served in the same way, by XDP; and in one more contest by threads at both ends, as on hosts
+// without XDP.
 struct LockContestant {
   ResponderChoice home;
   const char* members;
@@ -33,7 +34,7 @@ struct LockContestant {
 
 std::vector<LockContestant> contestants_of(PacketSteering placement, Cores cores) {
   std::vector<LockContestant> all;
-  // Behind a switch packets of native XDP go no further than to the switch.
+  // Packets of native XDP do not get past the switch.
   for (const ResponderChoice& one : responders(placement)) {
     if (std::string(one.name) != "xdp-native")
       all.push_back({.home = one, .members = "xdp-skb", .cpu = CpuTime(cores)});
@@ -62,9 +63,7 @@ void add_rows(const std::vector<LockContestant>& contestants, Mode mode, PacketS
       row["members"] = one.members;
       row["handed_share"] = round3(median(figures.handed));
       row["best_host"] = best->home.name;
-      row["ratio_to_best_host"] = round3(ratio.median);
-      row["ratio_to_best_host_q25"] = round3(ratio.low);
-      row["ratio_to_best_host_q75"] = round3(ratio.high);
+      put_ratio(row, "ratio_to_best_host", ratio);
       one.cpu.write_to(row);
       row["repetitions"] = figures.cycles_us.size();
       rows.push_back(std::move(row));
@@ -89,15 +88,13 @@ void contend(LockRing& ring, LockContestant& one, const std::vector<unsigned>& n
   ring.close_lock();
 }
 
-}  // namespace
-
 void run_lock(SuiteRun& session, std::vector<Row>& rows) {
   const Cores cores = take_cores(session);
   const bool quick = session.options.quick;
   const std::vector<unsigned> numbers =
       quick ? std::vector<unsigned>{1, 4} : std::vector<unsigned>{1, 2, 3, 4, 6, most_contenders};
   const unsigned rounds = quick ? 2 : 5;
-  const Limit limit{quick ? 1000u : 4000u, (quick ? 60 : 150) * ms};
+  const Limit limit{quick ? 1000u : 4000u, (quick ? 60 : 150) * tools::ns_per_ms};
   LockRing ring(numbers.back(), cores);
   const IdleSpinner spinner(cores.home);
   unsigned part = 0;
@@ -110,7 +107,8 @@ void run_lock(SuiteRun& session, std::vector<Row>& rows) {
       const char* members = "";
       for (unsigned round = 0; round < rounds; ++round) {
         for (std::size_t c = 0; c < contestants.size(); ++c) {
-          // There and back: whose members are alike stay together, for nodes take long to open.
+          // Contestants go forward and back again, so that those with the same kind of members stay
+          // together: opening nodes takes long.
           LockContestant& one = contestants[round % 2 == 0 ? c : contestants.size() - 1 - c];
           session.options.progress(
               (part + static_cast<double>(round * contestants.size() + c) /
@@ -126,5 +124,18 @@ void run_lock(SuiteRun& session, std::vector<Row>& rows) {
     }
   }
 }
+
+constexpr auto lock_columns =
+    columns_of(column::home_core, column::receive, Column{"contenders", "contenders", Unit::count},
+               column::responder, Column{"members", "members'", Unit::text}, column::median,
+               column::p99, column::rate, column::to_host, column::to_host_q25, column::to_host_q75,
+               column::process, column::softirq);
+
+}  // namespace
+
+const Suite lock_suite{
+    "lock",   "a queue lock: one to eight nodes that contend for it (paper 002, Fig. 5 and 6)",
+    run_lock, lock_columns,
+    false,    why_no_atomics};
 
 }  // namespace haul::bench

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
@@ -28,7 +28,8 @@ void pass_until(std::uint64_t until_ns, PacedLock::Pause pause) {
 PacedLock::PacedLock(const Pair& hosts, const ResponderChoice& responder, int responder_cpu,
                      int client_cpu)
     : home_(hosts.open_home(responder, responder_cpu)),
-      // Heard by completion map, whoever serves the home; nobody asks for this node's words.
+      // The client hears by completion map, whatever serves the home; nobody asks for this node's
+      // own words.
       client_(open_node(
           hosts.client,
           fmt::format("{}:{}",
@@ -39,33 +40,29 @@ PacedLock::PacedLock(const Pair& hosts, const ResponderChoice& responder, int re
       own_window_(make_window(client_, 4096)) {
   const haul_atomic_lock_place home{name_of(home_window_), 0}, own{name_of(own_window_), 0};
   haul_atomic_lock_options options{};
-  options.size = sizeof options;
   options.count = 1;
   options.home = &home;
   options.members = &own;
-  haul_atomic_lock* lock = nullptr;
-  require_atomic(haul_atomic_lock_open(client_.get(), own_window_.get(), &options, &lock),
-                 "haul_atomic_lock_open()");
-  lock_.reset(lock);
-  operate();  // connects
+  lock_ = join_lock(client_, own_window_, options);
+  operate();  // the first operation connects
   operate();
 }
 
 void PacedLock::operate() {
-  require_atomic(haul_atomic_lock_start(lock_.get(),
+  tools::require(haul_atomic_lock_start(lock_.get(),
                                         held_ ? HAUL_ATOMIC_LOCK_RELEASE : HAUL_ATOMIC_LOCK_ACQUIRE,
                                         acquire_timeout_ns),
                  "haul_atomic_lock_start()");
   std::uint64_t token = 0;
   for (int done = 0; done == 0;) {
     done = haul_atomic_lock_test(lock_.get(), &token);
-    require_atomic(done, "haul_atomic_lock_test()");
+    tools::require(done, "haul_atomic_lock_test()");
   }
   held_ = !held_;
   ++operations_;
   if (!held_) return;
   if (token <= last_token_)
-    throw tools::CommandFailure("a token did not grow; this is a bug of haul");
+    throw tools::CommandFailure("a fencing token did not grow; this is a bug of haul");
   last_token_ = token;
 }
 
@@ -84,7 +81,7 @@ void PacedLock::use(double rate_per_s, std::uint64_t ns, Pause pause) {
     operate();
     const std::uint64_t done = now_ns();
     times_us_.push_back(static_cast<double>(done - asked) / 1e3);
-    // Who is late does not catch up: the home would see a burst.
+    // A late operation is not made up for: the home would see a burst.
     next = std::max(next + period_ns, static_cast<double>(done));
   }
 }

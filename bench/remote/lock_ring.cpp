@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
 namespace {
 
 constexpr unsigned home_host = 1, first_member_host = 2;
-constexpr std::uint64_t acquire_timeout_ns = 60'000'000'000;
+constexpr std::uint64_t ring_timeout_ns = 60'000'000'000;
 constexpr char bridge[] = "bridge";
 
 }  // namespace
@@ -24,9 +24,9 @@ struct LockRing::Member {
   unsigned passes_left = 0;
 };
 
-// What is known while members take turns.
+// What is known while the members take turns.
 struct LockRing::Turns {
-  unsigned hold_passes = 0;  // of the loop, in which the lock is kept
+  unsigned hold_passes = 0;  // passes of the loop for which a member keeps the lock
   const Member* holder = nullptr;
   std::uint64_t last_token = 0, now_ns = 0;
   Samples cycles_us;
@@ -87,16 +87,11 @@ void LockRing::open_lock(const ResponderChoice& responder) {
   }
   for (std::size_t i = 0; i < members_.size(); ++i) {
     haul_atomic_lock_options options{};
-    options.size = sizeof options;
     options.rank = static_cast<std::uint32_t>(i);
     options.count = static_cast<std::uint32_t>(members_.size());
     options.home = &home;
     options.members = places.data();
-    haul_atomic_lock* lock = nullptr;
-    require_atomic(
-        haul_atomic_lock_open(members_[i]->node.get(), members_[i]->window.get(), &options, &lock),
-        "haul_atomic_lock_open()");
-    members_[i]->lock.reset(lock);
+    members_[i]->lock = join_lock(members_[i]->node, members_[i]->window, options);
   }
 }
 
@@ -111,7 +106,7 @@ haul_atomic_lock_counts LockRing::counts() const {
   haul_atomic_lock_counts sum{};
   for (const auto& member : members_) {
     haul_atomic_lock_counts one{};
-    require_atomic(haul_atomic_lock_stats(member->lock.get(), &one), "haul_atomic_lock_stats()");
+    tools::require(haul_atomic_lock_stats(member->lock.get(), &one), "haul_atomic_lock_stats()");
     sum.acquired += one.acquired;
     sum.handed += one.handed;
     sum.taken_over += one.taken_over;
@@ -119,7 +114,7 @@ haul_atomic_lock_counts LockRing::counts() const {
   return sum;
 }
 
-// One test of a member's, and what follows from it.
+// Tests one member once, and does what follows from the result.
 void LockRing::go_on(Member& member, Turns& turns) {
   if (member.doing == Doing::holding) {
     if (member.passes_left-- > 0) return;
@@ -129,13 +124,13 @@ void LockRing::go_on(Member& member, Turns& turns) {
   }
   std::uint64_t token = 0;
   const int done = haul_atomic_lock_test(member.lock.get(), &token);
-  require_atomic(done, "haul_atomic_lock_test()");
+  tools::require(done, "haul_atomic_lock_test()");
   if (done == 0) return;
   if (member.doing == Doing::acquiring) {
     if (turns.holder != nullptr)
-      throw tools::CommandFailure("two held the lock at once; this is a bug of haul");
+      throw tools::CommandFailure("two members held the lock at once; this is a bug of haul");
     if (token <= turns.last_token)
-      throw tools::CommandFailure("a token did not grow; this is a bug of haul");
+      throw tools::CommandFailure("a fencing token did not grow; this is a bug of haul");
     turns.last_token = token;
     turns.holder = &member;
     member.doing = Doing::holding;
@@ -149,7 +144,7 @@ void LockRing::go_on(Member& member, Turns& turns) {
 }
 
 void LockRing::start(Member& member, Doing doing, haul_atomic_lock_action action) {
-  require_atomic(haul_atomic_lock_start(member.lock.get(), action, acquire_timeout_ns),
+  tools::require(haul_atomic_lock_start(member.lock.get(), action, ring_timeout_ns),
                  "haul_atomic_lock_start()");
   member.doing = doing;
 }
@@ -169,15 +164,15 @@ void LockRing::run(unsigned contenders, const Limit& limit, Turns& turns) {
       }
       if (member.doing != Doing::nothing) ++busy;
     }
-    if (now_ns() - begin > limit.ns + acquire_timeout_ns)
-      throw tools::CommandFailure("the lock was not to be had for a minute; this is a bug of haul");
+    if (now_ns() - begin > limit.ns + ring_timeout_ns)
+      throw tools::CommandFailure("nobody got the lock for a minute; this is a bug of haul");
   }
 }
 
 LockRing::Times LockRing::contend(unsigned contenders, const Limit& limit) {
   constexpr std::size_t checked_cycles = 20;
   Turns checked;
-  checked.hold_passes = 3;  // the others are looked at meanwhile
+  checked.hold_passes = 3;  // so that the other members are looked at meanwhile
   run(contenders, {checked_cycles * contenders, limit.ns / 4}, checked);
   const haul_atomic_lock_counts before = counts();
   Turns turns;
@@ -188,7 +183,7 @@ LockRing::Times LockRing::contend(unsigned contenders, const Limit& limit) {
   const std::size_t cycles = turns.cycles_us.size();
   if (after.acquired - before.acquired != cycles)
     throw tools::CommandFailure(
-        "a lock was acquired more or less often than asked; this is a bug of haul");
+        "a lock was acquired more or fewer times than asked; this is a bug of haul");
   Times times;
   times.rate_per_s = static_cast<double>(cycles) * 1e9 / static_cast<double>(turns.now_ns - begin);
   times.handed_share =

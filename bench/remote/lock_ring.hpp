@@ -1,5 +1,5 @@
-// Nodes that contend for one lock: members and its home, each in a namespace of its own, joined by
-// a switch.
+// Nodes that contend for one lock: its members and its home, each in a namespace of its own, joined
+// by a switch.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace haul::bench {
 
-// A home has one interface, and members reach each other past it, as in the paper's clusters: so
-// there is a bridge in a namespace of its own, not a cable from each member to the home.
+// The home has one interface, and members reach each other without it, as in the paper's clusters.
+// So there is a bridge in a namespace of its own rather than a cable from each member to the home.
 class LockRing {
  public:
   LockRing(unsigned members, Cores cores);
@@ -21,20 +21,20 @@ class LockRing {
   LockRing& operator=(const LockRing&) = delete;
 
   void place(PacketSteering placement);
-  // Who serves the members' own words ("xdp-skb" or "block"). Locks must be closed.
+  // What serves the members' own words ("xdp-skb" or "block"). Locks must be closed.
   void open_members(const std::string& responder);
-  // Who serves the home, and a lock there that all members have joined.
+  // What serves the home. Makes a lock there, which all members join.
   void open_lock(const ResponderChoice& responder);
   void close_lock();
 
   struct Times {
-    Samples cycles_us;  // from asking for the lock until it is released, of all members
+    Samples cycles_us;  // from asking for the lock until releasing it, of all members
     double rate_per_s = 0;
-    double handed_share = 0;  // of the acquisitions: granted by the holder before
+    double handed_share = 0;  // acquisitions that the previous holder granted
   };
-  // That many members acquire and release it without a pause, driven by the calling thread.
-  // Throws Failure if two held it at once (looked for in some cycles before those that are timed,
-  // which keep it for a while), or if tokens did not grow.
+  // So many members acquire and release the lock without a pause; the calling thread drives them
+  // all. Throws CommandFailure if two hold it at once or if fencing tokens do not grow. Untimed
+  // cycles before the timed ones look for two holders: in them a member keeps the lock for a while.
   Times contend(unsigned contenders, const Limit& limit);
 
  private:

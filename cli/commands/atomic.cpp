@@ -1,15 +1,16 @@
-// haul atomic: serves a window, operates on others', tells what was served.
+// haul atomic: serves a window, operates on other hosts' windows, and tells what was served.
 #include <fmt/format.h>
-#include <haul/atomic.h>
+#include <haul/atomic.hpp>
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <span>
 
 #include "cli/kit/document.hpp"
 #include "cli/kit/table.hpp"
 #include "cli/kit/tree.hpp"
-#include "cli/remote/atomic_handles.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::cli {
@@ -56,9 +57,11 @@ std::uint64_t number_of(const std::string& text, const char* what, unsigned widt
   throw UsageError(fmt::format("{} '{}' does not fit in a word of {} bytes", what, text, width));
 }
 
-void print_counters(std::FILE* to, const std::vector<std::uint64_t>& values) {
-  TextTable table({{"counter", TextTable::Align::left}, {"count", TextTable::Align::right}});
-  for (std::size_t i = 0; i < values.size(); ++i) {
+using Counters = std::array<std::uint64_t, 64>;
+
+void print_counters(std::FILE* to, const Counters& values, std::size_t count) {
+  TextTable table({{"counter", Align::left}, {"count", Align::right}});
+  for (std::size_t i = 0; i < count; ++i) {
     table.add({haul_atomic_node_counter_name(i), fmt::format("{}", values[i])});
   }
   for (const std::string& line : table.lines()) fmt::print(to, "{}\n", line);
@@ -66,24 +69,26 @@ void print_counters(std::FILE* to, const std::vector<std::uint64_t>& values) {
 
 void serve(const AtomicChoices& choices) {
   haul_atomic_node_options options{};
-  options.size = sizeof options;
   options.port = static_cast<std::uint16_t>(choices.port);
   options.sessions = choices.sessions;
   options.cpu_plus_1 = choices.cpu + 1;
   options.host = choices.host.empty() ? nullptr : choices.host.c_str();
-  // Before the node's threads, so that only sigwait() below sees them.
+  // Signals are blocked before the node starts threads, so that only sigwait() below sees them.
   sigset_t ends;
   sigemptyset(&ends);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
   sigprocmask(SIG_BLOCK, &ends, nullptr);
-  const AtomicNode node(choices.responder, options);
-  const AtomicWindow window(node, to_bytes(choices.bytes));
+  const atomic::node node(choices.responder, options);
+  const atomic::window window(node, to_bytes(choices.bytes));
   fmt::print(stderr, "haul: {}; ends with Ctrl-C\n", node.description());
-  fmt::print("{}\n", window.text());
+  fmt::print("{}\n", atomic::to_string(window.name()));
   std::fflush(stdout);
   int which = 0;
   sigwait(&ends, &which);
-  print_counters(stderr, node.counters());  // standard output has the name alone
+  Counters values;
+  const int count = check(haul_atomic_node_counters(node.raw(), values.data(), values.size()));
+  print_counters(stderr, values,
+                 static_cast<std::size_t>(count));  // standard output has the name alone
 }
 
 haul_atomic_window_name name_of(const AtomicChoices& choices) {
@@ -111,22 +116,23 @@ void operate(const AtomicChoices& choices, const WindowOperation& operation) {
   one.address = name.address + number_of(choices.offset, "--offset");
   if (operation.needs_value) one.operand = number_of(choices.value, "the value", choices.width);
   one.compare = number_of(choices.compare, "--compare", choices.width);
-  const AtomicNode node(choices.node, {});
-  const AtomicRemote remote(node, name);
-  require_atomic(haul_atomic_run(remote.handle(), &one, 1));
+  const atomic::node node(choices.node);
+  const atomic::remote remote(node, name);
+  remote.run({&one, 1});
   fmt::print("{}\n", one.old);
 }
 
 void attach(const AtomicChoices& choices) {
   const haul_atomic_window_name name = name_of(choices);
-  const AtomicWindow window(name);
+  const atomic::window window(name);
+  const std::span<std::byte> memory = window.memory();
   const std::uint64_t offset = number_of(choices.offset, "--offset");
   const unsigned width = choices.width;
-  if (offset % width != 0 || offset >= window.bytes() || window.bytes() - offset < width) {
-    throw UsageError(
-        fmt::format("--offset {} is not that of a word within {} bytes", offset, window.bytes()));
+  if (offset % width != 0 || offset >= memory.size() || memory.size() - offset < width) {
+    throw UsageError(fmt::format("--offset {} is not the offset of an aligned word within {} bytes",
+                                 offset, memory.size()));
   }
-  const char* word = window.memory() + offset;
+  const std::byte* word = memory.data() + offset;
   fmt::print("{}\n",
              width == 8
                  ? __atomic_load_n(reinterpret_cast<const std::uint64_t*>(word), __ATOMIC_SEQ_CST)
@@ -136,18 +142,17 @@ void attach(const AtomicChoices& choices) {
 void show_stats(const AtomicChoices& choices) {
   const haul_atomic_window_name name = name_of(choices);
   check_writable(choices.json);
-  std::uint64_t values[64];
-  const int count = haul_atomic_window_counters(&name, values, 64);
-  require_atomic(count);
-  const std::vector<std::uint64_t> all(values, values + count);
-  if (choices.json != "-") print_counters(stdout, all);
+  Counters values;
+  const auto count = static_cast<std::size_t>(
+      check(haul_atomic_window_counters(&name, values.data(), values.size())));
+  if (choices.json != "-") print_counters(stdout, values, count);
   if (choices.json.empty()) return;
   nlohmann::ordered_json document;
-  for (std::size_t i = 0; i < all.size(); ++i) document[haul_atomic_node_counter_name(i)] = all[i];
+  for (std::size_t i = 0; i < count; ++i) document[haul_atomic_node_counter_name(i)] = values[i];
   write_document(choices.json, document);
 }
 
-// What an action does not take is no slip to be passed over in silence.
+// An option that the action does not take is an error, not something to ignore silently.
 void refuse_others(const CLI::App& app, const AtomicChoices& choices) {
   std::string taken = " action window --offset --width --node ";
   if (choices.action == "serve")
@@ -193,13 +198,15 @@ void add_atomic(Tree& tree) {
   std::vector<std::string> actions{"serve", "attach", "stats"};
   for (const WindowOperation& operation : operations) actions.emplace_back(operation.name);
   tree.choice(app, "action", choices->action, actions, "What to do")->required();
-  app.add_option("window", choices->window, "Its name, as serve prints it")->type_name("");
-  app.add_option("value", choices->value, "What is added, written, swapped in")->type_name("");
+  app.add_option("window", choices->window, "The window's name, as serve prints it")->type_name("");
+  app.add_option("value", choices->value, "The value to add, write, swap in or combine")
+      ->type_name("");
   app.add_option("--compare", choices->compare, "cas: swaps if the word equals this (default 0)")
       ->type_name("NUMBER");
-  app.add_option("--offset", choices->offset, "Of the word in its window, in bytes (default 0)")
+  app.add_option("--offset", choices->offset,
+                 "The word's offset in its window, in bytes (default 0)")
       ->type_name("BYTES");
-  app.add_option("--width", choices->width, "Of the word: 4 or 8 bytes (default 8)")
+  app.add_option("--width", choices->width, "The word's width: 4 or 8 bytes (default 8)")
       ->type_name("BYTES")
       ->check(
           [](const std::string& text) {
@@ -216,12 +223,12 @@ void add_atomic(Tree& tree) {
   app.add_option("--port", choices->port, "serve: UDP port (default: any that is free)")
       ->type_name("PORT")
       ->check(check_between(0, 65535), "");
-  app.add_option("--host", choices->host, "serve: the address that the name says")
+  app.add_option("--host", choices->host, "serve: the address that goes into the window's name")
       ->type_name("ADDRESS");
   app.add_option("--sessions", choices->sessions, "serve: clients at once (default 256)")
       ->type_name("COUNT")
       ->check(check_between(1, 65536), "");
-  app.add_option("--cpu", choices->cpu, "serve: where the responder's thread runs (default any)")
+  app.add_option("--cpu", choices->cpu, "serve: the CPU of the responder's thread (default: any)")
       ->type_name("CPU")
       ->check(check_between(0, 65535), "");
   app.add_option("--json", choices->json, "stats: write one JSON document (- for standard output)")

@@ -50,7 +50,7 @@ void print_result(const bench::Result& result) {
   std::vector<TextTable::Column> columns;
   for (const bench::Column& column : result.suite->columns) {
     bool text = column.unit == bench::Unit::text;
-    columns.push_back({column.title, text ? TextTable::Align::left : TextTable::Align::right});
+    columns.push_back({column.title, text ? Align::left : Align::right});
   }
   TextTable table(columns);
   for (const bench::Row& row : result.rows) {
@@ -68,36 +68,31 @@ void print_result(const bench::Result& result) {
   std::fflush(stdout);
 }
 
-// An option that takes some of the names that are known.
+// An option that takes some of the known names.
 void names_option(CLI::App& app, const std::string& name, std::vector<std::string>& value,
                   const std::vector<std::string>& known, const std::string& help) {
   app.add_option(name, value, fmt::format("{}, of {}", help, fmt::join(known, ", ")))
       ->type_name("NAME,...")
       ->delimiter(',')
-      ->check(
-          [known](const std::string& text) {
-            if (std::find(known.begin(), known.end(), text) != known.end()) return std::string();
-            return fmt::format("'{}' is not one of {}", text, fmt::join(known, "|"));
-          },
-          "");
+      ->check(check_one_of(known), "");
 }
 
 std::vector<const bench::Suite*> wanted_suites(const std::string& name) {
   std::vector<const bench::Suite*> wanted;
-  // Many suites have one reason, and to find it out may take a second.
+  // Many suites share one reason, and finding it out may take a second.
   std::map<std::string (*)(), std::string> reasons;
   std::map<std::string, std::vector<std::string>> left_out;
-  for (const bench::Suite& suite : bench::suites()) {
-    if (name != suite.name && name != "all") continue;
+  for (const bench::Suite* suite : bench::suites()) {
+    if (name != suite->name && name != "all") continue;
     std::string reason;
-    if (name == "all" && suite.why_not != nullptr) {
-      if (!reasons.contains(suite.why_not)) reasons[suite.why_not] = suite.why_not();
-      reason = reasons[suite.why_not];
+    if (name == "all" && suite->why_not != nullptr) {
+      if (!reasons.contains(suite->why_not)) reasons[suite->why_not] = suite->why_not();
+      reason = reasons[suite->why_not];
     }
     if (reason.empty()) {
-      wanted.push_back(&suite);
+      wanted.push_back(suite);
     } else {
-      left_out[reason].emplace_back(suite.name);
+      left_out[reason].emplace_back(suite->name);
     }
   }
   for (const auto& [reason, names] : left_out)
@@ -149,9 +144,9 @@ void add_bench(Tree& tree) {
       "MPIs against their own; every row's bytes are checked. "
       "Figures are medians; ratios are medians of pairs, with their 25th and 75th percentiles. "
       "The suites are:";
-  for (const bench::Suite& suite : bench::suites()) {
-    names.emplace_back(suite.name);
-    text += fmt::format("\n{}: {}.", suite.name, suite.help);
+  for (const bench::Suite* suite : bench::suites()) {
+    names.emplace_back(suite->name);
+    text += fmt::format("\n{}: {}.", suite->name, suite->help);
   }
   names.emplace_back("all");
   text += "\nall: each of them in turn.";
@@ -176,7 +171,7 @@ void add_bench(Tree& tree) {
   names_option(app, "--class", choices->mpi.classes, {"S", "W", "A", "B"},
                "nas: which sizes of the problem");
   app.add_option("--ranks", choices->mpi.ranks,
-                 "mpi, nas: how many ranks, such as 2,4 (tests of a pair: 2 alone)")
+                 "mpi, nas: how many ranks, such as 2,4 (tests of a pair: 2 only)")
       ->type_name("COUNT,...")
       ->delimiter(',')
       ->check(CLI::Range(2, 1024), "");

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <memory>
 
-#include "base/os.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
 #include "cli/kit/calibration_files.hpp"
 #include "cli/kit/tree.hpp"
 #include "request/service_socket.hpp"
@@ -22,14 +22,14 @@ void remove_one(const fs::path& path, const char* what, bool dry_run) {
     fs::remove(path, failed);
     if (failed) {
       throw tools::CommandFailure(
-          fmt::format("cannot remove {} ({}); check the rights of its directory", path.string(),
-                      failed.message()));
+          fmt::format("cannot remove {} ({}); check the permissions of its directory",
+                      path.string(), failed.message()));
     }
   }
   fmt::print("{} {}: {}\n", dry_run ? "would remove" : "removed", what, path.string());
 }
 
-// Sockets of services that were killed. (A service that starts replaces them, too.)
+// Sockets of services that were killed. (The next service replaces them, too.)
 std::vector<fs::path> stale_sockets() {
   std::vector<fs::path> all;
   char path[socket_path_bytes];
@@ -69,7 +69,7 @@ void add_clean(Tree& tree) {
       "haul names no shared memory and keeps no lock files, so that a killed program "
       "leaves nothing behind but, at most, an unfinished calibration file, and a "
       "killed service its socket. This removes those, and the calibrations too; they "
-      "are made anew when needed.");
+      "are made again when needed.");
   auto dry_run = std::make_shared<bool>(false);
   app.add_flag("--dry-run", *dry_run, "Only say what would be removed");
   app.callback([dry_run] { clean(*dry_run); });

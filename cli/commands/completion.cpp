@@ -37,7 +37,7 @@ const std::vector<std::string>* positional_values(const Tree& tree, const CLI::A
   return nullptr;
 }
 
-// For single-quoted words of a shell.
+// Escapes text for a single-quoted word of a shell.
 std::string quoted(const std::string& text, const std::string& quote_as) {
   std::string safe;
   for (char c : text) safe += c == '\'' ? quote_as : std::string(1, c);

@@ -1,5 +1,5 @@
-// haul demo: the tour for a newcomer. Six stops, each with its number and one sentence; all bytes
-// checked.
+// haul demo: the tour for a newcomer. Seven stops, each with its number and one sentence; every
+// byte that is copied is checked.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "cli/kit/tree.hpp"
 #include "cli/mpi/mpi_demo.hpp"
 #include "cli/remote/atomic_demo.hpp"
+#include "cli/transparent/transparent_demo.hpp"
 #include "tools/failure.hpp"
 #include "tools/units.hpp"
 
@@ -23,8 +24,9 @@ using tools::show_ns;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 constexpr std::size_t order_bytes = 64 * mib, pollution_bytes = 4 * mib;
-constexpr double gain_ratio = 0.98;   // below: haul was faster, beyond the noise
-constexpr double hidden_share = 0.1;  // above: some of the copy hid, beyond the noise
+constexpr double gain_ratio = 0.98;  // below this haul was faster by more than the noise
+constexpr double hidden_share =
+    0.1;  // above this some of the copy was hidden, by more than the noise
 
 void stop(int number, const char* title) {
   fmt::print("\n{}\n", bold(fmt::format("{}. {}", number, title)));
@@ -37,13 +39,13 @@ double figure(const bench::Row& row, const char* field) {
   return row.at(field).get<double>();
 }
 
-std::vector<bench::Row> measure(const char* suite, std::size_t bytes, bench::Stage& stage) {
+std::vector<bench::Row> measure(const bench::Suite& suite, std::size_t bytes, bench::Stage& stage) {
   bench::SuiteOptions options;
   options.quick = true;
   options.sizes = {bytes};
   ProgressBar bar("   measuring");
   options.progress = [&bar](double share, const std::string& step) { bar.show(share, step); };
-  return bench::run_suite(*bench::find_suite(suite), stage, options).rows;
+  return bench::run_suite(suite, stage, options).rows;
 }
 
 void show_machine(const Machine& machine) {
@@ -74,7 +76,7 @@ void show_machine(const Machine& machine) {
   }
 }
 
-// One bar; its parts are drawn to the scale of the whole picture.
+// One bar, whose parts are drawn to the scale of the whole picture.
 void print_bar(const char* name, const std::vector<std::pair<char, double>>& parts,
                double scale_ns) {
   constexpr double cells = 56;
@@ -89,7 +91,7 @@ void print_bar(const char* name, const std::vector<std::pair<char, double>>& par
   fmt::print("   {:<7} {:<56} {:>8}\n", name, bar, show_ns(total_ns));
 }
 
-// The smallest of some sizes that the planner hands over just now.
+// The smallest of a few sizes that the planner hands over at this moment.
 std::size_t hidden_size() {
   static std::byte from[4096], to[4096];
   haul_request request = haul_request_copy(to, from, sizeof to);
@@ -106,7 +108,7 @@ std::size_t hidden_size() {
 void show_hiding(bench::Stage& stage) {
   stop(2, "A copy hidden behind compute");
   const std::size_t hide_bytes = hidden_size();
-  std::vector<bench::Row> rows = measure("hide", hide_bytes, stage);
+  std::vector<bench::Row> rows = measure(bench::hide_suite, hide_bytes, stage);
   const bench::Row& row = rows.back();  // the cold one
   double memcpy_ns = figure(row, "memcpy_ns"), compute_ns = figure(row, "compute_ns");
   double read_ns = figure(row, "read_ns"), total_ns = figure(row, "total_ns");
@@ -146,7 +148,7 @@ void show_hiding(bench::Stage& stage) {
 
 void show_first_block(bench::Stage& stage) {
   stop(3, "The first block of a large copy");
-  std::vector<bench::Row> rows = measure("order", order_bytes, stage);
+  std::vector<bench::Row> rows = measure(bench::order_suite, order_bytes, stage);
   const bench::Row& row = rows.front();
   double memcpy_ns = figure(row, "memcpy_ns"), first_ns = figure(row, "first_step_ns");
   double ratio = figure(row, "ratio");
@@ -170,14 +172,15 @@ void show_first_block(bench::Stage& stage) {
 
 void show_pollution(bench::Stage& stage) {
   stop(4, "What a non-cacheable copy spares");
-  std::vector<bench::Row> rows = measure("affinity", pollution_bytes, stage);
+  std::vector<bench::Row> rows = measure(bench::affinity_suite, pollution_bytes, stage);
   auto pair = [&](const char* name) -> const bench::Row& {
     return *std::find_if(rows.begin(), rows.end(), [&](const bench::Row& row) {
       return row.at("source") == name && row.at("destination") == name;
     });
   };
   const bench::Row &plain = pair("cacheable"), &kept = pair("non-cacheable");
-  // Each figure stands beside the undisturbed one of its own rounds, which its ratio is of.
+  // A figure stands beside the undisturbed one of its own rounds, because its ratio compares these
+  // two.
   auto show = [](const char* what, const bench::Row& row) {
     fmt::print("   {:<42} {:>8} {:>16}\n", what, show_ns(figure(row, "bystander_ns_per_line")),
                show_ns(figure(row, "undisturbed_ns_per_line")));
@@ -218,6 +221,9 @@ void run_demo() {
   const int caller = stage.caller_cpu(), partner = stage.partner_cpu();
   show_messages(partner >= 0 && partner != caller ? fmt::format("{},{}", caller, partner)
                                                   : fmt::format("{}", caller));
+  std::fflush(stdout);
+  stop(7, "This machine's python3, unmodified, with and without haul");
+  show_unmodified_program();
   fmt::print(
       "\n{}",
       wrapped("Every byte that was copied has been checked. Next: `haul explain --size 64K` "
@@ -233,7 +239,8 @@ void add_demo(Tree& tree) {
       "demo", "The tour: what haul does, measured here, in under a minute",
       "Shows this machine, a copy hidden behind compute, the time to the "
       "first block of a large copy, what a non-cacheable copy spares, "
-      "a counter on another host, and the messages of this machine's MPI with and without haul. "
+      "a counter on another host, the messages of this machine's MPI and the copies of its python3 "
+      "with and without haul. "
       "Every byte is checked.");
   app.callback(run_demo);
 }

@@ -5,13 +5,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/topology.hpp"
+#include "base/machine/topology.hpp"
 #include "bench/kit/buffer.hpp"
 #include "bench/kit/cache.hpp"
 #include "bench/kit/stage.hpp"
 #include "cli/kit/terminal.hpp"
 #include "cli/kit/tree.hpp"
 #include "cli/mpi/mpi_explain.hpp"
+#include "cli/transparent/way_reasons.hpp"
 #include "tools/failure.hpp"
 #include "tools/units.hpp"
 
@@ -24,6 +25,7 @@ struct ExplainedRequest {
   bool hot = false, cold = false;
   bool checked = false, fence = false, force_inline = false, force_dedicated = false;
   bool fresh = false, json = false, mpi = false;
+  std::string transparent;
   MessageQuestion messages;
 };
 
@@ -100,13 +102,14 @@ void print_json(const ExplainedRequest& question, std::size_t bytes, const haul_
 }
 
 void explain(const ExplainedRequest& question) {
+  if (!question.transparent.empty()) return explain_ways(question.transparent);
   if (question.mpi) {
     MessageQuestion messages = question.messages;
     messages.json = question.json;
     return explain_messages(messages);
   }
   if (question.messages.pid != 0 || !question.messages.command.empty()) {
-    throw UsageError("a process or a command is explained by --mpi alone; add that");
+    throw UsageError("only --mpi explains a process or a command; add that");
   }
   std::size_t bytes = to_bytes(question.size);
   bench::Buffer dst(bytes), src(bytes);
@@ -143,7 +146,10 @@ void add_explain(Tree& tree) {
                    "processes of this node, and why; two children try out what this "
                    "machine allows. With --pid it asks a running rank about its peers; "
                    "with a command (haul explain --mpi -- mpirun -np 2 ./program) it "
-                   "runs that on haul and tells of its ranks at the end.");
+                   "runs that on haul and tells of its ranks at the end.\n"
+                   "--transparent tells why the large copies of an unmodified program go the ways "
+                   "they go: of a process under `haul run --transparent --report`, or of the file "
+                   "that its --json wrote.");
   auto question = std::make_shared<ExplainedRequest>();
   ExplainedRequest& q = *question;
   tree.bytes(app, "--size", q.size, "How much to move (default 1M)");
@@ -162,6 +168,17 @@ void add_explain(Tree& tree) {
   app.add_flag("--fresh", q.fresh, "Do not start the mover first");
   auto* mpi = app.add_flag("--mpi", q.mpi, "Explain the paths of messages instead");
   mpi->excludes("--size")->excludes("--op")->excludes("--hot")->excludes("--cold");
+  app.add_option("--transparent", q.transparent,
+                 "Explain an unmodified program's copies instead: a process, or a report's file")
+      ->type_name("PID|FILE")
+      ->check(
+          [](const std::string& text) {
+            return text.empty() ? "'' is no process and no file; give one of both" : "";
+          },
+          "")
+      ->excludes(mpi)
+      ->excludes("--size")
+      ->excludes("--op");
   app.add_option("--pid", q.messages.pid, "With --mpi: of this running process")
       ->type_name("PID")
       ->check(

@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/cpu.hpp"
+#include "base/machine/cpu.hpp"
 #include "cli/kit/calibration_files.hpp"
 #include "cli/kit/environment.hpp"
 #include "cli/kit/machine.hpp"
@@ -34,56 +34,49 @@ std::string calibration_status() {
          "tune`; `haul clean` removes it";
 }
 
-void heading(const char* text) {
-  fmt::print("\n{}\n", bold(text));
-}
-void field(const char* name, const std::string& text) {
-  constexpr std::size_t indent = 16;
-  std::string lines = wrapped(text, indent);
-  fmt::print("  {:<13} {}", name, lines.substr(indent));
-}
-
 void print_machine(const Machine& machine) {
   const Topology& topology = *machine.topology;
-  heading("Machine");
+  print_heading("Machine");
   std::string quota = topology.cpu_quota > 0 && topology.cpu_quota < topology.allowed_count
                           ? fmt::format(" (limited to {:.1f} CPUs' time)", topology.cpu_quota)
                           : "";
-  field("processor", cpu_brand());
-  field("CPUs", fmt::format("{} usable by this process, {} online{}", topology.allowed_count,
-                            topology.online_count, quota));
-  field("caches",
-        fmt::format("L1 {}, L2 {}, L3 {}", tools::show_bytes(topology.l1d_bytes),
-                    tools::show_bytes(topology.l2_bytes), tools::show_bytes(topology.l3_bytes)));
-  field("can do", fmt::format("{}", fmt::join(cpu_abilities(), " ")));
+  print_field("processor", cpu_brand());
+  print_field("CPUs", fmt::format("{} usable by this process, {} online{}", topology.allowed_count,
+                                  topology.online_count, quota));
+  print_field("caches", fmt::format("L1 {}, L2 {}, L3 {}", tools::show_bytes(topology.l1d_bytes),
+                                    tools::show_bytes(topology.l2_bytes),
+                                    tools::show_bytes(topology.l3_bytes)));
+  print_field("can do", fmt::format("{}", fmt::join(cpu_abilities(), " ")));
   for (const CacheGroup& group : cache_groups(topology)) {
-    field("shared L3",
-          fmt::format("[{}]  package {}, memory node {}", group.cpus, group.package, group.node));
+    print_field("shared L3", fmt::format("[{}]  package {}, memory node {}", group.cpus,
+                                         group.package, group.node));
   }
 }
 
 void print_mover(const haul_state& state) {
-  heading("Mover");
-  field("state", mover_state_name(state) +
-                     (state.mover_cpu >= 0 ? fmt::format(", on CPU {}", state.mover_cpu) : ""));
-  if (state.mover_status[0] != '\0') field("", state.mover_status);
+  print_heading("Mover");
+  print_field("state",
+              mover_state_name(state) +
+                  (state.mover_cpu >= 0 ? fmt::format(", on CPU {}", state.mover_cpu) : ""));
+  if (state.mover_status[0] != '\0') print_field("", state.mover_status);
   if (state.round_trip_ns != 0) {
-    field("round trip", fmt::format("{} from this core to the mover's and back",
-                                    tools::show_ns(static_cast<double>(state.round_trip_ns))));
+    print_field("round trip",
+                fmt::format("{} from this core to the mover's and back",
+                            tools::show_ns(static_cast<double>(state.round_trip_ns))));
   }
 }
 
 void print_service(const haul_state& state) {
-  heading("Service");
+  print_heading("Service");
   const ServiceGlance glance = glance_at_service();
-  field("state", glance.status);
+  print_field("state", glance.status);
   if (!glance.running) return;
-  field("socket", glance.socket);
-  field("from here", state.service_status);
+  print_field("socket", glance.socket);
+  print_field("from here", state.service_status);
 }
 
 void print_engines(const Machine& machine) {
-  heading("Engines");
+  print_heading("Engines");
   for (const haul_engine_info& engine : machine.engines) {
     std::string mark = engine.available != 0 ? good("ready") : bad("absent");
     fmt::print("  {:<13} {}: {}\n", engine.name, mark, engine.spaces);
@@ -92,23 +85,23 @@ void print_engines(const Machine& machine) {
 }
 
 void print_rest() {
-  heading("System");
+  print_heading("System");
   for (const SystemAbility& ability : system_abilities()) {
-    field(ability.name, (ability.ready ? "yes: " : "no: ") + ability.status);
+    print_field(ability.name, (ability.ready ? "yes: " : "no: ") + ability.status);
   }
-  heading("Calibration");
-  field("state", calibration_status());
+  print_heading("Calibration");
+  print_field("state", calibration_status());
   for (const CalibrationFile& file : calibration_files()) {
     if (file.temporary) continue;
-    field("file", file.path.string());
+    print_field("file", file.path.string());
     const auto quality = calibration_quality(file.path);
-    field("measured", quality ? describe(*quality) : "by another version of haul");
+    print_field("measured", quality ? describe(*quality) : "by another version of haul");
   }
-  heading("Settings");
+  print_heading("Settings");
   std::vector<SetKnob> knobs = set_knobs();
   std::vector<std::string> unknown = unknown_knobs();
   if (knobs.empty() && unknown.empty())
-    field("all", "at their defaults; man haul-knobs lists them");
+    print_field("all", "at their defaults; man haul-knobs lists them");
   for (const SetKnob& knob : knobs) {
     fmt::print("  {}={} {}\n", knob.row->variable, knob.text,
                dim(fmt::format("(default '{}')", knob.row->default_text)));

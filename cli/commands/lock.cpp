@@ -1,7 +1,7 @@
 // haul lock: holds a lock of several hosts while a command runs, or measures it.
 #include <fmt/format.h>
-#include <haul/atomic.h>
 #include <sys/wait.h>
+#include <haul/atomic.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,6 @@
 #include <memory>
 
 #include "cli/kit/tree.hpp"
-#include "cli/remote/atomic_handles.hpp"
 #include "tools/failure.hpp"
 #include "tools/program.hpp"
 #include "tools/units.hpp"
@@ -32,7 +31,24 @@ struct LockChoices {
 class DirectoryMember {
  public:
   explicit DirectoryMember(const LockChoices& choices)
-      : node_(choices.node, node_options(choices)), window_(node_, HAUL_ATOMIC_LOCK_MEMBER_BYTES) {
+      : node_(choices.node, node_options(choices)),
+        window_(node_, HAUL_ATOMIC_LOCK_MEMBER_BYTES),
+        lock_(open_lock(choices)) {}
+
+  haul_atomic_lock* handle() const { return lock_.raw(); }
+
+ private:
+  // A member that gives up soon does not wait 5 s for a silent home, either.
+  static haul_atomic_node_options node_options(const LockChoices& choices) {
+    haul_atomic_node_options options{};
+    const double patience_s = choices.timeout_s + std::max(choices.lease_s, 1.0);
+    if (choices.timeout_s >= 0 && patience_s < 5) {
+      options.timeout_ns = static_cast<std::uint64_t>(patience_s * 1e9);
+    }
+    return options;
+  }
+
+  atomic::lock open_lock(const LockChoices& choices) const {
     haul_atomic_lock_place home{};
     if (haul_atomic_window_parse(choices.home.c_str(), &home.window) != 0) {
       throw UsageError(haul_last_error());
@@ -48,43 +64,25 @@ class DirectoryMember {
                       bytes, home.offset));
     }
     haul_atomic_lock_options options{};
-    options.size = sizeof options;
     options.rank = HAUL_ATOMIC_LOCK_ANY_RANK;
     options.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(
         HAUL_ATOMIC_LOCK_MAX_MEMBERS, (room - HAUL_ATOMIC_LOCK_DIRECTORY_BYTES(0)) / 128));
     options.home = &home;
     options.lease_ns = static_cast<std::uint64_t>(choices.lease_s * 1e9);
-    require_atomic(haul_atomic_lock_open(node_.handle(), window_.handle(), &options, &lock_));
-  }
-  ~DirectoryMember() { haul_atomic_lock_close(lock_); }
-  DirectoryMember(const DirectoryMember&) = delete;
-  DirectoryMember& operator=(const DirectoryMember&) = delete;
-
-  haul_atomic_lock* handle() const { return lock_; }
-
- private:
-  // Who gives up soon does not wait for a silent home for 5 s, either.
-  static haul_atomic_node_options node_options(const LockChoices& choices) {
-    haul_atomic_node_options options{};
-    options.size = sizeof options;
-    const double patience_s = choices.timeout_s + std::max(choices.lease_s, 1.0);
-    if (choices.timeout_s >= 0 && patience_s < 5) {
-      options.timeout_ns = static_cast<std::uint64_t>(patience_s * 1e9);
-    }
-    return options;
+    return {node_, window_, options};
   }
 
-  AtomicNode node_;
-  AtomicWindow window_;
-  haul_atomic_lock* lock_ = nullptr;
+  atomic::node node_;
+  atomic::window window_;
+  atomic::lock lock_;
 };
 
 std::uint64_t timeout_of(const LockChoices& choices) {
   return choices.timeout_s < 0 ? UINT64_MAX : static_cast<std::uint64_t>(choices.timeout_s * 1e9);
 }
 
-// Signals, blocked for as long as this lives: they are waited for. What the caller ignores (nohup)
-// stays ignored.
+// Blocks signals for as long as it lives, because they are waited for. A signal that the caller
+// ignores (nohup) stays ignored.
 class Signals {
  public:
   Signals() {
@@ -101,37 +99,39 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // The one that came meanwhile; -1: none.
+  // The signal that came meanwhile; -1 if none came.
   int wait(long nanoseconds) const {
     const timespec time{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
     return sigtimedwait(&all_, nullptr, &time);
   }
-  // What was blocked before.
+  // The signals that were blocked before.
   const sigset_t& before() const { return before_; }
 
  private:
   sigset_t all_, before_;
 };
 
-// Acquires the lock. A signal ends the wait, and the command as a shell does.
+// Acquires the lock. A signal ends the wait and the command, with the status that a shell gives.
 std::uint64_t acquire(const DirectoryMember& member, const LockChoices& choices,
                       const Signals& signals) {
   constexpr long first_nap_ns = 20'000, longest_nap_ns = 500'000;
-  require_atomic(haul_atomic_lock_start(
-      member.handle(), choices.try_once ? HAUL_ATOMIC_LOCK_TRY : HAUL_ATOMIC_LOCK_ACQUIRE,
-      timeout_of(choices)));
+  check(haul_atomic_lock_start(member.handle(),
+                               choices.try_once ? HAUL_ATOMIC_LOCK_TRY : HAUL_ATOMIC_LOCK_ACQUIRE,
+                               timeout_of(choices)));
   for (long nap_ns = first_nap_ns;; nap_ns = std::min(longest_nap_ns, nap_ns + nap_ns / 4)) {
     std::uint64_t token = 0;
     const int result = haul_atomic_lock_test(member.handle(), &token);
-    require_atomic(result);
-    // Also when it was had: the command must not start behind the signal's back.
+    check(result);
+    // Looks for a signal even once the lock is held: the command must not start after a signal has
+    // come.
     const int signal = signals.wait(result != 0 ? 0 : nap_ns);
     if (signal > 0 && signal != SIGCHLD) throw ExitStatus{128 + signal};
     if (result != 0) return token;
   }
 }
 
-// Waits for the program's end, renewing the lease meanwhile. False: the lock was lost on the way.
+// Waits for the program's end and renews the lease meanwhile. Returns false if the lock was lost on
+// the way.
 bool hold_until_end(const DirectoryMember& member, pid_t pid, double lease_s,
                     const Signals& signals, int* status) {
   const auto part_ns = static_cast<long>(std::min(lease_s / 4, 1.0) * 1e9);
@@ -162,7 +162,7 @@ void hold(const LockChoices& choices) {
         "the lock was lost while the command ran, so another may have held it, too; give a longer "
         "--lease");
   }
-  require_atomic(released);
+  check(released);
   throw ExitStatus{tools::shell_status(status)};
 }
 
@@ -175,10 +175,10 @@ void measure(const LockChoices& choices) {
   const Clock::time_point begin = Clock::now();
   while (ns_since(begin) < choices.seconds * 1e9) {
     const Clock::time_point one = Clock::now();
-    require_atomic(haul_atomic_lock_acquire(member.handle(), timeout_of(choices), nullptr));
+    check(haul_atomic_lock_acquire(member.handle(), timeout_of(choices), nullptr));
     acquires_ns.push_back(ns_since(one));
     const Clock::time_point two = Clock::now();
-    require_atomic(haul_atomic_lock_release(member.handle()));
+    check(haul_atomic_lock_release(member.handle()));
     releases_ns.push_back(ns_since(two));
   }
   const double all_s = ns_since(begin) / 1e9;
@@ -188,7 +188,7 @@ void measure(const LockChoices& choices) {
         all[static_cast<std::size_t>(share * static_cast<double>(all.size() - 1))]);
   };
   haul_atomic_lock_counts counts{};
-  require_atomic(haul_atomic_lock_stats(member.handle(), &counts));
+  check(haul_atomic_lock_stats(member.handle(), &counts));
   fmt::print("{} acquisitions in {:.1f} s, {:.0f} a second; {} of them granted by another member\n",
              acquires_ns.size(), all_s, static_cast<double>(acquires_ns.size()) / all_s,
              counts.handed);
@@ -198,7 +198,7 @@ void measure(const LockChoices& choices) {
              quantile(releases_ns, 0.99));
 }
 
-// What would be dropped in silence.
+// Refuses what would otherwise be ignored silently.
 void refuse_others(const CLI::App& app, const LockChoices& choices) {
   const auto given = [&](const char* name) { return app.get_option(name)->count() != 0; };
   const bool holds = choices.action == "hold";
@@ -242,8 +242,9 @@ void add_lock(Tree& tree) {
                  "Who serves this member's window: block (default), block:ADDRESS, spin, poll, "
                  "xdp:IFACE or fabric:PROVIDER")
       ->type_name("NODE");
-  app.add_option("--lease", choices->lease_s,
-                 "How long a silent holder keeps the lock; the same for all members (default 1)")
+  app.add_option(
+         "--lease", choices->lease_s,
+         "How long a silent holder keeps the lock; must be the same for all members (default 1)")
       ->type_name("SECONDS")
       ->check(check_between(0.01, 3600.0), "");
   app.add_option("--timeout", choices->timeout_s, "Give up after so long (default: never)")

@@ -23,7 +23,8 @@ struct Page {
   std::string text;
 };
 
-// Text for roff: no escape, no request by accident, and hyphens that can be searched for.
+// Escapes text for roff: nothing in it is taken for an escape or a request, and its hyphens can be
+// searched for.
 std::string roff(const std::string& text) {
   std::string safe;
   bool line_begins = true;
@@ -41,7 +42,7 @@ std::string roff(const std::string& text) {
   return safe;
 }
 
-// Of the build that generates the pages, if it says (reproducible builds), else today.
+// SOURCE_DATE_EPOCH, which reproducible builds set; else today.
 std::string date() {
   const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
   std::time_t seconds = epoch == nullptr ? std::time(nullptr) : std::atoll(epoch);
@@ -55,7 +56,7 @@ std::string head(const std::string& name, char section, const std::string& summa
       roff(name), section, date(), haul_version(), roff(name), roff(summary));
 }
 
-// Each line of a text its own paragraph.
+// Makes each line of a text a paragraph of its own.
 std::string paragraphs(const std::string& text) {
   std::string result;
   std::size_t at = 0;
@@ -75,14 +76,17 @@ std::string names_of(const CLI::Option& option) {
   return names.substr(0, names.size() - 2);
 }
 
-// A long list of values, with spaces at which its lines may be broken.
-std::string breakable(std::string values) {
-  constexpr std::size_t fits = 60;
-  if (values.size() <= fits) return values;
+std::string comma_separated(std::string values) {
   for (std::size_t at = values.find('|'); at != std::string::npos; at = values.find('|', at + 2)) {
     values.replace(at, 1, ", ");
   }
   return values;
+}
+
+// A long list of values gets spaces at which roff may break its lines.
+std::string breakable(const std::string& values) {
+  constexpr std::size_t fits = 60;
+  return values.size() <= fits ? values : comma_separated(values);
 }
 
 std::string options_section(const CLI::App& app) {
@@ -174,13 +178,9 @@ void print_knobs_table() {
     const KnobRow& row = knob_rows()[i];
     char text[96];
     describe_knob_values(row, text, sizeof text);
-    std::string values = text;
-    for (std::size_t at = values.find('|'); at != std::string::npos; at = values.find('|', at)) {
-      values.replace(at, 1, ", ");
-    }
     fmt::print("| `{}` | {} | {} | {} |\n", row.variable,
                row.default_text[0] == '\0' ? "(empty)" : fmt::format("`{}`", row.default_text),
-               values, row.help);
+               comma_separated(text), row.help);
   }
 }
 

@@ -1,4 +1,4 @@
-// haul serve: the node's service in the foreground or detached, and the questions to a running one.
+// haul serve: runs the node's service, in the foreground or detached, and questions a running one.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -30,7 +30,8 @@ const KnobRow& row_of(Knob knob) {
   return knob_rows()[static_cast<std::size_t>(knob)];
 }
 
-// An option whose values are those of a knob, which is its default; `values` says which they are.
+// A check for an option that takes the values of a knob, and defaults to the knob; `values`
+// describes them.
 std::function<std::string(const std::string&)> check_as(Knob knob, const char* values) {
   return [knob, values](const std::string& text) {
     return parse_knob(row_of(knob), text.c_str()) ? ""
@@ -47,10 +48,10 @@ int checked_cpu(std::uint64_t number) {
   CPU_ZERO(&allowed);
   const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
   if (known && (number >= CPU_SETSIZE || !CPU_ISSET(static_cast<int>(number), &allowed))) {
-    throw tools::CommandFailure(fmt::format(
-        "CPU {} is none that this process may use; name one of those that `haul info` lists, by "
-        "--cpu or HAUL_MOVER_CPU, or auto",
-        number));
+    throw tools::CommandFailure(
+        fmt::format("this process may not use CPU {}; name one of those that `haul info` lists, by "
+                    "--cpu or HAUL_MOVER_CPU, or auto",
+                    number));
   }
   return static_cast<int>(number);
 }
@@ -100,8 +101,9 @@ void serve(const ServeChoices& choices) {
   options.say = [](const std::string& text) { fmt::print(stderr, "haul: {}\n", text); };
   if (options.listener >= 0) {
     if (choices.detach || !choices.socket.empty()) {
-      throw UsageError(fmt::format("systemd has passed a socket, so {} does not fit; leave it out",
-                                   choices.detach ? "--daemon" : "--socket"));
+      throw UsageError(
+          fmt::format("systemd has passed a socket, so {} makes no sense; leave it out",
+                      choices.detach ? "--daemon" : "--socket"));
     }
     options.socket_path = path_of_listener(options.listener);
     run_service(options);
@@ -113,16 +115,17 @@ void serve(const ServeChoices& choices) {
     run_service(options);
     return;
   }
-  run_detached([&] { run_service(options); },
-               [&] {
-                 try {
-                   const service::Monitor started(options.socket_path);
-                   fmt::print("serving at {} (process {})\n", options.socket_path, started.pid());
-                   return true;
-                 } catch (const std::runtime_error&) {
-                   return false;  // not yet; if never, what it says itself is better
-                 }
-               });
+  run_detached(
+      [&] { run_service(options); },
+      [&] {
+        try {
+          const service::Monitor started(options.socket_path);
+          fmt::print("serving at {} (process {})\n", options.socket_path, started.pid());
+          return true;
+        } catch (const std::runtime_error&) {
+          return false;  // not yet; if it never answers, its own message is better than ours
+        }
+      });
 }
 
 void show_stats(service::Monitor& monitor, const std::string& json) {
@@ -168,8 +171,8 @@ std::string check_seconds(const std::string& text) {
   return digits ? "" : fmt::format("'{}' is not a number of seconds from 0 to 999999999", text);
 }
 
-// One question at a time, and none together with what starts a service. (CLI11 could say so itself,
-// at length in every line of --help.)
+// Allows one question at a time, and none together with options that start a service. (CLI11 could
+// check this itself, but would repeat it at length in every line of --help.)
 void check_one_task(const std::vector<const CLI::Option*>& of_a_new_one,
                     const std::vector<const CLI::Option*>& questions) {
   const CLI::Option* asked = nullptr;
@@ -204,12 +207,12 @@ void add_serve(Tree& tree) {
   CLI::App& app = tree.command(
       "serve", "Run the service: one core that copies for all your processes", description());
   auto choices = std::make_shared<ServeChoices>();
-  app.add_option("--socket", choices->socket, "Listen, or ask, at this path alone")
+  app.add_option("--socket", choices->socket, "Listen, or ask, at this path only")
       ->type_name("PATH")
       ->check([](const std::string& path) { return path.empty() ? "a path is missing" : ""; }, "");
   std::vector<const CLI::Option*> of_a_new_one, questions;
   of_a_new_one.push_back(app.add_flag("--daemon", choices->detach,
-                                      "Go into the background; return once the service answers"));
+                                      "Run in the background; return once the service answers"));
   of_a_new_one.push_back(
       app.add_option("--idle-exit", choices->idle_exit,
                      "End after so many seconds without clients (default 0: never)")
@@ -217,21 +220,23 @@ void add_serve(Tree& tree) {
           ->check(check_seconds, ""));
   of_a_new_one.push_back(
       app.add_option("--map-bytes", choices->map_bytes,
-                     "How much of its clients' memory it keeps mapped (default "
+                     "How much of its clients' memory the service keeps mapped (default "
                      "HAUL_SERVICE_MAP_BYTES, 64G)")
           ->type_name("BYTES")
           ->check(check_as(Knob::service_map_bytes, "a number of bytes from 0 to 1024G"), ""));
   of_a_new_one.push_back(
-      app.add_option("--cpu", choices->cpu,
-                     "The CPU to which it is pinned, or auto (default HAUL_MOVER_CPU, auto)")
+      app.add_option(
+             "--cpu", choices->cpu,
+             "The CPU to which the service is pinned, or auto (default HAUL_MOVER_CPU, auto)")
           ->type_name("N")
           ->check(check_as(Knob::mover_cpu, "auto or a CPU's number from 0 to 65535"), ""));
-  questions.push_back(app.add_flag("--status", choices->status,
-                                   "Say whether one runs, in a few lines; exit status 1 if not"));
   questions.push_back(
-      app.add_flag("--stop", choices->stop, "End the running one and wait until it is gone"));
+      app.add_flag("--status", choices->status,
+                   "Say in a few lines whether a service runs; exit status 1 if none does"));
   questions.push_back(
-      app.add_flag("--stats", choices->stats, "Show what it has done for each of its clients"));
+      app.add_flag("--stop", choices->stop, "End the running service and wait until it is gone"));
+  questions.push_back(app.add_flag("--stats", choices->stats,
+                                   "Show what the service has done for each of its clients"));
   app.add_option("--json", choices->json,
                  "With --stats: also write one JSON document ('-': only that, to stdout)")
       ->type_name("FILE")

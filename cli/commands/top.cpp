@@ -1,4 +1,4 @@
-// haul top: what the service does for whom, and what running programs send, again and again.
+// haul top: shows, again and again, what the service does for whom and what running programs send.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,14 +26,14 @@ struct TopChoices {
 
 volatile std::sig_atomic_t asked_to_end = 0;
 
-void end_on_signals() {
+void leave_on_signals() {
   struct sigaction action {};
   action.sa_handler = [](int) { asked_to_end = 1; };
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
 
-// Until then, or until a signal.
+// Sleeps for that long, or until a signal comes.
 void sleep_for(double seconds) {
   timespec span{};
   span.tv_sec = static_cast<time_t>(seconds);
@@ -53,7 +53,6 @@ std::vector<std::string> head_of(const service::Snapshot& now, const Rates& rate
 }
 
 std::vector<std::string> clients_of(const Rates& rates) {
-  using Align = TextTable::Align;
   if (rates.clients.empty()) return {"no process uses the service now"};
   TextTable table({{"pid", Align::right},
                    {"name", Align::left},
@@ -75,7 +74,7 @@ std::vector<std::string> clients_of(const Rates& rates) {
   return table.lines();
 }
 
-// The service, as seen now and the time before.
+// The service, as seen now and at the look before.
 class ServiceWatch {
  public:
   explicit ServiceWatch(const std::string& socket) : monitor_(socket), now_(monitor_.snapshot()) {}
@@ -84,7 +83,7 @@ class ServiceWatch {
     before_ = std::move(now_);
     now_ = monitor_.snapshot();
   }
-  // *title: which line is a table's title, or as many as there are.
+  // *title: the index of the line that is a table's title, or the number of lines if none is.
   std::vector<std::string> lines(std::size_t* title) const {
     const Rates rates = rates_between(before_, now_);
     std::vector<std::string> lines = head_of(now_, rates, monitor_.version());
@@ -102,7 +101,7 @@ class ServiceWatch {
 };
 
 void watch(const TopChoices& choices) {
-  end_on_signals();
+  leave_on_signals();
   MessageWatch messages;
   messages.look();
   std::optional<ServiceWatch> service;
@@ -112,11 +111,11 @@ void watch(const TopChoices& choices) {
     if (!choices.socket.empty()) throw tools::CommandFailure(none.what());
     if (messages.empty()) {
       throw tools::CommandFailure(fmt::format(
-          "{}, and no program of yours sends messages by haul; start that by `haul run --mpi`",
+          "{}, and no program of yours sends messages by haul; start one with `haul run --mpi`",
           none.what()));
     }
   }
-  // Rates need two looks: the first ones come from a short time.
+  // A rate needs two looks, so the first rates cover a short time.
   sleep_for(std::min(choices.interval_s, 0.25));
   Screen screen;
   for (std::uint32_t shown = 0; asked_to_end == 0;) {
@@ -161,15 +160,15 @@ void add_top(Tree& tree) {
       "path "
       "than planned, and the bytes that came before they were asked for; and the traffic of all by "
       "path.\n"
-      "On a terminal the table is drawn anew in place until Ctrl-C; in a pipe each one follows the "
-      "other.");
+      "On a terminal the table is redrawn in place until Ctrl-C; in a pipe each table follows the "
+      "last.");
   auto choices = std::make_shared<TopChoices>();
   app.add_option("--interval", choices->interval_s, "Seconds between two looks (default 1)")
       ->type_name("SECONDS")
       ->check(check_interval, "");
   app.add_option("--count", choices->count, "End after so many tables (default 0: at Ctrl-C)")
       ->type_name("N");
-  app.add_option("--socket", choices->socket, "Ask at this path alone")
+  app.add_option("--socket", choices->socket, "Ask only the service at this path")
       ->type_name("PATH")
       ->check([](const std::string& path) { return path.empty() ? "a path is missing" : ""; }, "");
   app.callback([choices] {

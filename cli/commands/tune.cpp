@@ -39,7 +39,7 @@ void report() {
     tools::require(haul_query(&state), "haul_query()");
     fmt::print("the caller copies everything itself: {}\n", state.mover_status);
   } else if (plan.inline_below_bytes >= never) {
-    fmt::print("the caller copies everything itself: no size gains by a dedicated core here\n");
+    fmt::print("the caller copies everything itself: no size gains from a dedicated core here\n");
   } else {
     fmt::print("copies of {} and more go to the mover while it is awake",
                tools::show_bytes(plan.inline_below_bytes));

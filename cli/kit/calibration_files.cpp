@@ -8,17 +8,13 @@
 #include <ctime>
 
 #include "base/knobs.hpp"
-#include "base/os.hpp"
+#include "base/os/os.hpp"
+#include "cli/kit/environment.hpp"
 
 namespace haul::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string variable(const char* name) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? "" : text;
-}
 
 // base/'s write_file() names its temporaries <file>.<thread>.tmp.
 bool is_temporary(const std::string& name, const std::string& base) {
@@ -64,7 +60,7 @@ std::string describe(const CalibrationQuality& quality) {
 
 fs::path calibration_place() {
   if (std::string asked = variable("HAUL_TUNE_CACHE"); !asked.empty()) return asked;
-  // The XDG specification: a relative path is to be ignored.
+  // The XDG specification says to ignore a relative path.
   if (fs::path cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "haul";
   if (fs::path home = variable("HOME"); home.is_absolute()) return home / ".cache" / "haul";
   return {};
@@ -73,7 +69,8 @@ fs::path calibration_place() {
 std::vector<CalibrationFile> calibration_files() {
   fs::path place = calibration_place();
   if (place.empty()) return {};
-  // A file of the user's choice may lie among files of others; the directory is haul's alone.
+  // A file that the user chose may lie among other files; the directory in the cache is haul's
+  // alone.
   bool one_file = !variable("HAUL_TUNE_CACHE").empty();
   fs::path directory = one_file ? place.parent_path() : place;
   if (directory.empty()) directory = ".";
@@ -84,7 +81,7 @@ std::vector<CalibrationFile> calibration_files() {
     std::error_code ignored;
     if (fs::symlink_status(at->path(), ignored).type() != fs::file_type::regular) continue;
     std::string name = at->path().filename();
-    // In the directory of haul's own each machine that shares the home has a file.
+    // Each machine that shares the home has a file of its own in haul's directory.
     std::string base = one_file ? place.filename().string() : "calibration";
     bool temporary = is_temporary(name, base);
     bool wanted = one_file ? name == base : name.starts_with(base);

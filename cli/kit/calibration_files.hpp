@@ -17,21 +17,21 @@ struct CalibrationFile {
 // When the figures of a file were measured, and how well.
 struct CalibrationQuality {
   std::uint64_t measured_at_s = 0;  // Unix time
-  double ran_share = 0;             // of the time for which the measuring thread wanted a CPU
-  double stolen_share = 0;          // of the CPUs' time, by a virtual machine's host
-  double spread = 0;                // between a figure's repeats
+  double ran_share = 0;             // share of the time for which the measuring thread wanted a CPU
+  double stolen_share = 0;  // share of the CPUs' time that a virtual machine's host took away
+  double spread = 0;        // how much the repeats of a figure differed
 };
 
-// None where the file is not of this version of haul, or cannot be read.
+// Nothing if the file is of another version of haul, or cannot be read.
 std::optional<CalibrationQuality> calibration_quality(const std::filesystem::path& file);
 
-// The same as a sentence.
+// The quality as a sentence.
 std::string describe(const CalibrationQuality& quality);
 
-// What HAUL_TUNE_CACHE says, else haul/ in the XDG cache directory; empty without HOME.
+// HAUL_TUNE_CACHE, else haul/ in the XDG cache directory; empty without HOME.
 std::filesystem::path calibration_place();
 
-// The files there are; an unreadable place holds none.
+// The files that exist; a place that cannot be read has none.
 std::vector<CalibrationFile> calibration_files();
 
 }  // namespace haul::cli

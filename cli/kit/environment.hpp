@@ -11,7 +11,10 @@ namespace haul::cli {
 // The table as a paragraph of --help.
 std::string environment_help();
 
-// A knob that is set to something else than its default.
+// The variable's value; "" if it is not set.
+std::string variable(const char* name);
+
+// A knob that is set to something other than its default.
 struct SetKnob {
   const KnobRow* row;
   std::string text;
@@ -19,7 +22,7 @@ struct SetKnob {
 };
 std::vector<SetKnob> set_knobs();
 
-// HAUL_* variables that no row knows: most likely a typing error.
+// HAUL_* variables that are no knob: most likely misspelt.
 std::vector<std::string> unknown_knobs();
 
 }  // namespace haul::cli

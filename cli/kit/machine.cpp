@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <map>
 
-#include "base/cpu.hpp"
 #include "base/error.hpp"
-#include "base/os.hpp"
+#include "base/machine/cpu.hpp"
+#include "base/machine/huge_pages.hpp"
+#include "base/machine/pages.hpp"
+#include "base/os/os.hpp"
 #include "bench/kit/stage.hpp"
 #include "tools/failure.hpp"
 
@@ -26,6 +28,31 @@ SystemAbility membarrier_ability() {
               ? "the mover falls asleep and is woken without a fence in each submit"
               : "refused, so the mover naps a millisecond before it sleeps; allow the system call "
                 "membarrier in the container's seccomp profile"};
+}
+
+// Tried on memory of its own, as a copy into new memory does it.
+SystemAbility huge_page_ability() {
+  constexpr const char* name = "huge pages";
+  if (!os::huge_pages_on_request()) {
+    return {name, false,
+            "copies into new memory make small pages, as "
+            "/sys/kernel/mm/transparent_hugepage/enabled does not say `madvise` (under `always` "
+            "the kernel makes huge ones by itself); an administrator sets it"};
+  }
+  constexpr std::size_t bytes = 2 * os::huge_page_bytes;
+  void* const room = os::map_anonymous(bytes);
+  const auto first = (reinterpret_cast<std::uintptr_t>(room) + os::huge_page_bytes - 1) &
+                     ~(os::huge_page_bytes - 1);
+  const bool populates = room != nullptr && os::populate(first, os::page_bytes);
+  const int collapsed = populates ? os::collapse_to_huge(first, os::huge_page_bytes) : -EINVAL;
+  os::unmap(room, bytes);
+  if (collapsed == 0)
+    return {name, true, "copies of 1 MiB and more into new memory make them first"};
+  return {name, false,
+          fmt::format(
+              "none could be made just now ({}), so new memory gets small pages{}; it takes "
+              "Linux 6.1, free memory in one piece, and no PR_SET_THP_DISABLE",
+              describe_errno(-collapsed), populates ? ", made before a copy" : " by page faults")};
 }
 
 SystemAbility peer_ability() {
@@ -68,7 +95,7 @@ Machine examine_machine() {
   auto read = read_topology("");
   if (!read) throw tools::CommandFailure(read.error().sentence);
   *machine.topology = *read;
-  (void)bench::settle_mover();  // why there is no mover, if so, is in the state
+  (void)bench::settle_mover();  // if there is no mover, the state says why
   machine.state.size = sizeof machine.state;
   tools::require(haul_query(&machine.state), "haul_query()");
   for (unsigned i = 0;; ++i) {
@@ -130,7 +157,7 @@ std::string mover_state_name(const haul_state& state) {
 }
 
 std::vector<SystemAbility> system_abilities() {
-  return {membarrier_ability(), peer_ability(), atomic_ability()};
+  return {membarrier_ability(), peer_ability(), huge_page_ability(), atomic_ability()};
 }
 
 }  // namespace haul::cli

@@ -1,4 +1,4 @@
-// What this machine is and allows, gathered once for `info` and `demo`.
+// What this machine has and allows, gathered once for `info` and `demo`.
 #pragma once
 
 #include <haul/haul.h>
@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "base/topology.hpp"
+#include "base/machine/topology.hpp"
 
 namespace haul::cli {
 
 struct SystemAbility {
   const char* name;
   bool ready;
-  std::string status;  // what it is for; where missing: why, and the remedy
+  std::string status;  // what the ability is good for; where it is missing, why, and the remedy
 };
 
 struct Machine {
@@ -23,13 +23,14 @@ struct Machine {
   haul_state state{};
 };
 
-// Starts the mover, so that its state is what a program sees. Throws tools::CommandFailure.
+// Starts the mover first, so that its state is what a program would see. Throws
+// tools::CommandFailure.
 Machine examine_machine();
 
 std::string cpu_brand();
 std::vector<std::string> cpu_abilities();  // "avx512", "clflushopt", ...
 
-// One line for each shared cache: the CPUs that share it, SMT siblings joined: "0+4 1+5".
+// The CPUs that share one cache, with SMT siblings joined: "0+4 1+5".
 struct CacheGroup {
   unsigned first_cpu, package, node;
   std::string cpus;

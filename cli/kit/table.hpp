@@ -6,9 +6,10 @@
 
 namespace haul::cli {
 
+enum class Align { left, right };
+
 class TextTable {
  public:
-  enum class Align { left, right };
   struct Column {
     std::string title;
     Align align;
@@ -17,7 +18,7 @@ class TextTable {
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   void print() const;  // to standard output
-  // Titles, rule and rows as plain text, for who cuts them to a screen.
+  // Titles, rule and rows as plain text, for callers that cut them to the screen.
   std::vector<std::string> lines() const;
 
  private:

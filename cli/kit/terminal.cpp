@@ -27,7 +27,7 @@ std::size_t columns_of(int descriptor) {
   return size_of(descriptor).ws_col;
 }
 
-// Whether what was printed can be overwritten.
+// Whether what was printed can still be overwritten.
 bool can_redraw() {
   const char* term = std::getenv("TERM");
   return isatty(STDOUT_FILENO) != 0 && term != nullptr && std::strcmp(term, "dumb") != 0;
@@ -82,16 +82,26 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   return all + margin + line + "\n";
 }
 
+void print_heading(std::string_view text) {
+  fmt::print("\n{}\n", bold(text));
+}
+
+void print_field(std::string_view name, std::string_view text) {
+  constexpr std::size_t indent = 16;
+  fmt::print("  {:<13} {}", name, wrapped(text, indent).substr(indent));
+}
+
 void Screen::show(const std::vector<std::string>& lines, std::size_t title) {
   const bool redraw = can_redraw();
   const winsize size = redraw ? size_of(STDOUT_FILENO) : winsize{};
   const std::size_t columns = size.ws_col > 1 ? size.ws_col - 1 : ~std::size_t{0};
   std::size_t count = lines.size();
-  // A line that scrolls out at the top can be overwritten no more.
+  // A line that has scrolled out at the top can no longer be overwritten.
   if (size.ws_row > 1) count = std::min<std::size_t>(count, size.ws_row - 1u);
   std::string page;
   if (redraw && drawn_ != 0) {
-    // Another width has broken the old lines anew: nobody knows where they are.
+    // The terminal's width has changed and its lines were wrapped again, so nobody knows where they
+    // are.
     page += width_ == columns ? fmt::format("\033[{}F", drawn_) : "\033[H\033[2J";
   } else if (drawn_ != 0) {
     page += "\n";

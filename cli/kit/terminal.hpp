@@ -1,4 +1,4 @@
-// The terminal: colour, width, and a progress bar. In a pipe there is none of it.
+// The terminal: colour, width, and a progress bar. A pipe gets none of these.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace haul::cli {
 
-// For standard output: a terminal, NO_COLOR unset or empty, TERM not "dumb".
+// Whether standard output takes colour: it is a terminal, NO_COLOR is unset or empty, TERM is not
+// "dumb".
 bool has_color();
 std::string bold(std::string_view text);
 std::string dim(std::string_view text);
@@ -17,22 +18,27 @@ std::string bad(std::string_view text);   // yellow
 // Columns of the terminal; 100 in a pipe.
 std::size_t width();
 
-// Words wrapped at the width, every line indented.
+// Wraps words at the terminal's width and indents every line.
 std::string wrapped(std::string_view text, std::size_t indent);
 
-// A page on standard output that is drawn anew in place while a terminal watches, and appended in a
-// pipe. It changes no mode of the terminal and moves nothing but the cursor, which always rests
-// below the page: whatever ends the program leaves a clean terminal.
+// A report's heading, and its lines "name  text", which are wrapped. A line without a name
+// continues the one above.
+void print_heading(std::string_view text);
+void print_field(std::string_view name, std::string_view text);
+
+// A page on standard output. On a terminal it is redrawn in place; in a pipe each page follows the
+// last. It changes no mode of the terminal and moves only the cursor, which always rests below the
+// page, so that the terminal is clean however the program ends.
 class Screen {
  public:
-  // The first of lines below `title` is a table's title, the next its rule. Cut to the terminal.
+  // Line `title` is a table's title and the next one its rule. Lines are cut to the terminal.
   void show(const std::vector<std::string>& lines, std::size_t title);
 
  private:
   std::size_t drawn_ = 0, width_ = 0;
 };
 
-// A bar on standard error while a terminal watches; removed at the end.
+// A bar on standard error while that is a terminal; removed at the end.
 class ProgressBar {
  public:
   explicit ProgressBar(std::string title);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <haul/haul.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/knobs.hpp"
@@ -30,16 +31,8 @@ CLI::App& Tree::command(const std::string& name, const std::string& help, const 
 CLI::Option* Tree::choice(CLI::App& app, const std::string& name, std::string& value,
                           const std::vector<std::string>& values, const std::string& help) {
   CLI::Option* option = app.add_option(name, value, help);
-  std::string listed = fmt::format("{}", fmt::join(values, "|"));
-  option->type_name(listed);
-  option->check(
-      [values, listed](const std::string& text) {
-        for (const std::string& one : values) {
-          if (one == text) return std::string();
-        }
-        return fmt::format("'{}' is not one of {}", text, listed);
-      },
-      "");
+  option->type_name(fmt::format("{}", fmt::join(values, "|")));
+  option->check(check_one_of(values), "");
   values_[option] = values;
   return option;
 }
@@ -89,6 +82,14 @@ std::string check_bytes(const std::string& text) {
   Expected<std::uint64_t> parsed = parse_bytes(text.c_str());
   if (!parsed) return parsed.error().sentence;
   return *parsed == 0 ? "0 bytes are nothing to measure; give at least 1" : "";
+}
+
+std::function<std::string(const std::string&)> check_one_of(
+    const std::vector<std::string>& values) {
+  return [values](const std::string& text) {
+    if (std::find(values.begin(), values.end(), text) != values.end()) return std::string();
+    return fmt::format("'{}' is not one of {}", text, fmt::join(values, "|"));
+  };
 }
 
 std::function<std::string(const std::string&)> check_between(double low, double high) {

@@ -10,13 +10,14 @@
 
 namespace haul::cli {
 
-// A wrong argument that only a command can notice: exit status 2. Other failures (1) are
+// A wrong argument that only the command itself can notice: exit status 2. Other failures (1) are
 // tools::CommandFailure.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A command that has run another program ends as that did. Its output is complete.
+// Thrown by a command that has run another program: haul ends with that program's status. All
+// output has been written.
 struct ExitStatus {
   int status;
 };
@@ -28,26 +29,26 @@ class Tree {
   CLI::App& root() { return root_; }
   const CLI::App& root() const { return root_; }
 
-  // A command with its one-line help and what its man page says beyond that.
+  // Adds a command, with its one-line help and the text that its manual page adds.
   CLI::App& command(const std::string& name, const std::string& help, const std::string& text);
 
-  // An option of a closed set of values.
+  // Adds an option that takes one of a closed set of values.
   CLI::Option* choice(CLI::App& app, const std::string& name, std::string& value,
                       const std::vector<std::string>& values, const std::string& help);
-  // An option that takes bytes: 4096, 64K, 1M.
+  // Adds an option that takes a number of bytes: 4096, 64K, 1M.
   CLI::Option* bytes(CLI::App& app, const std::string& name, std::string& value,
                      const std::string& help);
 
-  // The command of another program as the last arguments: all behind "--" (take_program() reads
-  // that), or from the first that is no option on (`first`: there are no other positional ones).
-  // `words` must live as long as this.
+  // Adds another program's command line as the last arguments: everything behind "--" (which
+  // take_program() reads) or, with `first`, everything from the first argument that is no option
+  // (the command then has no other positional arguments). `words` must live as long as this.
   void program(CLI::App& app, std::vector<std::string>& words, const std::string& help,
                bool first = true);
-  // Where the command of argv[1] takes a program's: hands over what is behind "--" as it is, and
-  // returns how many arguments are left to parse.
+  // If the command argv[1] takes another program's command line, stores what is behind "--"
+  // untouched. Returns how many arguments are left to parse.
   int take_program(int argc, char** argv);
 
-  // The closed set of an option, empty if it is open.
+  // The closed set of an option's values; empty if it takes any.
   const std::vector<std::string>& values(const CLI::Option* option) const;
   const std::string& text(const CLI::App* command) const;
 
@@ -58,19 +59,20 @@ class Tree {
   std::map<std::string, std::vector<std::string>*> programs_;  // by command
 };
 
-// "" or what is wrong with this text as a size.
+// "", or what is wrong with this text as a size.
 std::string check_bytes(const std::string& text);
-// The size; the text has been checked.
+// The size that a checked text stands for.
 std::size_t to_bytes(const std::string& text);
 
-// A check for add_option(): a number from `low` to `high`.
+// Checks for add_option(): that the text is one of `values`, or a number from `low` to `high`.
+std::function<std::string(const std::string&)> check_one_of(const std::vector<std::string>& values);
 std::function<std::string(const std::string&)> check_between(double low, double high);
 
-// All commands that people use, in the order of --help.
+// All commands that people use, in the order in which --help lists them.
 std::vector<const CLI::App*> commands_of(const Tree& tree);
-// Options of a command that have a name, --help included.
+// A command's options that have a name, --help included.
 std::vector<const CLI::Option*> named_options(const CLI::App& app);
-// "-h,--help" or "--size BYTES"; and the value's placeholder alone ("" for a flag).
+// The name under which help shows an option's value, such as "BYTES"; "" for a flag.
 std::string value_name(const CLI::Option& option);
 
 // Each adds its command to the tree; the command runs while the tree parses.
@@ -81,6 +83,7 @@ void add_explain(Tree& tree);
 void add_bench(Tree& tree);
 void add_bench_worker(Tree& tree);  // hidden: what `haul bench` starts
 void add_run(Tree& tree);
+void add_profile(Tree& tree);
 void add_serve(Tree& tree);
 void add_top(Tree& tree);
 void add_atomic(Tree& tree);

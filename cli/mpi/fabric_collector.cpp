@@ -7,15 +7,15 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/os.hpp"
-#include "base/sealed.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::cli {
 namespace {
 
-constexpr int backlog = 4096;  // a large job's ranks all come at once
+constexpr int backlog = 4096;  // because all ranks of a large job connect at once
 
 }  // namespace
 
@@ -65,7 +65,7 @@ bool Collector::take(Connection& connection) {
       return false;
     }
     report.pid = report.reply.pid;
-    report.complete = ++connection.packets > 1;  // the first is its greeting
+    report.complete = ++connection.packets > 1;  // its first packet is a greeting
   }
 }
 

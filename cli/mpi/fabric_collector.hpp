@@ -1,4 +1,4 @@
-// Collects what the endpoints of a job did, as each tells when it closes (HAUL_FABRIC_REPORT).
+// Collects what the endpoints of a job have done; each reports when it closes (HAUL_FABRIC_REPORT).
 #pragma once
 
 #include <chrono>
@@ -12,11 +12,11 @@ namespace haul::cli {
 // One endpoint of the job.
 struct EndpointReport {
   pid_t pid = 0;          // as the endpoint's process saw itself
-  bool complete = false;  // false: it ended without a last word (killed), or has not ended
+  bool complete = false;  // false: it was killed before its last report, or is still open
   fabric::MonitorReply reply;
 };
 
-// Listens from construction on. Not thread-safe.
+// Listens from its construction on. Not thread-safe.
 class Collector {
  public:
   Collector();  // throws tools::CommandFailure
@@ -24,13 +24,13 @@ class Collector {
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
-  // The value of HAUL_FABRIC_REPORT.
+  // What HAUL_FABRIC_REPORT is set to.
   const std::string& name() const { return name_; }
 
-  // Takes what has come, sleeping until something does, `watched` (a descriptor, or -1) can be
-  // read, or the time is over.
+  // Sleeps until an endpoint says something, `watched` (a descriptor, or -1) can be read, or the
+  // time is over; takes what has come.
   void wait(int watched, int timeout_ms);
-  // Until no endpoint is open any more, but not longer than this.
+  // Waits until no endpoint is open any more, but no longer than this.
   void drain(std::chrono::milliseconds limit);
 
   const std::vector<EndpointReport>& reports() const { return reports_; }

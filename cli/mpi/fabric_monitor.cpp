@@ -11,8 +11,8 @@
 #include <numeric>
 #include <set>
 
-#include "base/os.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
 #include "service/monitor.hpp"
 #include "tools/failure.hpp"
 
@@ -23,8 +23,8 @@ using fabric::MonitorReply;
 using Clock = std::chrono::steady_clock;
 constexpr int answer_ms = 1000;
 
-// The abstract names of endpoints, of any user. A name stands once for the socket that listens and
-// once for each connection to it.
+// The abstract names of all users' endpoints. The kernel lists a name once for the socket that
+// listens and once for each connection to it.
 std::set<std::string> endpoint_names() {
   const std::string prefix = fmt::format("@{}", fabric::socket_prefix);
   std::set<std::string> names;
@@ -56,12 +56,12 @@ struct EndpointQuestion {
 
 enum class EndpointAnswer { given, gone, silent };
 
-// Asks without waiting.
+// Sends the question and does not wait for the answer.
 EndpointAnswer ask(const std::string& name, std::vector<EndpointQuestion>* asked) {
   auto socket = std::make_unique<MonitorSocket>(os::connect_abstract(name.c_str()));
   if (socket->fd < 0) return socket->fd == -EAGAIN ? EndpointAnswer::silent : EndpointAnswer::gone;
   os::SocketPeer peer;
-  // Anybody can listen at a name of this form.
+  // Anybody can listen at a name of this form, so the peer must be this user's process.
   if (!os::peer_of(socket->fd, &peer) || peer.uid != os::user_id()) return EndpointAnswer::gone;
   const auto greeting = fabric::Greeting::monitor;
   if (os::send_packet(socket->fd, &greeting, sizeof greeting) != sizeof greeting) {
@@ -119,7 +119,7 @@ std::vector<EndpointLook> look_at_endpoints(std::vector<std::string>* silent) {
     if (answer == EndpointAnswer::silent && silent != nullptr) silent->push_back(name);
   };
   for (const std::string& name : endpoint_names()) note(ask(name, &asked), name);
-  // All have the same second: many stopped processes take no longer than one.
+  // All endpoints share one deadline, so many stopped processes take no longer than one.
   const auto deadline = Clock::now() + std::chrono::milliseconds(answer_ms);
   for (const EndpointQuestion& question : asked) {
     EndpointLook look;
@@ -145,12 +145,12 @@ std::vector<EndpointLook> look_at_process(pid_t pid) {
   if (!silent.empty()) {
     throw tools::CommandFailure(fmt::format(
         "process {} has no endpoint that answers within a second; if it is stopped, let it go on "
-        "(kill -CONT {}), and if it runs another version of haul, start it anew",
+        "(kill -CONT {}), and if it runs another version of haul, restart it",
         pid, pid));
   }
   throw tools::CommandFailure(
       fmt::format("process {} has no endpoint of haul; {}", pid,
-                  others.empty() ? "start the program by `haul run --mpi`"
+                  others.empty() ? "start the program with `haul run --mpi`"
                                  : fmt::format("these have: {}", fmt::join(others, " "))));
 }
 

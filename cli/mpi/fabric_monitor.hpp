@@ -1,4 +1,4 @@
-// The endpoints of running processes, and what they say of themselves (fabric/transport/monitor).
+// The endpoints of running processes, and what they report (fabric/transport/monitor).
 #pragma once
 
 #include <sys/types.h>
@@ -15,23 +15,24 @@ namespace haul::cli {
 // One look at one endpoint.
 struct EndpointLook {
   std::string name;  // of its socket
-  pid_t pid = 0;     // as seen from here; 0 if it has none in this pid namespace
+  pid_t pid = 0;     // as seen from here; 0 if the process has none in this pid namespace
   fabric::MonitorReply reply;
 };
 
-// Asks every endpoint of this user in this network namespace. One that does not answer within a
-// second (a stopped process) or speaks another version is left out and named in `silent`, where it
-// is wanted.
+// Asks every endpoint of this user in this network namespace. An endpoint that does not answer
+// within a second (a stopped process) or speaks another version is left out; its name is added to
+// `silent` unless that is null.
 std::vector<EndpointLook> look_at_endpoints(std::vector<std::string>* silent = nullptr);
 
-// Those of one process. Throws tools::CommandFailure if it has none or does not answer.
+// Asks the endpoints of one process. Throws tools::CommandFailure if it has none or does not
+// answer.
 std::vector<EndpointLook> look_at_process(pid_t pid);
 
-// What can be used of a packet that claims to be a MonitorReply: false if it is of another version.
-// Texts are ended and made printable, counts are within bounds.
+// Copies a packet that claims to be a MonitorReply; false if it is of another version. Afterwards
+// every text is terminated and printable, and every count is within its bounds.
 bool check_reply(const void* packet, std::size_t bytes, fabric::MonitorReply* reply);
 
-// Counters of several endpoints together.
+// The counters of several endpoints added up.
 struct Traffic {
   std::array<std::uint64_t, fabric::path_count> messages{}, bytes{};
   std::array<std::uint64_t, fabric::Statistics::size_buckets> sizes{};

@@ -14,7 +14,6 @@ namespace {
 
 using tools::show_bytes;
 using Json = nlohmann::ordered_json;
-using Align = TextTable::Align;
 
 double share_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -119,7 +118,7 @@ std::vector<PairGroup> group_pairs(const std::vector<fabric::MonitorReply>& repl
       auto group = std::find_if(groups.begin(), groups.end(),
                                 [&](const PairGroup& one) { return one.abilities == abilities; });
       if (group == groups.end()) group = groups.insert(group, PairGroup{abilities, {}});
-      // Both sides tell of a pair; it is listed once where they agree.
+      // Both sides report the pair; it is listed once where they agree.
       const bool seen = peer.pid > 0 && reply.pid > peer.pid;
       const std::string name = seen ? fmt::format("{}-{}", peer_name(peer.pid), reply.pid)
                                     : fmt::format("{}-{}", reply.pid, peer_name(peer.pid));
@@ -210,7 +209,7 @@ void print_path_rows(std::FILE* stream, const PairAbilities& abilities) {
   const std::vector<std::string> lines = table.lines();
   std::size_t wide = 0;
   for (const std::string& line : lines) wide = std::max(wide, line.size());
-  const std::size_t indent = wide + 4;  // reasons stand to the right, wrapped
+  const std::size_t indent = wide + 4;  // reasons stand to the right of the table, wrapped
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string why = i == 0 ? "why" : i == 1 ? "---" : rows[i - 2].why;
     fmt::print(stream, "  {:<{}}{}", lines[i], indent - 2, wrapped(why, indent).substr(indent));

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "cli/kit/table.hpp"
 #include "service/monitor.hpp"
 #include "tools/units.hpp"
@@ -12,9 +12,7 @@
 namespace haul::cli {
 namespace {
 
-using Align = TextTable::Align;
-
-// What was added to a counter since then; an endpoint that came in between counts from nought.
+// What a counter has gained since the look before; that of a new endpoint starts from zero.
 void add_difference(Traffic& sum, const Traffic& now, const Traffic& before) {
   for (std::size_t i = 0; i < fabric::path_count; ++i) {
     sum.messages[i] += now.messages[i] - std::min(before.messages[i], now.messages[i]);

@@ -12,10 +12,10 @@ namespace haul::cli {
 
 class MessageWatch {
  public:
-  // Looks at all endpoints; what lines() says is of the time since the look before.
+  // Looks at all endpoints; lines() then covers the time since the look before.
   void look();
   bool empty() const { return now_.empty() && silent_ == 0; }
-  // Tables: traffic by path, and the processes, those who send most first. Rates need two looks.
+  // Two tables: the traffic by path, and the processes, busiest first. Rates need two looks.
   std::vector<std::string> lines() const;
 
  private:

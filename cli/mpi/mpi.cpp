@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "bench/messages/mpi_command.hpp"
+#include "bench/kit/command.hpp"
+#include "bench/kit/libraries.hpp"
 #include "bench/messages/mpi_peers.hpp"
+#include "cli/kit/environment.hpp"
 #include "cli/kit/tree.hpp"
 
 namespace haul::cli {
@@ -37,6 +39,17 @@ int release(const std::string& version) {
   return 100 * major + (dot == std::string::npos ? 0 : std::atoi(version.c_str() + dot + 1));
 }
 
+// What a launcher says of itself, and the oldest version that haul can set up.
+struct KnownMpi {
+  const char *sign, *before_version, *name, *oldest;
+  MpiKind kind;
+};
+constexpr KnownMpi known_mpis[] = {
+    {"(Open MPI) ", "(Open MPI) ", "Open MPI", "4.0", MpiKind::open_mpi_4},
+    {"(OpenRTE) ", "(OpenRTE) ", "Open MPI", "4.0", MpiKind::open_mpi_4},
+    {"Intel(R) MPI Library", "Intel(R) MPI Library", "Intel MPI", "2019", MpiKind::intel},
+    {"HYDRA build details", "Version:", "MPICH", "3.4", MpiKind::mpich}};
+
 std::string directory_of(const std::string& file) {
   const std::size_t slash = file.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
@@ -48,11 +61,6 @@ std::string absolute(const std::string& file) {
   std::string result = here == nullptr ? file : std::string(here) + "/" + file;
   std::free(here);
   return result;
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 bool is_directory(const std::string& path) {
@@ -82,7 +90,8 @@ std::string words_of(const std::string& launcher) {
   return said.timed_out || said.status == not_started ? "" : said.out + said.err;
 }
 
-// Whether an argument after `names` asks for something else than `wanted`: "--mca pml ob1".
+// Refuses arguments that ask for something other than `wanted` after one of `names`: "--mca pml
+// ob1".
 void refuse_other(const std::vector<std::string>& command, const std::vector<std::string>& names,
                   const std::string& what, const std::string& wanted) {
   for (std::size_t i = 0; i + 2 < command.size(); ++i) {
@@ -96,7 +105,7 @@ void refuse_other(const std::vector<std::string>& command, const std::vector<std
   }
 }
 
-// Open MPI passes its own variables on to other hosts, and others only if it is told to.
+// Open MPI passes its own variables on to other hosts, but others only if told to.
 std::vector<std::string> exported_variables(AllocMem alloc_mem) {
   std::vector<std::string> arguments = {"-x", "FI_PROVIDER_PATH"};
   if (alloc_mem == AllocMem::of_haul) arguments.insert(arguments.end(), {"-x", preload_variable});
@@ -125,7 +134,7 @@ bool names_hosts(const std::vector<std::string>& command) {
 
 tools::Environment provider_environment(const InstalledMpi& mpi, const std::string& directory) {
   const std::string others = variable("FI_PROVIDER_PATH");
-  // Intel MPI reads the first directory alone.
+  // Intel MPI reads only the first directory.
   const bool alone = others.empty() || others == directory || mpi.kind == MpiKind::intel;
   tools::Environment environment = {
       {"FI_PROVIDER_PATH", alone ? directory : directory + ":" + others}};
@@ -140,14 +149,14 @@ tools::Environment provider_environment(const InstalledMpi& mpi, const std::stri
                                               "haul"}});
       break;
     case MpiKind::mpich:
-      // NOLOCAL: else it keeps the messages within a node on a path of its own.
+      // Without NOLOCAL, MPICH keeps messages within a node on a path of its own.
       environment.insert(
           environment.end(),
           {{"FI_PROVIDER", "haul"}, {"MPIR_CVAR_CH4_NETMOD", "ofi"}, {"MPIR_CVAR_NOLOCAL", "1"}});
       break;
     case MpiKind::intel:
       environment.insert(environment.end(), {{"FI_PROVIDER", "haul"}, {"I_MPI_FABRICS", "ofi"}});
-      if (!variable("I_MPI_OFI_PROVIDER").empty()) {  // it would win
+      if (!variable("I_MPI_OFI_PROVIDER").empty()) {  // if it is set, it takes precedence
         environment.emplace_back("I_MPI_OFI_PROVIDER", "haul");
       }
       break;
@@ -161,28 +170,15 @@ std::optional<InstalledMpi> recognise_mpi(const std::string& file, std::string* 
   InstalledMpi mpi;
   mpi.launcher = absolute(file);
   const std::string said = words_of(mpi.launcher);
-  std::string version = version_after(said, "(Open MPI) ");
-  if (version.empty()) version = version_after(said, "(OpenRTE) ");
-  if (!version.empty()) {
-    mpi.title = "Open MPI " + version;
-    mpi.kind = release(version) < 500 ? MpiKind::open_mpi_4 : MpiKind::open_mpi_5;
-    if (release(version) >= 400) return mpi;
-    *why = fmt::format("{} is too old for haul; use 4.0 or newer", mpi.title);
-    return std::nullopt;
-  }
-  if (version = version_after(said, "Intel(R) MPI Library"); !version.empty()) {
-    mpi.title = "Intel MPI " + version;
-    mpi.kind = MpiKind::intel;
-    if (release(version) >= 201900) return mpi;
-    *why = fmt::format("{} is too old for haul; use 2019 or newer", mpi.title);
-    return std::nullopt;
-  }
-  if (said.find("HYDRA build details") != std::string::npos) {
-    version = version_after(said, "Version:");
-    mpi.title = "MPICH " + version;
-    mpi.kind = MpiKind::mpich;
-    if (release(version) >= 304) return mpi;
-    *why = fmt::format("{} is too old for haul; use 3.4 or newer", mpi.title);
+  for (const KnownMpi& known : known_mpis) {
+    const std::string version =
+        said.find(known.sign) == std::string::npos ? "" : version_after(said, known.before_version);
+    if (version.empty()) continue;
+    mpi.title = fmt::format("{} {}", known.name, version);
+    mpi.kind = known.kind == MpiKind::open_mpi_4 && release(version) >= 500 ? MpiKind::open_mpi_5
+                                                                            : known.kind;
+    if (release(version) >= release(known.oldest)) return mpi;
+    *why = fmt::format("{} is too old for haul; use {} or newer", mpi.title, known.oldest);
     return std::nullopt;
   }
   *why =
@@ -200,14 +196,14 @@ std::string missing_for_provider(const InstalledMpi& mpi) {
   }
   const std::string info = directory_of(mpi.launcher) + "/ompi_info";
   const bench::CommandOutcome said = bench::run_command({info, "--parsable"}, {}, answer_s);
-  if (!said.good()) return "";  // nothing is known, so it may well do
+  if (!said.good()) return "";  // nothing is known, so the MPI may well have it
   if (said.out.find("mca:mtl:ofi:") != std::string::npos) return "";
   return "it was built without libfabric (no mtl ofi in `ompi_info`); use one built "
          "--with-ofi";
 }
 
 std::string provider_file() {
-  const std::string file = bench::provider_directory() + "/" + provider_name;
+  const std::string file = bench::library_directory() + "/" + provider_name;
   return access(file.c_str(), R_OK) == 0 ? file : "";
 }
 
@@ -221,7 +217,7 @@ std::string provider_remedy() {
 tools::Environment launch_environment(const InstalledMpi& mpi) {
   if (mpi.kind != MpiKind::intel) return {};
   tools::Environment environment = {own_directory_first(mpi.launcher)};
-  // A wheel has its data where its scripts do not look.
+  // In a Python wheel the data lie where the MPI's scripts do not look.
   const std::string data = directory_of(mpi.launcher) + "/../opt/mpi";
   if (variable("I_MPI_ROOT").empty() && is_directory(data)) {
     environment.emplace_back("I_MPI_ROOT", data);

@@ -15,36 +15,37 @@ enum class MpiKind { open_mpi_4, open_mpi_5, mpich, intel };
 struct InstalledMpi {
   MpiKind kind = MpiKind::mpich;
   std::string title;     // "Open MPI 4.1.4"
-  std::string launcher;  // the file, as PATH leads to it
+  std::string launcher;  // the file, as found in PATH
 };
 
-// Which MPI the launcher at `file` belongs to, by what it says of itself. nullopt and *why, a
-// clause such as "it is of MPICH 3.2, too old for ...", if that is none that haul can set up.
+// Finds out which MPI the launcher at `file` belongs to, from what it says about itself. If haul
+// cannot set that up, returns nothing, and *why is a clause such as "MPICH 3.2 is too old for haul;
+// use 3.4 or newer".
 std::optional<InstalledMpi> recognise_mpi(const std::string& file, std::string* why);
 
-// What this MPI lacks to run on a libfabric provider, with the remedy; "" if nothing.
+// What this MPI lacks to run on a libfabric provider, with the remedy; "" if it lacks nothing.
 std::string missing_for_provider(const InstalledMpi& mpi);
 
-// The provider's file, beside the libhaul.so.0 of this process; "" if it is not there.
+// The provider's file, beside this process's libhaul.so.0; "" if it is missing.
 std::string provider_file();
-// Why it is not there, and the remedy.
+// Why the provider is missing, and the remedy.
 std::string provider_remedy();
 
-// An MPI's command and environment, so that its ranks send by haul.
+// The command and the environment with which an MPI's ranks send by haul.
 struct MpiSetup {
   std::vector<std::string> command;
   tools::Environment environment;
 };
 
-// Where MPI_Alloc_mem() takes its memory from: the MPI's own, or haul's arena, which ranks map.
+// Where MPI_Alloc_mem() takes memory from: the MPI itself, or haul's arena, which ranks can map.
 enum class AllocMem { of_mpi, of_haul };
 
-// Of `command`, which begins with the launcher. Throws UsageError where the command itself asks for
-// other transports.
+// Sets up `command`, which begins with the launcher. Throws UsageError if the command itself asks
+// for another transport.
 MpiSetup set_up_mpi(const InstalledMpi& mpi, const std::vector<std::string>& command,
                     const std::string& provider_directory, AllocMem alloc_mem = AllocMem::of_mpi);
 
-// What any launch of this MPI needs wherever it was installed, haul or not.
+// What every launch of this MPI needs because of where it is installed, with haul or without.
 tools::Environment launch_environment(const InstalledMpi& mpi);
 
 }  // namespace haul::cli

@@ -9,7 +9,7 @@
 #include <map>
 #include <sstream>
 
-#include "bench/messages/mpi_command.hpp"
+#include "bench/kit/command.hpp"
 #include "bench/messages/mpi_sources.hpp"
 #include "cli/kit/table.hpp"
 #include "cli/kit/terminal.hpp"
@@ -24,11 +24,12 @@ namespace {
 namespace fs = std::filesystem;
 constexpr unsigned compile_s = 60, run_s = 30, rounds = 2;
 constexpr const char* sizes = "64,65536,1048576,4194304";
-constexpr const char* cache_bytes = "33554432";  // for kinds of buffers that are not used here
-constexpr const char* budget_us = "30000";       // a size
+constexpr const char* cache_bytes =
+    "33554432";  // used only by kinds of buffers that the demo leaves out
+constexpr const char* budget_us = "30000";  // for each size
 
-// Words that follow the launcher, and the environment, so that two ranks start anywhere: they pin
-// themselves.
+// Words that follow the launcher, and the environment, with which two ranks start on any machine.
+// The ranks pin themselves.
 std::vector<std::string> crowd_words(const InstalledMpi& mpi) {
   switch (mpi.kind) {
     case MpiKind::open_mpi_4: return {"--oversubscribe", "--bind-to", "none"};
@@ -45,7 +46,7 @@ tools::Environment crowd_environment(const InstalledMpi& mpi) {
   return {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
 }
 
-// The MPI on its own shared memory, whatever else it would choose.
+// Makes the MPI use its own shared memory, whatever it would choose by itself.
 tools::Environment native_environment(const InstalledMpi& mpi) {
   tools::Environment environment = launch_environment(mpi);
   switch (mpi.kind) {
@@ -62,8 +63,8 @@ tools::Environment native_environment(const InstalledMpi& mpi) {
   return environment;
 }
 
-// Compilers beside a launcher: "mpirun.openmpi" has "mpicc.openmpi". The first is the one that
-// `make bench-peers` makes.
+// The compilers beside a launcher: "mpirun.openmpi" has "mpicc.openmpi". `make bench-peers` makes
+// the first of these names.
 std::vector<std::string> compilers_beside(const InstalledMpi& mpi) {
   const fs::path launcher = mpi.launcher;
   std::vector<std::string> names = {"haul-mpicc", "mpicc" + launcher.extension().string(), "mpicc"};
@@ -75,7 +76,7 @@ std::vector<std::string> compilers_beside(const InstalledMpi& mpi) {
   return all;
 }
 
-// The program, compiled; "" if no compiler of this MPI can.
+// Compiles the program; "" if no compiler of this MPI can.
 std::string compile(const InstalledMpi& mpi, const std::string& directory) {
   for (const bench::SourceFile& source : bench::mpi_sources()) {
     const fs::path path = fs::path(directory) / source.path;
@@ -96,7 +97,7 @@ std::string compile(const InstalledMpi& mpi, const std::string& directory) {
   return "";
 }
 
-// Microseconds a message, by size; the best of the rounds.
+// Microseconds for a message, by size; the best of all rounds.
 using Times = std::map<std::size_t, double>;
 
 // "row TEST KIND RANKS BYTES US ...", among whatever an MPI prints.
@@ -151,7 +152,6 @@ Comparison compare(const InstalledMpi& mpi, const std::string& program, const st
 }
 
 void print_comparison(const InstalledMpi& mpi, const Comparison& comparison) {
-  using Align = TextTable::Align;
   TextTable table({{"one way", Align::right},
                    {mpi.title, Align::right},
                    {"the same on haul", Align::right},
@@ -167,7 +167,7 @@ void print_comparison(const InstalledMpi& mpi, const Comparison& comparison) {
   }
   for (const std::string& line : table.lines()) fmt::print("   {}\n", line);
   fmt::print("{}",
-             wrapped(fmt::format("The same program, not linked anew, run by `haul run --mpi`: a "
+             wrapped(fmt::format("The same program, not relinked, run by `haul run --mpi`: a "
                                  "message of {} between two ranks takes {:.2f} of the time.",
                                  tools::show_bytes(static_cast<std::uint64_t>(largest)), ratio),
                      3));

@@ -1,13 +1,13 @@
-// The demo's stop about messages: this machine's MPI, unmodified, with and without haul.
+// The demo's stop about messages: this machine's own MPI, unmodified, with haul and without.
 #pragma once
 
 #include <string>
 
 namespace haul::cli {
 
-// Compiles a small benchmark with an MPI that is here, runs it on haul and on the MPI's own shared
-// memory in turn, on the CPUs of `cpus` ("0,1"), and shows both. Says in one line what is missing
-// where that cannot be.
+// Compiles a small benchmark with an MPI of this machine, runs it in turn on haul and on the MPI's
+// own shared memory, on the CPUs in `cpus` ("0,1"), and shows both. If something is missing for
+// that, one line says what.
 void show_messages(const std::string& cpus);
 
 }  // namespace haul::cli

@@ -71,7 +71,8 @@ void explain_command(const std::vector<std::string>& command, bool json) {
   for (const EndpointReport& report : collector.reports()) replies.push_back(report.reply);
   if (status == 0 && replies.empty()) {
     throw tools::CommandFailure(
-        "no rank of this host has opened an endpoint of haul; see that the program calls MPI_Init "
+        "no rank of this host has opened an endpoint of haul; check that the program calls "
+        "MPI_Init "
         "and is linked to the MPI of its launcher");
   }
   explain_replies(replies, json);

@@ -9,8 +9,8 @@
 namespace haul::cli {
 
 struct MessageQuestion {
-  pid_t pid = 0;                     // not 0: ask this running process
-  std::vector<std::string> command;  // not empty: run it, and ask its ranks
+  pid_t pid = 0;                     // if not 0: ask this running process
+  std::vector<std::string> command;  // if not empty: run it, and ask its ranks
   bool json = false;
 };
 

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/kit/environment.hpp"
 #include "cli/kit/terminal.hpp"
 
 namespace haul::cli {
@@ -22,11 +23,6 @@ namespace fs = std::filesystem;
 constexpr const char* launcher_names[] = {"mpirun",       "mpiexec",       "mpirun.openmpi",
                                           "mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra"};
 constexpr int load_ms = 5000;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 std::vector<fs::path> directories_of(const std::string& list) {
   std::vector<fs::path> directories;
@@ -68,8 +64,8 @@ std::vector<fs::path> places() {
   return all;
 }
 
-// What fi_version() of a library says; 0 if it cannot be loaded. In a child: a library's
-// constructors may do anything, and two libfabrics do not belong in one process.
+// What fi_version() of a library returns; 0 if the library cannot be loaded. A child loads it: a
+// library's constructors may do anything, and one process must not hold two libfabrics.
 std::uint32_t version_of_library(const char* file) {
   int ends[2];
   if (pipe(ends) != 0) return 0;
@@ -95,7 +91,7 @@ std::uint32_t version_of_library(const char* file) {
   return version;
 }
 
-// The libfabric that an MPI brings along, else the system's.
+// The version of the libfabric that comes with an MPI, else of the system's.
 std::string libfabric_of(const InstalledMpi& mpi) {
   const fs::path root = fs::path(mpi.launcher).parent_path().parent_path();
   std::vector<std::string> files;
@@ -154,28 +150,20 @@ std::vector<FoundMpi> find_mpis() {
 }
 
 void print_messages(const std::vector<FoundMpi>& mpis) {
-  constexpr std::size_t indent = 16;
   const std::string provider = provider_file();
-  fmt::print("\n{}\n", bold("Messages"));
-  fmt::print("  {:<13} {}", "provider",
-             wrapped(provider.empty() ? provider_remedy() : provider, indent).substr(indent));
+  print_heading("Messages");
+  print_field("provider", provider.empty() ? provider_remedy() : provider);
   for (const FoundMpi& found : mpis) {
     const bool ready = found.missing.empty() && !provider.empty();
-    fmt::print("  {:<13} {}", found.mpi.title.substr(0, found.mpi.title.rfind(' ')),
-               wrapped(fmt::format("{}: {}, {}", ready ? good("ready") : bad("not ready"),
-                                   found.mpi.title, found.mpi.launcher),
-                       indent)
-                   .substr(indent));
-    if (const std::string state = state_of(found); !state.empty()) {
-      fmt::print("{}", wrapped(state, indent));
-    }
+    print_field(found.mpi.title.substr(0, found.mpi.title.rfind(' ')),
+                fmt::format("{}: {}, {}", ready ? good("ready") : bad("not ready"), found.mpi.title,
+                            found.mpi.launcher));
+    if (const std::string state = state_of(found); !state.empty()) print_field("", state);
   }
   if (mpis.empty()) {
-    fmt::print("  {:<13} {}", "MPI",
-               wrapped("none was found; install one, such as Debian's openmpi-bin, or put its "
-                       "launcher into PATH",
-                       indent)
-                   .substr(indent));
+    print_field("MPI",
+                "none was found; install one, such as Debian's openmpi-bin, or put its launcher "
+                "into PATH");
   }
 }
 

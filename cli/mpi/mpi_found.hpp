@@ -11,16 +11,16 @@ namespace haul::cli {
 
 struct FoundMpi {
   InstalledMpi mpi;
-  std::string libfabric;  // its version, "" if it cannot be told
+  std::string libfabric;  // version; "" if it cannot be told
   std::string missing;    // what it lacks to run on haul, with the remedy; "" if nothing
 };
 
-// Those whose launchers PATH leads to, in its order, then those in usual places and those that
-// `make bench-peers` installs. Runs each launcher; starts no thread, and must be called before one
-// is started.
+// The MPIs whose launchers PATH leads to, in its order, then those in the usual places and those
+// that `make bench-peers` installs. Runs each launcher. Starts no thread, and must be called before
+// any is started.
 std::vector<FoundMpi> find_mpis();
 
-// The same without the look at libfabric, and with threads running.
+// The same without the versions of libfabric; may be called while threads run.
 std::vector<InstalledMpi> find_launchers();
 
 // For `haul info`.

@@ -13,8 +13,8 @@
 #include <new>
 
 #include "base/error.hpp"
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 #include "tools/failure.hpp"
 #include "tools/program.hpp"
 
@@ -26,11 +26,11 @@ constexpr std::uint64_t nonce = 0x6861756c'6d657367;
 constexpr int limit_ms = 5000;
 constexpr int collapse_advice = 25;  // MADV_COLLAPSE, since Linux 6.1
 
-// What the children and the parent share.
+// Shared by the children and the parent.
 struct ProbeBoard {
   std::atomic<std::uint64_t> address{0};  // of the nonce in the first child
-  std::atomic<std::uint32_t> told{0};     // 1: both results stand
-  std::int32_t kernel_error = 0;          // 0: read; else errno, or -1 for wrong bytes
+  std::atomic<std::uint32_t> told{0};     // 1: both results are there
+  std::int32_t kernel_error = 0;          // 0: the read worked; else errno, or -1 for wrong bytes
   std::int32_t huge_error = 0;
   std::uint64_t mapped = 0;  // the nonce, written by the second child through its mapping
 };

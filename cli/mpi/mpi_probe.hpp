@@ -1,4 +1,4 @@
-// What two processes of this user can do for each other on this node: tried out by two children.
+// Tries out, with two children, what two processes of this user can do for each other on this node.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct PairProbe {
   std::string why_not_huge;
 };
 
-// Starts two children, which read each other's memory by the kernel and map the same memory. Must
-// be called before this process has other threads. Throws tools::CommandFailure if it cannot try.
+// Starts two children, which read each other's memory through the kernel and map the same memory.
+// Must be called while this process has one thread. Throws tools::CommandFailure if it cannot try.
 PairProbe probe_pair();
 
 }  // namespace haul::cli

@@ -6,36 +6,17 @@
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "cli/kit/tree.hpp"
 #include "tools/failure.hpp"
+#include "tools/relay.hpp"
 
 namespace haul::cli {
 namespace {
 
-constexpr int tick_ms = 100;  // where the kernel has no pidfd
+constexpr int tick_ms = 100;  // used where the kernel has no pidfd
 constexpr auto last_words = std::chrono::seconds(1);
-
-volatile std::sig_atomic_t launcher = 0;
-
-// What a terminal sends, the launcher gets by itself: twice would tell it to hurry.
-void pass_on(int signal, siginfo_t* info, void*) {
-  const int saved = errno;
-  if (launcher > 0 && info->si_code <= 0) kill(static_cast<pid_t>(launcher), signal);
-  errno = saved;
-}
-
-void pass_signals_to(pid_t pid) {
-  launcher = pid;
-  struct sigaction action {};
-  action.sa_sigaction = pass_on;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
-    sigaction(signal, &action, nullptr);
-  }
-}
 
 }  // namespace
 
@@ -69,7 +50,7 @@ MpiJob prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem) 
 int run_job(MpiJob job, Collector& collector) {
   job.setup.environment.emplace_back("HAUL_FABRIC_REPORT", collector.name());
   const pid_t pid = tools::start_program(job.setup.command, job.setup.environment);
-  pass_signals_to(pid);
+  tools::begin_relay(pid);
   const int process = os::pidfd_open(pid);
   int status = 0;
   for (;;) {
@@ -77,7 +58,7 @@ int run_job(MpiJob job, Collector& collector) {
     if (ended == pid || (ended < 0 && errno != EINTR)) break;
     collector.wait(process < 0 ? -1 : process, process < 0 ? tick_ms : -1);
   }
-  launcher = 0;
+  tools::end_relay();
   if (process >= 0) close(process);
   collector.drain(last_words);
   return tools::shell_status(status);

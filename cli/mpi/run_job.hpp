@@ -1,4 +1,4 @@
-// Finding and running the MPI job of `haul run --mpi` and `haul explain --mpi`.
+// Finds and runs the MPI job of `haul run --mpi` and `haul explain --mpi`.
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@ struct MpiJob {
   MpiSetup setup;
 };
 
-// Recognises the MPI of `command` and sets it up. Throws UsageError for a command that it cannot
+// Recognises the MPI of `command` and sets it up. Throws UsageError for a command that cannot be
 // set up, tools::CommandFailure if haul or the MPI lacks something.
 MpiJob prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem = AllocMem::of_mpi);
 
-// Runs the job to its end while `collector` listens; signals that would end this command go to the
-// launcher instead. The launcher's status as a shell tells it.
+// Runs the job to its end while `collector` listens. Signals that would end this command go to the
+// launcher instead. Returns the launcher's status as a shell tells it.
 int run_job(MpiJob job, Collector& collector);
 
-// A word as a shell reads it back.
+// Quotes a word so that a shell reads it back.
 std::string shell_word(const std::string& text);
 
 }  // namespace haul::cli

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "bench/kit/stats.hpp"
 #include "bench/remote/hosts/atomic_calls.hpp"
 #include "bench/remote/hosts/atomic_stage.hpp"
@@ -18,11 +18,11 @@ namespace {
 
 using bench::Op;
 
-constexpr unsigned rounds = 5;
+constexpr unsigned tour_rounds = 5;
 constexpr bench::Limit warm_up{200, 20'000'000}, limit{2000, 100'000'000};
 constexpr std::uint32_t client_spin_us = 1'000'000;
 
-// Microseconds of a call: a median a round.
+// Microseconds for a call: one median for each round.
 struct Medians {
   bench::Samples thread, redis, receive_path;
 };
@@ -46,8 +46,8 @@ Medians measure(int client_cpu, int home_cpu) {
   if (bench::Redis::missing().empty()) redis = std::make_unique<bench::Redis>(hosts, home_cpu);
   Medians medians;
   ProgressBar bar("   measuring");
-  for (unsigned round = 0; round < rounds; ++round) {
-    bar.show(static_cast<double>(round) / rounds, "round trips");
+  for (unsigned round = 0; round < tour_rounds; ++round) {
+    bar.show(static_cast<double>(round) / tour_rounds, "round trips");
     for (const bench::ResponderChoice& responder : bench::responders(bench::PacketSteering::rps)) {
       const std::string_view name = responder.name;
       if (name == "block") medians.thread.push_back(ask(hosts, responder, home_cpu));

@@ -5,9 +5,9 @@
 
 namespace haul::cli {
 
-// Makes two hosts of network namespaces, counts at one from the other, by a thread there, by Redis
-// where it is installed, and in the receive path, and shows what one fetch&add takes. Says in one
-// line what is missing where that cannot be.
+// Makes two hosts out of network namespaces and counts at one of them from the other: by a thread
+// there, by Redis if it is installed, and in the receive path. Shows how long one fetch&add takes.
+// If something is missing for that, one line says what.
 void show_counter(const bench::Stage& stage);
 
 }  // namespace haul::cli

@@ -1,4 +1,4 @@
-// Two forks, a new session, and a pipe through which a failed start is told.
+// Two forks, a new session, and a pipe that reports a failed start.
 #include "cli/service/daemon.hpp"
 
 #include <fcntl.h>
@@ -43,14 +43,15 @@ void leave_everything(int keep) {
     work();
   } catch (const std::exception& failure) {
     const std::string sentence = failure.what();
-    // Nobody reads once the start has succeeded.
+    // Once the start has succeeded nobody reads the pipe.
     if (write(report, sentence.data(), sentence.size()) < 0) status = 1;
     status = 1;
   }
   std::_Exit(status);
 }
 
-// What came through the pipe: "" while nothing has; the writer's end counts as news too.
+// Reads what came through the pipe. True if there is news: the end of the writer counts, even
+// without a sentence.
 bool heard(int fd, std::string* sentence) {
   pollfd entry{fd, POLLIN, 0};
   if (poll(&entry, 1, poll_ms) <= 0) return false;
@@ -70,7 +71,8 @@ void run_detached(const std::function<void()>& work, const std::function<bool()>
   std::fflush(nullptr);
   const pid_t child = tools::fork_process();
   if (child == 0) {
-    // The one in between leads the session and ends, so that the service never gets a terminal.
+    // The process in between leads the session and ends, so that the service can never get a
+    // terminal.
     report.close_read_end();
     setsid();
     const pid_t service = fork();

@@ -1,4 +1,4 @@
-// Going on in the background.
+// Runs work in the background.
 #pragma once
 
 #include <functional>
@@ -6,11 +6,11 @@
 
 namespace haul::cli {
 
-// Runs `work` in a process of its own: its own session, standard streams at /dev/null, working
-// directory /, every other descriptor closed. The caller returns once `ready` says true, which it
-// is asked again and again; it throws tools::CommandFailure with the sentence of what `work` threw
-// before that, or if nothing happens for 10 s. Only the caller returns. Before the process has
-// threads.
+// Runs `work` in a process with a session of its own, its standard streams at /dev/null, its
+// working directory /, and every other descriptor closed. Asks `ready` again and again, and returns
+// once it says true. Throws tools::CommandFailure with the sentence of what `work` threw before
+// that, or after 10 s without an answer. Only the caller returns. Call it while the process has one
+// thread.
 void run_detached(const std::function<void()>& work, const std::function<bool()>& ready);
 
 }  // namespace haul::cli

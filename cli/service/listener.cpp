@@ -42,17 +42,17 @@ std::string explicit_place(const std::string& asked) {
   if (path.size() >= socket_path_bytes) {
     throw tools::CommandFailure(
         fmt::format("the path {} is too long for a socket: {} bytes, {} may be; "
-                    "name a shorter one by --socket or HAUL_SERVICE_SOCKET",
+                    "name a shorter one with --socket or HAUL_SERVICE_SOCKET",
                     path, path.size(), socket_path_bytes - 1));
   }
-  // A directory that is there is taken as it is: who asked for it knows it.
+  // An existing directory is used as it is: the user who named it knows it.
   const fs::path directory = fs::path(path).parent_path();
   std::error_code ignored;
   if (fs::is_directory(directory, ignored)) return path;
   const std::string trouble = trouble_with(path);
   if (trouble.empty()) return path;
   throw tools::CommandFailure(fmt::format(
-      "cannot make the directory {} ({}); make it yourself, or name another path by --socket or "
+      "cannot make the directory {} ({}); make it yourself, or name another path with --socket or "
       "HAUL_SERVICE_SOCKET",
       directory.string(), trouble));
 }
@@ -69,19 +69,21 @@ int inherited_listener() {
   unsetenv("LISTEN_FDNAMES");
   if (count != "1") {
     throw tools::CommandFailure(
-        fmt::format("was passed {} sockets and serves one; give its .socket unit "
-                    "one ListenSequentialPacket= alone",
+        fmt::format("systemd passed {} sockets, but the service takes one; give its .socket unit "
+                    "a single ListenSequentialPacket=",
                     count));
   }
   const int fd = first_passed_fd;
   if (socket_option(fd, SO_DOMAIN) != AF_UNIX || socket_option(fd, SO_TYPE) != SOCK_SEQPACKET) {
     throw tools::CommandFailure(
-        "what was passed as descriptor 3 is no Unix socket of packets; its .socket unit needs "
+        "descriptor 3, which systemd passed, is not a Unix socket of packets; its .socket unit "
+        "needs "
         "ListenSequentialPacket= (systemd-socket-activate: --seqpacket)");
   }
   if (socket_option(fd, SO_ACCEPTCONN) != 1) {
     throw tools::CommandFailure(
-        "what was passed as descriptor 3 is a connection and no listening socket; its .socket unit "
+        "descriptor 3, which systemd passed, is a connection, not a listening socket; its .socket "
+        "unit "
         "needs Accept=no");
   }
   fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -107,9 +109,9 @@ std::string place_to_listen(const std::string& asked) {
     if (trouble.empty()) return path;
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", path, trouble);
   }
-  throw tools::CommandFailure(
-      fmt::format("finds no place for its socket ({}); name one by --socket or HAUL_SERVICE_SOCKET",
-                  reasons.empty() ? "there is none" : reasons));
+  throw tools::CommandFailure(fmt::format(
+      "finds no place for its socket ({}); name one with --socket or HAUL_SERVICE_SOCKET",
+      reasons.empty() ? "there is none" : reasons));
 }
 
 }  // namespace haul::cli

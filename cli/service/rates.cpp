@@ -8,12 +8,12 @@
 namespace haul::cli {
 namespace {
 
-// Counters only grow; one that did not is another's.
+// A counter only grows; if it did not, it is another client's.
 double grown(std::uint64_t before, std::uint64_t now) {
   return now > before ? static_cast<double>(now - before) : 0;
 }
 
-// Two connections of one process differ in when they were attached.
+// Two connections of one process differ in the time at which they were attached.
 const wire::ClientStats* find_before(const service::Snapshot& before, const wire::ClientStats& now,
                                      std::uint64_t elapsed_ns) {
   const wire::ClientStats* found = nullptr;

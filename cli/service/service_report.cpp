@@ -83,7 +83,6 @@ void print_service_status(const service::Monitor& monitor, const service::Snapsh
 }
 
 void print_service_clients(const service::Snapshot& all) {
-  using Align = TextTable::Align;
   if (all.clients.empty()) {
     fmt::print("no process uses the service now\n");
     return;
@@ -152,7 +151,7 @@ ServiceGlance glance_at_service() {
           "; it is seen by no such number here, so it lives in another pid namespace, and only "
           "memory of haul_alloc() or haul_share() may be within its reach";
     }
-    // demo and bench attach as other programs do; this is the kernel's word on this process alone.
+    // demo and bench attach as other programs do; the kernel says this about this one process only.
     if (!monitor.why_not().empty()) glance.status += "; " + monitor.why_not();
     if (knob_number(Knob::service_use) == 1) {
       glance.status += "; HAUL_SERVICE_USE=off keeps this process from using it";

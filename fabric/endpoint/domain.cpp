@@ -11,7 +11,6 @@
 #include "fabric/endpoint/fabric.hpp"
 #include "fabric/endpoint/memory_region.hpp"
 #include "fabric/endpoint/object.hpp"
-#include "fabric/endpoint/transfer/atomics.hpp"
 #include "fabric/endpoint/transfer/endpoint.hpp"
 #include "fabric/endpoint/waiting/poll_set.hpp"
 

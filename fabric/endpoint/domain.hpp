@@ -47,7 +47,7 @@ class Domain final : public fid_domain {
   EventQueue* registration_events() const noexcept;
 
   Domain* next_open = nullptr;  // Fabric's
-  // The last: it ends before what it uses.
+  // The last member, so that it is destroyed before what it uses.
   ProgressThread progress_thread{*this};
 
  private:

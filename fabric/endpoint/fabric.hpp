@@ -5,7 +5,6 @@
 #include <rdma/fi_domain.h>
 
 #include <atomic>
-#include <cstdint>
 
 namespace haul::fabric {
 

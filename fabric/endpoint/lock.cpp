@@ -1,7 +1,7 @@
 // The slow side of WordLock.
 #include "fabric/endpoint/lock.hpp"
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::fabric {
 
@@ -16,7 +16,7 @@ void WordLock::wait() noexcept {
       return;
     }
   }
-  // Whoever slept takes it as contended: others may sleep, too.
+  // A thread that may have slept marks the lock as contended, since others may be asleep as well.
   while (word_.exchange(contended, std::memory_order_acquire) != unlocked) {
     os::futex_wait(&word_, contended, 0);
   }

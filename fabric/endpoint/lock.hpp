@@ -32,7 +32,7 @@ class WordLock {
   std::atomic<std::uint32_t> word_{unlocked};
 };
 
-// A lock that a program's promise to serialise its calls makes needless.
+// A lock that does nothing where the program has promised to serialise its calls.
 class DataLock {
  public:
   explicit DataLock(bool needed) noexcept : needed_(needed) {}

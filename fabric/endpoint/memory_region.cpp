@@ -41,7 +41,7 @@ int MemoryRegion::open(fid_t domain, const void* start, std::size_t bytes, std::
   Domain& owner = Domain::of(domain);
   auto* made = new (std::nothrow) MemoryRegion(owner, context);
   if (made == nullptr) return -FI_ENOMEM;
-  made->waits_for_enable_ =
+  const bool waits_for_enable =
       has_mode(owner.mr_mode, FI_MR_ENDPOINT) ||
       (has_mode(owner.mr_mode, FI_MR_RMA_EVENT) && (flags & FI_RMA_EVENT) != 0);
   Region entry;
@@ -50,7 +50,7 @@ int MemoryRegion::open(fid_t domain, const void* start, std::size_t bytes, std::
       has_mode(owner.mr_mode, FI_MR_VIRT_ADDR) ? reinterpret_cast<std::uint64_t>(start) : 0;
   entry.bytes = bytes;
   entry.access = access & (FI_REMOTE_READ | FI_REMOTE_WRITE);
-  entry.enabled = !made->waits_for_enable_;
+  entry.enabled = !waits_for_enable;
   made->base_ = entry.base;
   made->key = requested_key;
   const int error = owner.regions.add(entry, has_mode(owner.mr_mode, FI_MR_PROV_KEY), &made->key);
@@ -87,7 +87,7 @@ int MemoryRegion::open_attributes(fid_t domain, const fi_mr_attr* attr, std::uin
 int MemoryRegion::close(fid_t object) noexcept {
   MemoryRegion& self = of(object);
   {
-    // Not during a turn that uses the region.
+    // A turn that uses the region holds this lock.
     Guard guard(self.owner_.lock);
     self.owner_.regions.remove(self.key);
   }

@@ -38,7 +38,6 @@ class MemoryRegion final : public fid_mr {
 
   Domain& owner_;
   std::uint64_t base_ = 0;
-  bool waits_for_enable_ = false;
   Counter* writes_ = nullptr;
   Counter* reads_ = nullptr;
 };

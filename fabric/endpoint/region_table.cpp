@@ -4,15 +4,15 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
-#include "base/clock.hpp"
-#include "base/sealed.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/sealed.hpp"
 #include "fabric/endpoint/completion/counter.hpp"
 
 namespace haul::fabric {
 
 RegionTable::RegionTable() noexcept : next_key_(now_ns()) {
-  // Keys of this table's choice begin anywhere, so that one of another process's is not right here
-  // by accident.
+  // The keys that this table chooses start at a random number, so that a key of another process is
+  // not valid here by accident.
   os::random_bytes(&next_key_, sizeof next_key_);
 }
 
@@ -53,7 +53,7 @@ void* RegionTable::resolve(const EndpointState& endpoint, std::uint64_t key, std
     *error = FI_EACCES;
     return nullptr;
   }
-  // What is below the base wraps round, and is out of bounds like what is above.
+  // An address below the base wraps around, and so fails the same check as one beyond the end.
   const std::uint64_t offset = address - region.base;
   if (offset > region.bytes || bytes > region.bytes - offset) {
     *error = FI_EACCES;

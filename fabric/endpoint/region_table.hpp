@@ -27,11 +27,11 @@ struct Region {
 class RegionTable {
  public:
   RegionTable() noexcept;
-  // *key is the one asked for; or, with `choose`, is set to one of this table's choice. -FI_ENOKEY:
-  // the key is taken. The region lives until remove().
+  // *key is the key that is asked for; with `choose` the table chooses one and sets *key.
+  // -FI_ENOKEY: the key is taken. The region lives until remove().
   int add(const Region& region, bool choose, std::uint64_t* key) noexcept;
   void remove(std::uint64_t key) noexcept;
-  // Calls change(region) in the lock, of a key that is there.
+  // Calls change(region) under the lock; the key must be in the table.
   template <class Change>
   void change(std::uint64_t key, Change change) noexcept {
     Guard guard(lock_);

@@ -129,16 +129,16 @@ constinit std::atomic_flag large_elements = {};
 template <class T>
 void apply_one(fi_op operation, std::byte* target, const T& operand, const T& comparand,
                std::byte* result) noexcept {
-  using SocketWord = typename WordOf<sizeof(T)>::type;
+  using Word = typename WordOf<sizeof(T)>::type;
   T old;
   T changed;
-  if constexpr (!std::is_void_v<SocketWord>) {
-    std::atomic_ref<SocketWord> element(*reinterpret_cast<SocketWord*>(target));
-    SocketWord seen = element.load(std::memory_order_acquire);
+  if constexpr (!std::is_void_v<Word>) {
+    std::atomic_ref<Word> element(*reinterpret_cast<Word*>(target));
+    Word seen = element.load(std::memory_order_acquire);
     for (;;) {
       std::memcpy(static_cast<void*>(&old), &seen, sizeof old);
       if (!combine(operation, old, operand, comparand, &changed)) break;
-      SocketWord wanted;
+      Word wanted;
       std::memcpy(&wanted, &changed, sizeof wanted);
       if (element.compare_exchange_weak(seen, wanted, std::memory_order_acq_rel,
                                         std::memory_order_acquire)) {

@@ -79,7 +79,7 @@ class Inbox {
 // plan decides who moves it.
 class DirectAccess {
  public:
-  // What is known in advance of copying from or to `place` of this peer, beside packets.
+  // Whether copying from or to `place` of this peer directly is faster than packets.
   enum class Worth : std::uint8_t {
     never,   // it cannot be reached, or is slower whatever happens
     rarely,  // slower, unless nobody writes the buffers meanwhile
@@ -140,12 +140,12 @@ class Network {
   // The protocol has no use for this peer any more (garbage, or its address was removed): packets
   // from and to it end. Inboxes and outboxes of it are gone when this returns.
   virtual void drop(const Address& address) noexcept = 0;
-  // Does what a transport does outside packets (offnode: polls its carrier). Called by each
-  // progress() while `eager_turns` is set, else by every 32nd.
+  // Does what a transport has to do besides packets (offnode: polls its carrier). Every progress()
+  // calls it while `eager_turns` is set, otherwise every 32nd does.
   virtual void turn() noexcept = 0;
   bool eager_turns = false;
   virtual DirectAccess& access() noexcept = 0;
-  // Under which peers reach this endpoint, and it reaches itself; nullptr: it never does.
+  // The address by which peers reach this endpoint, and it reaches itself; nullptr: it never does.
   virtual const Address* self() const noexcept { return nullptr; }
   virtual ~Network() = default;
 };

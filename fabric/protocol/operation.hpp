@@ -3,6 +3,7 @@
 // bytes of a peer's write, of a read, of an atomic's result).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,14 +26,29 @@ struct Ending {
   void* context = nullptr;
   std::uint64_t data = 0;
   std::uint64_t tag = 0;
+
+  // Of a request of the program's. `shown`: its flags in the completion.
+  template <class Request>
+  static Ending of(const Request& request, Event event, std::uint64_t shown) noexcept {
+    return {.told = true,
+            .wanted = (request.flags & FI_COMPLETION) != 0,
+            .event = event,
+            .flags = shown,
+            .context = request.context};
+  }
 };
 
 // A request of several packets that are acknowledged one by one (RMA and atomics on several target
-// ranges): it ends with the last.
+// ranges). It ends when the last one does.
 struct Group {
   std::size_t remaining = 0;
   int error = 0;
   Ending ending;
+
+  // nullptr for one packet, which needs no group.
+  static std::shared_ptr<Group> of(std::size_t packets, const Ending& ending) noexcept {
+    return packets > 1 ? std::make_shared<Group>(Group{packets, 0, ending}) : nullptr;
+  }
 };
 
 // How a transfer that needs no packets goes on. The receiving side claims chunks from the front,
@@ -140,6 +156,16 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
     trial = nullptr;
     ending = Ending();
   }
+  // As new, and matched: `bytes` bytes of this peer's go to these pieces.
+  void begin(Peer& peer, const Pieces& to, std::size_t bytes) noexcept {
+    renew();
+    stage = Stage::matched;
+    source = &peer;
+    pieces = to;
+    length = bytes;
+  }
+  // Bytes of the message that there is room for.
+  std::size_t wanted() const noexcept { return std::min(length, pieces.bytes); }
   void unlink_posted() noexcept { Link<InPosted>::unlink(); }
   void unlink_motion() noexcept { Link<InMotion>::unlink(); }
   void reset() noexcept {
@@ -200,6 +226,8 @@ struct Peer {
   std::vector<Header> control;         // packets without payload that found no room
   List<Incoming, InPosted> posted[2];  // [tagged]: receives from this peer alone
   List<Unexpected, OfPeer> unexpected[2];
+  // FI_E* of what cannot be exchanged with it any more.
+  int loss() const noexcept { return error != 0 ? error : FI_ESHUTDOWN; }
   const char* fault = nullptr;  // what rule it broke
   bool busy = false;            // in the matcher's list of those with something to send
 };

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 
-#include "base/cpu.hpp"
+#include "base/machine/cpu.hpp"
 #include "copy/copy.hpp"
 #include "fabric/protocol/matcher.hpp"
 

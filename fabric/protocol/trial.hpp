@@ -1,4 +1,4 @@
-// Which of two ways is the sooner one for messages of one peer and one size: found out by trying.
+// Finds out by trying which of two ways is faster for messages of one peer and one size.
 //
 // Neither side can tell in advance. One copy by the kernel beats two through shared memory as long
 // as nobody rewrites the buffer, and loses when somebody does: then the sender pays for fetching
@@ -42,8 +42,8 @@ class Trial {
   std::array<std::uint64_t, counted> usual_gaps_{}, trial_gaps_{};  // ns
 };
 
-// A peer's, one for each power of two. Shorter messages go unasked; for longer ones the trial is
-// over: lines that no cache keeps belong to nobody.
+// A peer's trials, one for each power of two. Shorter messages go unasked; longer ones are not
+// tried, because no cache keeps their lines, which therefore belong to nobody.
 class Trials {
  public:
   static constexpr unsigned least_log2 = 14, most_log2 = 20;

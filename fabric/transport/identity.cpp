@@ -4,9 +4,9 @@
 
 #include <cstdio>
 
-#include "base/keep_errno.hpp"
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 #include "fabric/transport/monitor.hpp"
 
 namespace haul::fabric {

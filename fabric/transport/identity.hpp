@@ -1,4 +1,4 @@
-// Which endpoint is meant by an address, and under which name its socket listens.
+// Which endpoint an address means, and the name of its socket.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace haul::fabric {
 
-// Whether two processes see each other's sockets: a hash of the kernel's boot id and of the network
-// namespace. The same for as long as the process stays in its namespace.
+// A hash of the kernel's boot id and of the network namespace: two processes with the same value
+// see each other's sockets. It stays the same as long as the process stays in its namespace.
 std::uint64_t host_identity() noexcept;
 
 // A new endpoint's: random id, this host. False if the kernel has no random numbers.

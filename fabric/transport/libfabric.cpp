@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 #include "base/log.hpp"
-#include "base/uncancelled.hpp"
+#include "base/thread/uncancelled.hpp"
 
 namespace haul::fabric {
 
@@ -22,7 +22,7 @@ struct Lookup {
 
   Lookup() noexcept {
     const Uncancelled guard;
-    // Its usual name; else it may have been linked into the program or a library of its.
+    // By its usual name; else it may have been linked into the program or one of its libraries.
     void* library = dlopen("libfabric.so.1", RTLD_NOLOAD | RTLD_LAZY);
     complete = look_up_all(library != nullptr ? library : RTLD_DEFAULT);
     if (!complete) {

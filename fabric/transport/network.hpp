@@ -2,8 +2,6 @@
 // carrier to others.
 #pragma once
 
-#include <memory>
-
 #include "base/error.hpp"
 #include "base/private.hpp"
 #include "fabric/protocol/channel.hpp"
@@ -26,12 +24,12 @@ class EndpointNetwork : public Network {
   // No more ringing; empties the descriptor.
   virtual void disarm() noexcept = 0;
 
-  // What `haul top` shows of this endpoint, and `haul run --report` is told at first. nullptr,
-  // before the counters end (with the matcher): the report's last word.
+  // The counters that `haul top` shows for this endpoint; `haul run --report` is told of them at
+  // once. nullptr, before the matcher and with it the counters go, makes the last report.
   virtual void publish(const Statistics* statistics) noexcept = 0;
-  // This process is a child of the one that opened it, and no handler could put it in order: a bare
-  // clone, or a fork that somebody changed something beside. Nothing may be called; it is left
-  // alone.
+  // This process is a child of the one that opened it, and no fork handler could put it in order:
+  // after a bare clone, or a fork during which something was changed. Then nothing else may be
+  // called, and the network is never destroyed.
   virtual bool lost() const noexcept = 0;
   // The destructor tells peers that this endpoint has ended, in good order.
 };

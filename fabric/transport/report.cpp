@@ -5,11 +5,11 @@
 
 #include <cerrno>
 
-#include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/socket.hpp"
+#include "base/machine/clock.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::fabric {
 namespace {
@@ -18,7 +18,7 @@ std::uint64_t read(const Statistics::Counter& counter) noexcept {
   return counter.load(std::memory_order_relaxed);
 }
 
-// A collector that starts 256 ranks at once may be behind.
+// A collector whose 256 ranks start at once may need time to accept them all.
 constexpr std::uint64_t retry_ns = 1'000'000;
 constexpr unsigned retries = 1000;
 

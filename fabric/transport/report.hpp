@@ -1,6 +1,5 @@
-// What an endpoint says of itself: to a program that asks its socket (`haul top`), and unasked to a
-// collector
-// (`haul run --report`, knob HAUL_FABRIC_REPORT).
+// What an endpoint reports of itself: to a program that asks its socket (`haul top`), and unasked
+// to a collector (`haul run --report`, knob HAUL_FABRIC_REPORT).
 #pragma once
 
 #include <cstdint>

@@ -28,11 +28,11 @@
  *    Closing or destroying something that another thread is using is an error of the program.
  *  - Signals: no function may be called from a signal handler. None blocks signals while it waits:
  *    handlers run at once, and the wait goes on; a signal that ends a process ends it. haul's
- *    threads block all asynchronous signals. They have ordinary scheduling, whatever scheduling the
- *    thread has that made them.
- *  - Cancellation: no function is a cancellation point. A request of pthread_cancel() stays pending
- *    until the program's own next point. (A program that must be able to end a wait gives it a
- *    time-out, or uses haul_atomic_test() and haul_atomic_lock_test().) Asynchronous cancelability
+ *    threads block all asynchronous signals. They have ordinary scheduling, whatever the thread
+ *    that made them has.
+ *  - Cancellation: no function is a cancellation point. A pthread_cancel() stays pending until the
+ *    program's own next cancellation point. (A program that must be able to end a wait gives it a
+ *    timeout, or uses haul_atomic_test() and haul_atomic_lock_test().) Asynchronous cancelability
  *    is not supported.
  *  - Fork: a child has none of its parent's nodes: calls on them return HAUL_ESTALE; it may open
  *    its own. These functions hold no lock over a fork, so neither waits for the other, whatever
@@ -41,8 +41,8 @@
  *    that was asked for stays taken, and, if the parent was killed, an XDP program attached.
  *  - Ends: exit() waits for none of these functions. A node that serves is a server: once main has
  *    called pthread_exit() and the program's other threads have ended, the node's threads keep the
- *    process until a signal ends it (within a quarter of a second; a handler then runs on a thread
- *    of haul's). A node "none" has no threads, and keeps no process.
+ *    process alive until a signal ends it (within a quarter of a second; a handler then runs on a
+ *    thread of haul's). A node "none" has no threads, and keeps no process alive.
  *  - Descriptors: none of haul's is 0, 1 or 2. A program may close them (closefrom()), or put files
  *    of its own in their place, while none of its threads is in a call on that node: those files
  *    stay as they are, and the node goes on: it opens its sockets again at their ports. What cannot
@@ -65,7 +65,7 @@
 extern "C" {
 #endif
 
-/* A node, a place in the network: it may serve windows, and reach those of others. */
+/* A node is a place in the network: it may serve windows, and reach those of other nodes. */
 typedef struct haul_atomic_node haul_atomic_node;
 /* Memory on which remote atomics may act, mapped here. */
 typedef struct haul_atomic_window haul_atomic_window;
@@ -108,27 +108,27 @@ typedef struct haul_atomic_node_options {
  *   "none"              nobody: this node has no windows
  *   "none:IFACE"        likewise, but with an XDP program on that interface that hears replies
  *                       (also "none-native:IFACE", "none-skb:IFACE")
- * All addresses means those of IPv4 and IPv6; "none" reaches both as well. XDP programs read IPv4:
- * by IPv6 an "xdp" node is served by a thread that runs the same program, and nodes at an interface
- * reach windows by IPv4 alone.
- * "xdp" needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_NET_RAW (root has them) and
- * libhaul-atomic-xdp.so; where that cannot be, `block` serves instead, at the interface's
- * address: a warning on standard error says so, and haul_atomic_node_describe() ("xdp-native" and
- * "xdp-skb" fail instead). A veth interface sends natively only to a peer with a native XDP
- * program of its own, so "xdp" is generic there. Opening a node with an XDP program may take 64 KiB
- * of the calling thread's stack (libbpf). "fabric" (atomic/fabric/README.md) reaches nodes with
- * the same provider alone; `host` must be NULL, nobody counts what is served, each operation of
- * a batch is a round trip or more. The operations of software providers (tcp, udp, shm, sockets;
- * ofi_rxm, ofi_rxd) are atomic with the CPU's; with others the owner uses haul_atomic_window_run()
- * alone, which waits then, and a process that has attached only reads. HAUL_EINVAL (an unknown
- * word, a bad option), HAUL_ENOMEM, HAUL_EPERM, HAUL_ENOTSUP (no such interface, or it has an XDP
- * program already; no such provider), HAUL_EIO. May take a second (BPF is verified). */
+ * "All" addresses are those of IPv4 and IPv6; "none" reaches both as well. XDP programs read IPv4
+ * only: over IPv6 an "xdp" node is served by a thread that runs the same program, and nodes at an
+ * interface reach windows over IPv4 alone. "xdp" needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and
+ * CAP_NET_RAW (root has them) and libhaul-atomic-xdp.so; where they are missing, `block` serves
+ * instead, at the interface's address: a warning on standard error says so, and
+ * haul_atomic_node_describe() ("xdp-native" and "xdp-skb" fail instead). A veth interface sends
+ * natively only to a peer with a native XDP program of its own, so "xdp" is generic there. Opening
+ * a node with an XDP program may take 64 KiB of the calling thread's stack (libbpf). "fabric"
+ * (atomic/fabric/README.md) reaches nodes with the same provider alone; `host` must be NULL, nobody
+ * counts what is served, each operation of a batch is a round trip or more. The operations of
+ * software providers (tcp, udp, shm, sockets; ofi_rxm, ofi_rxd) are atomic with the CPU's; with
+ * others the owner uses haul_atomic_window_run() alone, which waits then, and a process that has
+ * attached only reads. HAUL_EINVAL (an unknown word, a bad option), HAUL_ENOMEM, HAUL_EPERM,
+ * HAUL_ENOTSUP (no such interface, or it has an XDP program already; no such provider), HAUL_EIO.
+ * May take a second (BPF is verified). */
 HAUL_API int haul_atomic_node_open(const char* responder, const haul_atomic_node_options* options,
                                    haul_atomic_node** node);
 
-/* 0 if the XDP program can be loaded here and now (at an interface "xdp" may still fail), else the
- * code with which haul_atomic_node_open() fails. Loads the program, attaches it to nothing. The
- * kernel stops verifying a program when a signal comes: thousands of signals a second make this
+/* 0 if the XDP program can be loaded here and now ("xdp" may still fail at an interface), else the
+ * code with which haul_atomic_node_open() would fail. Loads the program but attaches it to nothing.
+ * The kernel stops verifying a program when a signal comes: thousands of signals a second make this
  * function return HAUL_ENOTSUP, and "xdp" fall back to `block`. */
 HAUL_API int haul_atomic_probe_xdp(void);
 
@@ -138,8 +138,8 @@ HAUL_API int haul_atomic_probe_xdp(void);
  * node NULL: nothing. A process that is killed leaves no XDP program, socket or file. */
 HAUL_API int haul_atomic_node_close(haul_atomic_node* node);
 
-/* Who serves, how, and why not as asked: one line, such as "xdp, native, on eth0, 10.0.0.2 port
- * 9475". Truncated at `bytes`. */
+/* Says who serves, how, and why not as asked, in one line, such as "xdp, native, on eth0, 10.0.0.2
+ * port 9475". Truncated at `bytes`. */
 HAUL_API int haul_atomic_node_describe(haul_atomic_node* node, char* text, size_t bytes);
 
 /* The node's counters, as many as fit; returns how many there are. haul_atomic_node_counter_name(i)
@@ -168,16 +168,16 @@ typedef struct haul_atomic_window_name {
 HAUL_API int haul_atomic_window_create(haul_atomic_node* node, size_t bytes,
                                        haul_atomic_window** window);
 
-/* Maps the window of another process of this host and network namespace, by the name that it has
- * told. The owner's node must be open, and both processes of one user (or one of them root's).
- * HAUL_EPEER: no process serves that name; HAUL_EPERM: a wrong key, or another user's; HAUL_EAGAIN:
- * many ask at once; HAUL_EIO: the owner has closed the window's descriptor; HAUL_ENOMEM. Blocks for
- * up to a second. */
+/* Maps the window of another process of this host and network namespace, by the name that this
+ * process has passed on. The owner's node must be open, and both processes of one user (or one of
+ * them root's). HAUL_EPEER: no process serves that name; HAUL_EPERM: a wrong key, or another
+ * user's; HAUL_EAGAIN: too many ask at once; HAUL_EIO: the owner has closed the window's
+ * descriptor; HAUL_ENOMEM. Blocks for up to a second. */
 HAUL_API int haul_atomic_window_attach(const haul_atomic_window_name* name,
                                        haul_atomic_window** window);
 
-/* The counters of the node that serves this window, if it is another process's of this host and
- * network namespace: as haul_atomic_node_counters(). Errors as haul_atomic_window_attach(). */
+/* As haul_atomic_node_counters(), of the node that serves this window, if it is another process's
+ * on this host and in this network namespace. Errors as haul_atomic_window_attach(). */
 HAUL_API int haul_atomic_window_counters(const haul_atomic_window_name* name, uint64_t* values,
                                          size_t count);
 
@@ -199,8 +199,8 @@ HAUL_API int haul_atomic_window_destroy(haul_atomic_window* window);
 /* A name as one word of text, "haul:10.0.0.2:9475/0/7f2a4c000000+1000#6d3f0a92c1b4e857" (host and
  * port, number, address+bytes and key in hexadecimal; an IPv6 host in brackets), and back. Over a
  * fabric it begins "haul+fabric:tcp;ofi_rxm@10.0.0.2:" (an address that is no socket's is "=" and
- * base64url), which a shell wants quoted.
- * HAUL_EINVAL: no name, or no room (160 bytes do). */
+ * base64url), which must be quoted in a shell. HAUL_EINVAL: not a name, or too little room (160
+ * bytes are enough). */
 HAUL_API int haul_atomic_window_format(const haul_atomic_window_name* name, char* text,
                                        size_t bytes);
 HAUL_API int haul_atomic_window_parse(const char* text, haul_atomic_window_name* name);
@@ -254,7 +254,7 @@ enum { HAUL_ATOMIC_MAX_BATCH = 16, HAUL_ATOMIC_MAX_OUTSTANDING = 63 };
 HAUL_API int haul_atomic_connect(haul_atomic_node* node, const haul_atomic_window_name* name,
                                  haul_atomic_remote** remote);
 
-/* Ends it; unfinished operations fail unseen. remote NULL: nothing. */
+/* Ends a connection; its unfinished operations fail unseen. remote NULL: nothing. */
 HAUL_API int haul_atomic_disconnect(haul_atomic_remote* remote);
 
 /* Sends 1 to 16 operations as one packet and returns: they are executed in this order, though other
@@ -262,15 +262,15 @@ HAUL_API int haul_atomic_disconnect(haul_atomic_remote* remote);
  * it. HAUL_EAGAIN: 63 are unanswered or not yet collected, so collect one. HAUL_EPEER: the owner
  * was restarted, or has not heard of this client for a minute: connect again. Packets of one
  * connection may be executed in any order: a caller that needs an order waits for each, or puts
- * them into one batch. A system call;
- * never waits. (Paper 002, III-B: gm_atomic_send_with_callback.) */
+ * them into one batch. A system call; never waits. (Paper 002, III-B:
+ * gm_atomic_send_with_callback.) */
 HAUL_API int haul_atomic_submit(haul_atomic_remote* remote, const haul_atomic_operation* operations,
                                 size_t count, uint64_t tag, uint64_t* ticket);
 
 /* 1: the packet is answered; `operations` (the array submitted, or another of `count`; may be NULL)
  * has the old values and statuses, and the ticket is spent. 0: not yet. Negative: how the packet
- * failed; its ticket is spent, too. HAUL_EINVAL: no such ticket. Looks at the network, never waits;
- * a client that never looks never sends again what was lost. */
+ * failed; its ticket is spent, too. HAUL_EINVAL: no such ticket. Looks at the network but never
+ * waits; a client that never looks never retransmits what was lost. */
 HAUL_API int haul_atomic_test(haul_atomic_remote* remote, uint64_t ticket,
                               haul_atomic_operation* operations, size_t count);
 
@@ -278,7 +278,7 @@ HAUL_API int haul_atomic_test(haul_atomic_remote* remote, uint64_t ticket,
 HAUL_API int haul_atomic_wait(haul_atomic_remote* remote, uint64_t ticket,
                               haul_atomic_operation* operations, size_t count);
 
-/* An answer, collected in whatever order they came. */
+/* An answer; answers are collected in the order in which they came. */
 typedef struct haul_atomic_completion {
   uint64_t tag;
   uint64_t ticket;
@@ -297,8 +297,8 @@ HAUL_API int haul_atomic_run(haul_atomic_remote* remote, haul_atomic_operation* 
                              size_t count);
 
 /* The same operations on a window that is mapped here (addresses are the owner's, as in its name),
- * by the CPU. Guarded words must be written so, or a stale holder could not be refused: a plain
- * store is never refused. Never waits. */
+ * by the CPU. Guarded words must be written in this way, since a stale holder's plain store could
+ * not be refused. Never waits. */
 HAUL_API int haul_atomic_window_run(haul_atomic_window* window, haul_atomic_operation* operations,
                                     size_t count);
 
@@ -318,7 +318,7 @@ static inline int haul_atomic_one(haul_atomic_remote* remote, uint8_t code, uint
   if (old && result == 0) *old = operation.old;
   return result;
 }
-/* Adds; *old (may be NULL, here and below) is the word before. */
+/* Adds; *old (may be NULL, here and below) receives the word before. */
 static inline int haul_atomic_fetch_add(haul_atomic_remote* remote, uint64_t address, uint64_t data,
                                         uint64_t* old) {
   return haul_atomic_one(remote, HAUL_ATOMIC_ADD, address, data, 0, old);
@@ -328,7 +328,7 @@ static inline int haul_atomic_fetch_write(haul_atomic_remote* remote, uint64_t a
                                           uint64_t data, uint64_t* old) {
   return haul_atomic_one(remote, HAUL_ATOMIC_SWAP, address, data, 0, old);
 }
-/* Writes `data` if the word equals `compare`: it did if *old equals it. */
+/* Writes `data` if the word equals `compare`; it did if *old equals `compare`. */
 static inline int haul_atomic_compare_swap(haul_atomic_remote* remote, uint64_t address,
                                            uint64_t data, uint64_t compare, uint64_t* old) {
   return haul_atomic_one(remote, HAUL_ATOMIC_CAS, address, data, compare, old);
@@ -380,60 +380,61 @@ typedef struct haul_atomic_lock_options {
 } haul_atomic_lock_options;
 
 /* Joins a lock as its member `rank`, whose words lie in `own`, a window of this process (created or
- * attached). Nobody need be there yet: members connect when they meet. With a directory it enters
- * its name there: a place that nobody has, or one of a member that does not answer; HAUL_EAGAIN:
- * all have members, HAUL_ETIMEDOUT and others: the home cannot be
- * reached. Blocks for a few round trips
- * then, for a quarter of a lease for each member that does not answer, and for the node's
- * timeout_ns if the home does not. A lock handle belongs to one thread at a time; node and window
- * must outlive it. HAUL_EINVAL, HAUL_ENOMEM.
+ * attached). No other member need be there yet: members connect when they meet. Where the home
+ * keeps a directory, the member enters its name there, in a free place or in that of a member that
+ * does not answer. HAUL_EAGAIN: all places have members that do; HAUL_ETIMEDOUT and others: the
+ * home cannot be reached. That blocks for a few round trips, for a quarter of a lease for each
+ * member that does not answer, and for the node's timeout_ns if the home does not. A lock handle
+ * belongs to one thread at a time; node and window must outlive it. HAUL_EINVAL, HAUL_ENOMEM.
  * Large locks: the home's node needs a session (haul_atomic_node_options) for each member; a
- * member's needs `connections` for the home and one neighbour, better two, beyond those that the
- * program makes: a neighbour's that was not met for long is given up for another's. */
+ * member's node needs `connections` for the home and one neighbour, better two, beyond those that
+ * the program makes: a connection to a neighbour that was not met for long is given up for
+ * another's. */
 HAUL_API int haul_atomic_lock_open(haul_atomic_node* node, haul_atomic_window* own,
                                    const haul_atomic_lock_options* options,
                                    haul_atomic_lock** lock);
-/* Leaves it, releasing it if it is held. Blocks for a few round trips; if the home does not answer,
- * for the node's timeout_ns, and up to a lease more in the middle of an acquire (its entry in the
- * directory then stays until somebody else takes it). lock NULL: nothing. */
+/* Leaves the lock, releasing it if it is held. Blocks for a few round trips; if the home does not
+ * answer, for the node's timeout_ns, and up to a lease more in the middle of an acquire (its entry
+ * in the directory then stays until another member takes it). lock NULL: nothing. */
 HAUL_API int haul_atomic_lock_close(haul_atomic_lock* lock);
 
 /* Acquires the lock: 0, and *token (may be NULL) is its fencing token, greater than that of every
  * earlier holder: hand it to guarded operations (HAUL_ATOMIC_GUARDED). HAUL_ETIMEDOUT: not within
- * timeout_ns (UINT64_MAX: no limit; it may take a lease and a half longer if the queue is broken at
- * that moment, or the home does not answer: what may have changed the lock is waited for that
- * long); whoever asks again soon keeps its place. HAUL_EINVAL: held already. The home cannot be
- * reached: HAUL_ETIMEDOUT (it does not answer, for the node's timeout_ns at most), HAUL_EPERM (no
- * such window, or a wrong key), HAUL_EPEER (it was restarted, or has forgotten this member, twice
- * in a row), HAUL_EAGAIN (its node has no room for another client), HAUL_ENOMEM (this node has no
- * connection left); so for all functions below, and haul_atomic_lock_open(). What the failed call
- * was about may have happened all the same, and ends with the lease. Blocks: spins for the node's
- * spin_us, then naps for up to half a millisecond at a time. */
+ * timeout_ns (UINT64_MAX: no limit). The call may take a lease and a half longer if the queue is
+ * broken at that moment or the home does not answer, because it waits that long for what may have
+ * changed the lock; a member that asks again soon keeps its place. HAUL_EINVAL: held already. If
+ * the home cannot be reached: HAUL_ETIMEDOUT (it does not answer, for the node's timeout_ns at
+ * most), HAUL_EPERM (no such window, or a wrong key), HAUL_EPEER (it was restarted, or has
+ * forgotten this member, twice in a row), HAUL_EAGAIN (its node has no room for another client),
+ * HAUL_ENOMEM (this node has no connection left); so for all functions below, and
+ * haul_atomic_lock_open(). What the failed call was about may have happened all the same, and ends
+ * with the lease. Blocks: spins for the node's spin_us, then naps for up to half a millisecond at a
+ * time. */
 HAUL_API int haul_atomic_lock_acquire(haul_atomic_lock* lock, uint64_t timeout_ns, uint64_t* token);
-/* Acquires it if it is free: HAUL_EAGAIN if not. A round trip; blocks for up to the node's
+/* Acquires the lock if it is free: HAUL_EAGAIN if not. A round trip; blocks for up to the node's
  * timeout_ns if the home does not answer. */
 HAUL_API int haul_atomic_lock_try(haul_atomic_lock* lock, uint64_t* token);
-/* Releases it: to the member that has waited longest, if any. HAUL_ESTALE: the lease was over and
- * another has it by now; what was guarded is safe, what was not may have been done by both. (0 is
- * no proof that it was not: handing on does not always ask the home.) HAUL_EINVAL: not held.
- * Complete all guarded operations before. A round trip or two; blocks for a quarter of a lease for
- * each member that does not answer, for the node's timeout_ns if the home does not: it is free a
- * lease later, then. */
+/* Releases the lock, to the member that has waited longest, if any. HAUL_ESTALE: the lease was over
+ * and another member has the lock by now; guarded words are safe, but what was not guarded may have
+ * been changed by both. (0 does not prove that the lease was not over: handing on does not always
+ * ask the home.) HAUL_EINVAL: not held. Complete all guarded operations first. A round trip or two;
+ * blocks for a quarter of a lease for each member that does not answer, and for the node's
+ * timeout_ns if the home does not: the lock is then free a lease later. */
 HAUL_API int haul_atomic_lock_release(haul_atomic_lock* lock);
 /* Begins a new lease (one that began less than 1/128 of a lease ago goes on); the token stays.
- * HAUL_ESTALE as above. Blocks as haul_atomic_lock_try(); if it fails otherwise the lock is still
+ * HAUL_ESTALE as above. Blocks as haul_atomic_lock_try(); if it fails otherwise, the lock is still
  * held for what remained of the lease: try again. */
 HAUL_API int haul_atomic_lock_renew(haul_atomic_lock* lock);
-/* For how long nobody else can have it, whatever happens: nanoseconds from now; 0 if the lease is
- * over or it is not held. Holds where clocks of different hosts run alike within 1.5 %. */
+/* For how long nobody else can have the lock, whatever happens: nanoseconds from now; 0 if the
+ * lease is over or the lock is not held. This holds where the clocks of different hosts agree in
+ * rate within 1.5 %. */
 HAUL_API uint64_t haul_atomic_lock_remaining(const haul_atomic_lock* lock);
 
-/* The same for event loops: haul_atomic_lock_start() begins one of these and returns,
- * haul_atomic_lock_test() carries it on: 0 while it lasts, 1 when it is done (*token as above), or
- * how it failed, also when asked once more; HAUL_EINVAL if nothing was ever started. Call it often:
- * a lock that is handed to a
- * member that does not look waits for its lease to end. timeout_ns is for
- * HAUL_ATOMIC_LOCK_ACQUIRE and _TRY. */
+/* The same for event loops: haul_atomic_lock_start() begins one of these actions and returns;
+ * haul_atomic_lock_test() carries it on and returns 0 while it lasts, 1 when it is done (*token as
+ * above), or how it failed, also when called again; HAUL_EINVAL if nothing was ever started. Call
+ * it often: a lock that is handed to a member that does not look waits for its lease to end.
+ * timeout_ns is for HAUL_ATOMIC_LOCK_ACQUIRE and _TRY. */
 typedef enum haul_atomic_lock_action {
   HAUL_ATOMIC_LOCK_ACQUIRE = 1,
   HAUL_ATOMIC_LOCK_TRY = 2,
@@ -447,7 +448,7 @@ HAUL_API int haul_atomic_lock_test(haul_atomic_lock* lock, uint64_t* token);
 /* What this member has seen of the lock. */
 typedef struct haul_atomic_lock_counts {
   uint64_t acquired;   /* in all */
-  uint64_t handed;     /* of these: granted by the holder before */
+  uint64_t handed;     /* of these: granted by the previous holder */
   uint64_t taken_over; /* of these: from a holder whose lease was over */
   uint64_t requeued;   /* it had to queue again, as the queue was broken */
   uint64_t forced;     /* releases past a successor that was gone */

@@ -10,8 +10,8 @@
 //   haul::atomic::remote counter(client, haul::atomic::parse(name));
 //   std::uint64_t before = counter.fetch_add(0, 1);  // a round trip
 //
-// Objects own their handles, move, and end what they own when they go: destroy remotes and locks
-// before their node. A window may outlive its node, and is then no longer served.
+// Objects own their handles, can be moved, and close what they own when they are destroyed: destroy
+// remotes and locks before their node. A window may outlive its node, and is then no longer served.
 #pragma once
 
 #include <haul/atomic.h>
@@ -27,7 +27,7 @@
 
 namespace haul::atomic {
 
-// What the handles' owners call when they go.
+// Closes a handle when its owner is destroyed.
 struct closer {
   void operator()(haul_atomic_node* node) const noexcept { haul_atomic_node_close(node); }
   void operator()(haul_atomic_window* window) const noexcept { haul_atomic_window_destroy(window); }
@@ -117,14 +117,14 @@ class remote {
   // What operations of a batch say: the address of this offset.
   std::uint64_t address(std::uint64_t offset) const noexcept { return base_ + offset; }
 
-  // Each waits for its answer and gives back the word before.
+  // Each waits for its answer and returns the word before the operation.
   std::uint64_t fetch_add(std::uint64_t offset, std::uint64_t data) const {
     return one(HAUL_ATOMIC_ADD, offset, data, 0);
   }
   std::uint64_t fetch_write(std::uint64_t offset, std::uint64_t data) const {
     return one(HAUL_ATOMIC_SWAP, offset, data, 0);
   }
-  // Writes `data` if the word equals `compare`: it did if the result equals it.
+  // Writes `data` if the word equals `compare`; it did if the result equals `compare`.
   std::uint64_t compare_swap(std::uint64_t offset, std::uint64_t data,
                              std::uint64_t compare) const {
     return one(HAUL_ATOMIC_CAS, offset, data, compare);
@@ -139,7 +139,7 @@ class remote {
   }
 
   // haul_atomic_submit, haul_atomic_test, haul_atomic_wait, haul_atomic_reap. The result of
-  // submit() is the ticket; test() is true when it is answered.
+  // submit() is the ticket; test() is true once it is answered.
   [[nodiscard]] std::uint64_t submit(std::span<const haul_atomic_operation> operations,
                                      std::uint64_t tag = 0) const {
     std::uint64_t ticket = 0;
@@ -189,8 +189,8 @@ class lock {
     check(haul_atomic_lock_acquire(raw(), UINT64_MAX, &token));
     return token;
   }
-  // The same within a time; nothing: it was not free in time, or its home did not answer. A
-  // negative time counts as 0.
+  // The same within a time; no token if the lock was not free in time, or its home did not answer.
+  // A negative time counts as 0.
   [[nodiscard]] std::optional<std::uint64_t> try_acquire_for(
       std::chrono::nanoseconds timeout) const {
     std::uint64_t token = 0;
@@ -199,7 +199,7 @@ class lock {
         haul_atomic_lock_acquire(raw(), count > 0 ? static_cast<std::uint64_t>(count) : 0, &token);
     return gained(result, HAUL_ETIMEDOUT, token);
   }
-  // haul_atomic_lock_try; nothing: another member holds it.
+  // haul_atomic_lock_try; no token if another member holds the lock.
   [[nodiscard]] std::optional<std::uint64_t> try_acquire() const {
     std::uint64_t token = 0;
     const int result = haul_atomic_lock_try(raw(), &token);

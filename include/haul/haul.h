@@ -14,63 +14,64 @@
  *    of haul's threads, unless HAUL_CHECKED is set. Bytes that the program changes while they
  *    are copied arrive in an unspecified mix of old and new.
  *
- * What a host program may rely on. haul's own threads are the movers, and helpers that calibrate
- * and that talk to the node's service; tests/edges tries what is said here, function by function.
- *  - Threads: any thread may call at any time, with tickets of any thread of the process, also from
- *    thread-specific destructors, in any of their rounds. Each thread has a ring (256 requests) and
- *    a completion queue (1024 entries) of its own, made when it first needs them, and free for
- *    others when it has ended. 16384 threads at once can have them (fewer where memory or addresses
- *    are limited); the requests of further ones run inline. main() may end by pthread_exit(): the
- *    process ends after its own last thread, not after haul's.
+ * What a host program may rely on (tests/edges checks it, function by function). haul's own threads
+ * are the movers, and helpers that calibrate and talk to the node's service.
+ *  - Threads: any thread may call at any time, with tickets of any thread of the process, and from
+ *    thread-specific destructors in any of their rounds. Each thread gets a ring (256 requests) and
+ *    a completion queue (1024 entries) of its own when it first needs them; when it ends, they are
+ *    free for other threads. Up to 16384 threads can have them at once (fewer where memory or
+ *    addresses are limited); the requests of further threads run inline. main() may end with
+ *    pthread_exit(): the process ends with the program's last thread and does not wait for haul's.
  *  - Cancellation: no function is a cancellation point. A pthread_cancel() that is pending, or
- *    arrives during a call, waits for the program's own next cancellation point. (A thread whose
- *    cancellation type is asynchronous may not call.)
- *  - Signals: haul sets no handler, and its threads block all signals but those a fault raises. No
- *    call fails because a signal came, and none waits for others with signals blocked: handlers
- *    run, and SIGTERM ends the process, also during waits. Handlers may call a function whose
+ *    arrives during a call, takes effect at the program's own next cancellation point. (A thread
+ *    whose cancellation type is asynchronous must not call.)
+ *  - Signals: haul installs no handler, and its threads block all signals but those that a fault
+ *    raises. No call fails because a signal came, and none blocks signals while it waits: handlers
+ *    run, and SIGTERM ends the process, during waits too. A handler may call a function whose
  *    comment says "async-signal-safe", and no other. haul_copy, haul_fill, haul_submit and
- *    haul_test are so once their thread has submitted before and haul_wake() has returned in this
- *    process. In a handler that interrupts a haul call of its own thread requests may run inline;
- *    HAUL_COMPLETE, and HAUL_FENCE behind unfinished requests, may then be refused with
- *    HAUL_EAGAIN. A handler of a fault that haul_copy, haul_fill or haul_submit meets in the
- *    program's memory may leave by siglongjmp(); out of other functions, or on another signal, it
- *    may not.
- *  - Fork: what is in flight is finished before the process forks; it is waited for as long as it
- *    comes forward, and for HAUL_MOVER_PATIENCE_MS (5 s) when it does not. haul holds no lock while
- *    the program's own fork handlers run. In the child tickets of before have ended, no mover runs
- *    until one is needed, completion queues are empty, their descriptors are closed, and nothing is
- *    granted: what was not reaped is the parent's. What could not be waited for (a signal handler
- *    forks amid a haul call of its thread, memory that cannot arrive, a stopped service) the parent
- *    goes on with; in the child the first test or wait copies it in the child's own memory, or says
- *    HAUL_EIO where that cannot be: shared or another process's memory, sides that overlap. vfork,
- *    posix_spawn and exec need no care; a bare clone() begins anew.
+ *    haul_test are async-signal-safe once their thread has submitted before and haul_wake() has
+ *    returned in this process. In a handler that interrupts a haul call of its own thread, requests
+ *    may run inline, and HAUL_COMPLETE, or HAUL_FENCE behind unfinished requests, may be refused
+ *    with HAUL_EAGAIN. Where haul_copy, haul_fill or haul_submit faults on the program's memory,
+ *    the handler of that fault may leave by siglongjmp(); no handler may do so out of other
+ *    functions, or on another signal.
+ *  - Fork: what is in flight is finished before the process forks. fork() waits for it while it
+ *    makes progress, and for HAUL_MOVER_PATIENCE_MS (5 s) when it makes none. haul holds no lock
+ *    while the program's own fork handlers run. In the child, tickets from before the fork have
+ *    ended, no mover runs until one is needed, completion queues are empty and their descriptors
+ *    closed, and nothing is granted; entries that were not reaped are the parent's. What could not
+ *    be waited for (a signal handler forks during a haul call of its thread, memory does not
+ *    arrive, the service is stopped) goes on in the parent; in the child the first test or wait
+ *    copies it in the child's own memory, or reports HAUL_EIO where that is impossible: shared
+ *    memory, another process's memory, sides that overlap. vfork, posix_spawn and exec need no
+ *    care; the child of a bare clone() starts from nothing.
  *  - Exit: exit() and haul_shutdown() finish what is in flight and stop haul's threads, with the
- *    same patience; what does not come forward (memory that cannot arrive, a stopped service, a
+ *    same patience. What makes no progress (memory that does not arrive, a stopped service, a
  *    handler that holds a mover) they leave, and say so on standard error. Functions registered
- *    with atexit() may call, before and after that. A kill at any instant leaves nothing behind.
+ *    with atexit() may call before and after that. A kill at any instant leaves nothing behind.
  *  - Descriptors: haul's are close-on-exec and never 0 to 2. The program may close them (closefrom)
- *    or put files of its own at their numbers: haul looks, before each use, whether a descriptor is
- *    still its own, and neither reads, writes, polls, closes nor changes the program's. What it has
- *    lost so it makes anew, or says in a sentence what is not to be had; copies within the process
- *    go on. (Look and use are two steps: against a dup2() of another thread between them, and
- *    against one over a file that haul has open for an instant, nothing helps.)
- *  - Credentials: a copy from or to another process is made with the rights of the thread that
- *    submits it (user, group, capabilities), and one of memory behind protection keys with the keys
- *    that it has opened: a thread that differs from the movers in these copies itself. The service
- *    serves the user that the process acts for: one that acts for two (set-user-id) does without,
- *    one that changes its user leaves.
- *  - Scheduling: haul's threads have the ordinary policy, whatever the thread has that makes them,
- *    and stay on the CPUs that the process may use. Every wait sleeps in the end, a real-time
- *    thread's soon. A waiter copies what nobody has begun; for a chunk that a mover has begun it
- *    waits, so it may be delayed by what keeps an ordinary thread from its CPU: threads of higher
- *    priority, or the CPU quota of a control group, by up to its period.
- *  - Resources: haul takes memory, addresses and descriptors by the threads that use it at once: a
- *    ring is 244 KiB of addresses, filled as it is used. When a thread ends, its descriptor and its
- *    ring's memory are given back at once, but for a page (four rings keep theirs, for threads to
- *    come); where its requests are under way, after their end, when another thread comes or goes
- *    or haul's falls asleep. The addresses serve later threads. Where a limit (setrlimit, mlockall,
- *    seccomp, a control group) leaves no room for a ring, a thread or a descriptor, copies are made
- *    inline.
+ *    or put files of its own at their numbers: before each use haul checks that a descriptor is
+ *    still its own, and it neither reads, writes, polls, closes nor changes the program's. haul
+ *    makes again what it has lost in this way, or says in a sentence what no longer works; copies
+ *    within the process go on. (The check and the use are two steps: nothing helps against another
+ *    thread's dup2() between them, or against one over a file that haul has open for an instant.)
+ *  - Credentials: a copy from or to another process is made with the rights (user, group,
+ *    capabilities) of the thread that submits it, and a copy of memory behind protection keys with
+ *    the keys that this thread has opened: a thread whose rights or keys differ from the movers'
+ *    makes such copies itself. The service serves the user that the process acts for: a process
+ *    that acts for two (set-user-id) does without it, and one that changes its user leaves it.
+ *  - Scheduling: haul's threads have the ordinary policy, whatever the policy of the thread that
+ *    makes them, and stay on the CPUs that the process may use. Every wait sleeps in the end, a
+ *    real-time thread's soon. A waiter copies chunks that nobody has begun, and waits for a chunk
+ *    that a mover has begun: so it may be delayed by what keeps an ordinary thread from its CPU,
+ *    namely threads of higher priority, or a control group's CPU quota (by up to its period).
+ *  - Resources: haul takes memory, addresses and descriptors for each of the threads that use it at
+ *    once: a ring is 244 KiB of addresses, populated as it is used. When a thread ends, its
+ *    descriptor and its ring's memory but for one page are given back (four rings keep theirs for
+ *    threads to come): at once, or, where its requests are still under way, after they have ended,
+ *    when another thread comes or goes or one of haul's falls asleep. The addresses serve later
+ *    threads. Where a limit (setrlimit, mlockall, seccomp, a control group) leaves no room for a
+ *    ring, a thread or a descriptor, copies are made inline.
  *
  * "Paper 000" to "004" are named in docs/design/design.md.
  */
@@ -100,15 +101,15 @@ extern "C" {
 /* Every failure is one of these. The numbers are part of the ABI. */
 enum {
   HAUL_OK = 0,
-  HAUL_EINVAL = -1,    /* an argument is wrong: NULL, overflow, unknown flag, no ticket of haul's */
+  HAUL_EINVAL = -1,    /* an argument is wrong: NULL, overflow, unknown flag, bad ticket */
   HAUL_EAGAIN = -2,    /* full (ring, completion queue), or the mover core is leased: try later */
   HAUL_EFAULT = -3,    /* part of a range is not accessible (checked requests, and other spaces) */
   HAUL_ENOMEM = -4,    /* memory, descriptors, threads or spaces are exhausted */
-  HAUL_ESTALE = -5,    /* a ticket of another process, or one whose failure may be forgotten */
+  HAUL_ESTALE = -5,    /* a ticket of another process, or one whose failure is forgotten */
   HAUL_EPERM = -6,     /* the kernel refuses access (a peer's memory, the calibration file) */
   HAUL_EPEER = -7,     /* the peer process is gone */
   HAUL_ENOTSUP = -8,   /* no engine here can do this, or no mover can run here */
-  HAUL_ETIMEDOUT = -9, /* the time was up; the request goes on */
+  HAUL_ETIMEDOUT = -9, /* the time ran out; the request goes on */
   HAUL_EIO = -10,      /* the engine failed and no other could take over */
   HAUL_ECLOSED = -11   /* haul_shutdown() was called, or the space is not open */
 };
@@ -143,7 +144,7 @@ typedef struct haul_extent {
 /* What a ticket names: 16 bytes, passed by value, nothing to free. {0, 0} is done. The members are
  * haul's own. A ticket stays valid for as long as the process lives: one whose slot was reused
  * means done, never another request's result. Tickets do not cross processes (a child of fork may
- * ask after its parent's; those of the child mean nothing to the parent, and are not told apart).
+ * test its parent's; the child's mean nothing to the parent, which cannot tell them from its own).
  */
 typedef struct haul_ticket {
   uint64_t where;
@@ -167,21 +168,21 @@ enum {
                               successfully or not; later requests do not wait for it */
   HAUL_CHECKED = 1u << 1,  /* an inaccessible range makes the ticket report HAUL_EFAULT instead of
                               raising SIGSEGV. The kernel copies, so a call costs system calls;
-                              memory that it lends to nobody (memfd_secret, vvar, a device's) is
-                              read as the program does, at half the speed, unless source and
+                              memory that it copies for nobody (memfd_secret, vvar, a device's) is
+                              read by ordinary loads, at half the speed, unless source and
                               destination overlap upwards, or it is a peer's: then HAUL_EFAULT */
   HAUL_NONBLOCK = 1u << 2, /* ring full (256 requests unfinished), or no room for the vector:
                               HAUL_EAGAIN, whatever its size, instead of running inline */
   HAUL_COMPLETE = 1u << 3, /* post an entry to this thread's completion queue, also on failure */
   HAUL_INLINE = 1u << 4,   /* the caller's thread moves the bytes, now (scheme SCNI). Excludes
                               HAUL_DEDICATED */
-  HAUL_DEDICATED = 1u << 5 /* goes to a dedicated core whatever its size (scheme MCNI), unless none
-                              is to be had or the ring is full. A waiter may still help */
+  HAUL_DEDICATED = 1u << 5 /* goes to a dedicated core whatever its size (scheme MCNI), unless there
+                              is none or the ring is full. A waiter may still help */
 };
 
 /* What haul_reap() hands back. */
 typedef struct haul_completion {
-  haul_ticket ticket;  /* already done; of requests that ran inline not distinct: use user_data */
+  haul_ticket ticket;  /* done; not distinct for requests that ran inline: use user_data */
   uint64_t user_data;  /* the request's */
   uint64_t good_bytes; /* bytes moved, counted from the front; all of them when status is 0 */
   int32_t status;      /* 0 or a HAUL_E* */
@@ -251,40 +252,45 @@ static inline haul_request haul_request_fill(void* dst, uint64_t pattern, uint8_
  * cacheable. Where handing over pays (haul_explain() says from which length on), the ticket is
  * pending and a dedicated core copies; otherwise the copy is complete when the call returns. Never
  * waits for another request, and while the mover is awake takes no lock, allocates nothing and
- * makes no system call. Requests are unordered with each other: HAUL_FENCE or a wait orders them.
+ * makes no system call (from 1 MiB on it may ask the kernel once whether dst has pages yet).
+ * Whoever copies 1 MiB or more to memory without pages makes these first, huge ones where the copy
+ * overwrites them whole (HAUL_MEMORY_HUGE); up to 16 KiB before and behind dst may get pages, too,
+ * and keep their contents. Requests are unordered with each other: HAUL_FENCE or a wait orders
+ * them.
  * len 0 is done at once, whatever the pointers are. A wrong argument (NULL, a range past 2^56) or a
- * call after haul_shutdown() copies nothing and gives a failed ticket, of which haul_test() and
- * haul_wait() return HAUL_EINVAL or HAUL_ECLOSED. Async-signal-safe as above. (Paper 000, III-C;
- * paper 003, III: BLKCPY.) */
+ * call after haul_shutdown() copies nothing and returns a failed ticket, for which haul_test() and
+ * haul_wait() return HAUL_EINVAL or HAUL_ECLOSED. Async-signal-safe (see Signals above). (Paper
+ * 000, III-C; paper 003, III: BLKCPY.) */
 HAUL_API haul_ticket haul_copy(void* dst, const void* src, size_t len);
 
 /* Fills len bytes with a pattern of pattern_bytes (1, 2, 4 or 8; else a ticket with HAUL_EINVAL),
- * beginning with its low byte at dst; dst and len need no alignment. Planned as a copy of half its
- * length. Otherwise as haul_copy, also async-signal-safe. (Paper 003, III: BLKINIT.) */
+ * beginning with its low byte at dst; dst and len need no alignment. It is planned like a copy of
+ * half its length. Otherwise as haul_copy, also async-signal-safe. (Paper 003, III: BLKINIT.) */
 HAUL_API haul_ticket haul_fill(void* dst, uint64_t pattern, size_t pattern_bytes, size_t len);
 
 /* Submits count requests in order; tickets[i] is request i's. tickets may be NULL: then
- * haul_drain(), HAUL_COMPLETE or notify tells when they are done. Returns how many were taken;
- * fewer than count if one was refused, and then haul_last_error() says why and none after it was
- * looked at; a negative HAUL_E* if the first was refused. count 0 returns 0.
+ * haul_drain(), HAUL_COMPLETE or notify tells when they are done. Returns how many were taken:
+ * fewer than count if one was refused (haul_last_error() says why, and the requests after it were
+ * not looked at), or a negative HAUL_E* if the first was refused. count 0 returns 0.
  * Refusals: HAUL_EINVAL (a field, a count above INT32_MAX), HAUL_EAGAIN (the completion queue is
  * full; with HAUL_NONBLOCK, the ring or its room for vectors, 2048 pieces), HAUL_ECLOSED (after
- * shutdown, or a space that is not open), HAUL_ENOTSUP (no engine can), HAUL_ENOMEM (HAUL_COMPLETE
- * and no ring to be had).
- * A request that was taken, ran inline and failed is not a refusal: its ticket tells.
+ * shutdown, or a space that is not open), HAUL_ENOTSUP (no engine can do it), HAUL_ENOMEM
+ * (HAUL_COMPLETE, and no ring can be made).
+ * A request that was taken, ran inline and failed is not a refusal: its ticket reports the error.
  * Blocks to run what the plan leaves to the caller; a fenced request that runs inline first waits
- * for the thread's earlier ones. Async-signal-safe as above. */
+ * for the thread's earlier ones. Async-signal-safe (see Signals above). */
 HAUL_API int haul_submit(const haul_request* requests, size_t count, haul_ticket* tickets);
 
 /* ---- tickets ------------------------------------------------------------------------------ */
 
-/* 1: done, every byte visible, source and destination are the caller's again. 0: pending. Negative:
- * how it failed. That counts as observing: once 65536 failures are remembered, haul may forget it
- * for a newer one, and a later test of the same ticket may then say 1. HAUL_EINVAL: also a ticket
- * that is none of haul's. HAUL_ESTALE: of another process; or more than 65536 failures went
- * unobserved, and this ticket's may be among those forgotten. Never blocks, never helps.
- * Async-signal-safe as above: in a handler that interrupts a call of its own thread which deals
- * with a failure, a failed ticket may read as pending. */
+/* 1: done, every byte is visible, and source and destination are the caller's again. 0: pending.
+ * Negative: how it failed. That counts as observing: once 65536 failures are remembered, haul may
+ * forget an observed one for a newer one, and a later test of the same ticket may then return 1.
+ * HAUL_EINVAL is also returned for a ticket that is not haul's, HAUL_ESTALE for one of another
+ * process, or when more than 65536 failures went unobserved and this ticket's may be among those
+ * forgotten. Never blocks, never helps. Async-signal-safe (see Signals above); in a handler that
+ * interrupts its own thread's call while that deals with a failure, a failed ticket may read as
+ * pending. */
 HAUL_API int haul_test(haul_ticket ticket);
 
 /* Blocks until the request has ended. 0: every byte is visible. Negative: as haul_test. Helps: it
@@ -293,57 +299,58 @@ HAUL_API int haul_test(haul_ticket ticket);
 HAUL_API int haul_wait(haul_ticket ticket);
 
 /* As haul_wait, for at most timeout_ns nanoseconds; HAUL_ETIMEDOUT: the request goes on. A chunk
- * that it has begun to copy is finished first, so it may overrun by one chunk's time, also with
- * timeout_ns 0 (haul_test never copies). UINT64_MAX: no limit. */
+ * that the waiter has begun to copy is finished first, so the call may overrun by one chunk's time,
+ * even with timeout_ns 0 (haul_test never copies). UINT64_MAX: no limit. */
 HAUL_API int haul_wait_for(haul_ticket ticket, uint64_t timeout_ns);
 
 /* Blocks until bytes [offset, offset + len) of the request are visible; their chunks are moved
  * first. 0: they are. Negative: the request has ended with that error, in this range or elsewhere
- * (counts as observing). The range is clipped to the request; an empty one is visible. Of a vector,
- * offsets count through its extents in order. Helps, then spins, yields, and sleeps for 50 us to
- * 1 ms at a time, for progress wakes nobody. (Per-block progress: paper 003, IV.) */
+ * (counts as observing). The range is clipped to the request; an empty one is visible. In a vector,
+ * offsets count through its extents in order. Helps, then spins, yields, and sleeps for 50 us to 1
+ * ms at a time, since progress wakes nobody. (Per-block progress: paper 003, IV.) */
 HAUL_API int haul_wait_range(haul_ticket ticket, size_t offset, size_t len);
 
-/* 1 if bytes [offset, offset + len) are visible, 0 if not yet, or the error the request has ended
- * with (counts as observing). Blocks of HAUL_COPY_BLOCK_BYTES (4096) become visible as a whole;
- * overlapping copies show no progress before they end. Never blocks. */
+/* 1 if bytes [offset, offset + len) are visible, 0 if not yet, or the error that the request has
+ * ended with (counts as observing). Blocks of HAUL_COPY_BLOCK_BYTES (4096) become visible as a
+ * whole; overlapping copies show no progress before they end. Never blocks. */
 HAUL_API int haul_test_range(haul_ticket ticket, size_t offset, size_t len);
 
-/* *good_bytes: how many bytes from the front are visible now, at block grain; of a failed request,
- * to the byte (0 if its failure was forgotten). Of one that is done: its length, or SIZE_MAX once
- * its slot has been reused. Returns as haul_test, but does not count as observing. HAUL_EINVAL if
- * good_bytes is NULL. Never blocks; takes a lock for a failed request. */
+/* Sets *good_bytes to how many bytes from the front are visible now: in whole blocks while the
+ * request is pending, to the byte once it has failed (0 if its failure was forgotten), its length
+ * once it is done (SIZE_MAX when its slot has been reused since). Returns as haul_test, but does
+ * not count as observing. HAUL_EINVAL if good_bytes is NULL. Never blocks; takes a lock for a
+ * failed request. */
 HAUL_API int haul_progress(haul_ticket ticket, size_t* good_bytes);
 
 /* Blocks until everything the calling thread has submitted has ended; helps. Returns 0, or the
  * first error among the requests from the oldest unfinished one on (which counts as observing
- * them). Requests that had ended before, inline ones among them, are not looked at: their tickets
- * tell. */
+ * them). Requests that had ended before that one, and inline ones, are not looked at: test their
+ * tickets. */
 HAUL_API int haul_drain(void);
 
 /* ---- completion queue (one per thread; paper 000, III-B.2) --------------------------------- */
 
-/* Takes up to max entries (at least 1, at most 1024 a call) of the calling thread's queue in the
- * order in which they arrived, runs their callbacks, returns how many; 0 if there are none.
+/* Takes up to max entries (at least 1, at most 1024 a call) from the calling thread's queue in the
+ * order in which they arrived, runs their callbacks and returns how many there were; 0 if none.
  * HAUL_EINVAL: entries is NULL or max is 0. Never sleeps. Each entry's ticket is done by then, and
- * its failure counts as observed. An entry keeps its place among the 1024 from its submit until it
- * is reaped. What a thread has not reaped when it exits is dropped. */
+ * its failure counts as observed. An entry takes up its place among the 1024 from its submit until
+ * it is reaped. What a thread has not reaped when it exits is dropped. */
 HAUL_API int haul_reap(haul_completion* entries, size_t max);
 
-/* A descriptor for poll or epoll; made at the thread's first call, the same from then on. It
+/* A descriptor for poll or epoll, made at the thread's first call and the same from then on. It
  * becomes readable once after haul_reap_arm() when an entry arrives. Do not read, write or close
- * it: it is haul's, and is closed when this thread has exited and its requests have ended.
- * In a child of fork it is closed; ask anew. Where the program has closed it all the same (or put a
- * file of its own at its number, which haul leaves alone), this makes a new one, readable at once:
- * the old number is to be taken out of poll sets. Returns the descriptor, or HAUL_ENOMEM. */
+ * it: it is haul's, and is closed when this thread has exited and its requests have ended. In a
+ * child of fork it is closed; call this again there. If the program has closed it all the same (or
+ * put a file of its own at its number, which haul leaves alone), this makes a new one, readable at
+ * once; take the old number out of poll sets. Returns the descriptor, or HAUL_ENOMEM. */
 HAUL_API int haul_reap_eventfd(void);
 
-/* Clears the descriptor and arms it for one signal. Returns 1 if entries wait already (reap; it is
- * not armed then), else 0; HAUL_ENOMEM if the thread gets no queue; HAUL_ECLOSED if the program has
- * closed the descriptor (not armed; ask haul_reap_eventfd() anew). An event loop arms, and reaps
- * and arms again while the answer is 1, before it polls. The descriptor may fire while the
- * oldest entry is still being written: a reap that then finds nothing must be followed by another
- * arming. */
+/* Clears the descriptor and arms it for one notification. Returns 1 if entries are waiting already
+ * (reap them; it is not armed), else 0; HAUL_ENOMEM if the thread can have no queue; HAUL_ECLOSED
+ * if the program has closed the descriptor (it is not armed; ask haul_reap_eventfd() for a new
+ * one). An event loop arms, and reaps and arms again while the answer is 1, before it polls. The
+ * descriptor may fire while the oldest entry is still being written: a reap that then finds nothing
+ * must be followed by another arming. */
 HAUL_API int haul_reap_arm(void);
 
 /* ---- memory that can be shared ------------------------------------------------------------ */
@@ -351,48 +358,49 @@ HAUL_API int haul_reap_arm(void);
 /* Memory for the buffers of large requests: `bytes` bytes, rounded up to whole pages of 4096,
  * zeroed, page-aligned, readable and writable. The node's service (`haul serve`), and messages,
  * reach it by mapping it, at the speed of memory, where other memory takes a slower copy by the
- * kernel; else it is memory as any. (Paper 000, III-C: caching of memory mapped pages.) Each call
- * takes whole pages and makes system calls: allocate buffers, not objects. Pages are promised, and
- * come when they are touched; the first call reserves addresses (HAUL_MEMORY_ARENA_BYTES, less
- * where the limits on addresses or file size are low) and takes one descriptor. NULL, and
- * haul_last_error() says why: 0 bytes, more than was reserved, or no memory, addresses or
- * descriptors left. Never blocks for long. Fork: a child shares it with its parent, as MAP_SHARED
- * memory, for as long as the parent has not freed it; what the child allocates is its own. The
- * memory is unnamed and goes with the last process that has it, however that ends. */
+ * kernel; otherwise it is memory like any other. (Paper 000, III-C: caching of memory mapped
+ * pages.) Each call takes whole pages and makes system calls: allocate buffers, not objects. Pages
+ * are provided when they are first touched; the first call reserves addresses
+ * (HAUL_MEMORY_ARENA_BYTES, less where the limits on addresses or file size are low) and takes one
+ * descriptor. NULL, and haul_last_error() says why: 0 bytes, more than was reserved, or no memory,
+ * addresses or descriptors left. Never blocks for long. Fork: a child shares it with its parent, as
+ * MAP_SHARED memory, for as long as the parent has not freed it; what the child allocates is its
+ * own. The memory has no name and goes away with the last process that has it, however that ends.
+ */
 HAUL_API void* haul_alloc(size_t bytes);
 
-/* Frees what haul_alloc() returned; the pages go back to the system before it returns, and reading
- * them gives zeroes or what is allocated there next. Never while a request on it is unfinished.
- * NULL is 0. HAUL_EINVAL: an address that haul_alloc() did not return, or freed already. HAUL_EIO:
- * the kernel does not take the pages; they stay allocated, but some may read as zeroes. Protection
- * (mprotect) and locks (mlock) must be undone first. In a child of fork, memory of the parent's is
+/* Frees what haul_alloc() returned. The pages go back to the system before it returns; reading them
+ * then gives zeroes, or what is allocated there next. Never free memory that an unfinished request
+ * uses. NULL is 0. HAUL_EINVAL: an address that haul_alloc() did not return, or one freed already.
+ * HAUL_EIO: the kernel does not take the pages; they stay allocated, but some may read as zeroes.
+ * Undo protection (mprotect) and locks (mlock) first. In a child of fork, memory of the parent's is
  * only forgotten: the parent still has it, and frees it. Any thread may free any thread's. */
 HAUL_API int haul_free(void* memory);
 
 /* ---- spaces ------------------------------------------------------------------------------- */
 
-/* Opens another process's memory for extents; pid is getpid() there. It grants no right: each
- * transfer needs those of ptrace, and the kernel checks them every time, against the thread that
- * submits: one whose user, group or capabilities are not the mover's copies itself, before the
- * submit returns. (Should they become others in between, HAUL_EPERM.) Probes with a read:
- * HAUL_EPERM if refused, HAUL_EPEER if there is no such process, HAUL_EINVAL if pid is none or
- * space is NULL, HAUL_ENOMEM if no descriptor is left or 255 spaces are open, HAUL_ENOTSUP if the
- * kernel lacks pidfd_open or process_vm_readv, else HAUL_EIO. A reused pid is not mistaken for the
- * peer, also where the program has closed haul's descriptor of it. Blocks for a few system calls.
- */
+/* Opens another process's memory for extents; pid is what getpid() returns there. That grants no
+ * right: each transfer needs the right to ptrace the process, and the kernel checks it every time,
+ * against the thread that submits: a thread whose user, group or capabilities are not the mover's
+ * copies itself, before the submit returns. (Should they change in between: HAUL_EPERM.) Probes
+ * with a read: HAUL_EPERM if refused, HAUL_EPEER if there is no such process, HAUL_EINVAL if pid
+ * cannot be one or space is NULL, HAUL_ENOMEM if no descriptor is left or 255 spaces are open,
+ * HAUL_ENOTSUP if the kernel lacks pidfd_open or process_vm_readv, else HAUL_EIO. A reused pid is
+ * not mistaken for the peer, even where the program has closed haul's descriptor of it. Blocks for
+ * a few system calls. */
 HAUL_API int haul_space_open(int pid, haul_space* space);
 
-/* Closes it. What is being transferred is finished, what has not begun fails with HAUL_ECLOSED.
- * HAUL_EINVAL: HAUL_SPACE_SELF, or a handle that is not open. Never blocks. */
+/* Closes a space. What is being transferred is finished; what has not begun fails with
+ * HAUL_ECLOSED. HAUL_EINVAL: HAUL_SPACE_SELF, or a handle that is not open. Never blocks. */
 HAUL_API int haul_space_close(haul_space space);
 
-/* ---- memory of another process, by its leave ------------------------------------------------ */
+/* ---- memory of another process, with its permission ----------------------------------------- */
 
 /* A capability: whoever holds both may name the memory that was granted. Pass it on as you would
  * pass a file: the descriptor over a Unix socket (SCM_RIGHTS) or to a child, the index beside it.
  */
 typedef struct haul_grant {
-  int32_t fd; /* of haul's; do not close it where haul_share() gave it. Received: the program's */
+  int32_t fd; /* haul's if haul_share() gave it: do not close it; the program's if received */
   uint32_t reserved; /* 0 */
   uint64_t index;
 } haul_grant;
@@ -408,27 +416,27 @@ enum { HAUL_SHARE_READ = 1u << 0, HAUL_SHARE_WRITE = 1u << 1 };
  * Waits up to 2.5 s for a service. HAUL_ENOTSUP: there is none, or it refuses. HAUL_EINVAL: NULL,
  * an empty range or one past 2^56, no or unknown rights. HAUL_ENOMEM: 4096 grants are out, or no
  * descriptor is left. HAUL_ETIMEDOUT: the service does not answer for 5 s; nothing is granted.
- * HAUL_ECLOSED: after haul_shutdown(). The memory must stay allocated
- * until the grant is taken back. A child of fork has granted nothing. */
+ * HAUL_ECLOSED: after haul_shutdown(). The memory must stay allocated until the grant is taken
+ * back. A child of fork has granted nothing. */
 HAUL_API int haul_share(void* address, size_t len, uint32_t rights, haul_grant* grant);
 
-/* Takes a grant back. When it returns 0 nobody reads or writes there any more; what others had in
- * flight there fails with HAUL_EPERM, good as far as haul_progress() says. HAUL_EINVAL: NULL, or no
- * grant of this process. HAUL_ETIMEDOUT: the service does not answer for 5 s, in which calls of
- * other threads before this one have their part; it may still be using the memory. Blocks for the
+/* Takes a grant back. When it returns 0, nobody reads or writes there any more; what others had in
+ * flight there fails with HAUL_EPERM, and haul_progress() says how much of it is good. HAUL_EINVAL:
+ * NULL, or no grant of this process. HAUL_ETIMEDOUT: the service did not answer within 5 s, which
+ * other threads' earlier calls may have used up; it may still be using the memory. Blocks for the
  * answer, microseconds as a rule, with signals open. */
 HAUL_API int haul_unshare(const haul_grant* grant);
 
 /* Opens granted memory as a space for extents: addresses there are 0 to *len - 1. HAUL_EPERM: there
  * is no such grant (any more). HAUL_ENOTSUP: no service. HAUL_EINVAL: NULL (len may be), or
- * grant->fd is no grant's. HAUL_ENOMEM: 255 spaces are open. HAUL_EAGAIN, HAUL_ETIMEDOUT: the
- * service went away, or does not answer. Close it with haul_space_close(); grant->fd may be closed
- * at once. Requests on it go to the service whatever their size: HAUL_EAGAIN when the ring is full
- * or the service away; HAUL_ENOTSUP where the sides overlap within one grant, the notification word
- * is not in memory of haul_alloc(), or the other side is not and the service cannot reach it. They
- * fail with HAUL_EPERM when the grant does not allow them or was taken back, HAUL_EFAULT past its
- * end, HAUL_EPEER when its process is gone, HAUL_EIO when the service dies: none is finished by the
- * caller. */
+ * grant->fd is not a grant's. HAUL_ENOMEM: 255 spaces are open. HAUL_EAGAIN, HAUL_ETIMEDOUT: the
+ * service went away, or does not answer. Close the space with haul_space_close(); grant->fd may be
+ * closed at once. Requests on it go to the service whatever their size: HAUL_EAGAIN when the ring
+ * is full or the service away; HAUL_ENOTSUP where the sides overlap within one grant, the
+ * notification word is not in memory of haul_alloc(), or the other side is not and the service
+ * cannot reach it. They fail with HAUL_EPERM when the grant does not allow them or was taken back,
+ * HAUL_EFAULT past its end, HAUL_EPEER when its process is gone, HAUL_EIO when the service dies:
+ * the caller cannot finish them. */
 HAUL_API int haul_space_open_grant(const haul_grant* grant, haul_space* space, size_t* len);
 
 /* ---- plans and state ---------------------------------------------------------------------- */
@@ -443,7 +451,8 @@ typedef struct haul_plan {
   uint64_t inline_below_bytes; /* ordinary requests of fewer bytes are the caller's, in the mover's
                                   present state, but for bursts; UINT64_MAX: all */
   uint64_t mover_from_bytes;   /* copies from here on are the mover's; in between, the caller's if
-                                  a timed read finds the source cached; UINT64_MAX: none */
+                                  a timed read finds the source cached and, from 1 MiB on, the
+                                  destination has pages; UINT64_MAX: none */
   char scheme[8];              /* SCNI, MCNI, SCI, MCI (paper 000, I) */
   char mover[16];              /* caller, thread, service */
   char engine[16];             /* cpu, cma, fault; none if no engine can */
@@ -453,10 +462,10 @@ typedef struct haul_plan {
   char reasons[HAUL_PLAN_REASONS][192];
 } haul_plan;
 
-/* Plans without submitting. The request is checked as by haul_submit() and refused alike; a request
- * that no engine can do is explained, not refused. HAUL_EINVAL: NULL, or plan->size is too small.
- * Between the thresholds it reads two bytes of the source, as a submit would, and faults where they
- * are not mapped; else no memory but the request. Never blocks. */
+/* Plans without submitting. The request is checked, and refused, as by haul_submit(); but one that
+ * no engine can do is explained. HAUL_EINVAL: NULL, or plan->size is too small. Between the two
+ * thresholds of haul_plan it reads two bytes of the source, as a submit would, and faults where
+ * they are not mapped; it reads no other memory than the request. Never blocks. */
 HAUL_API int haul_explain(const haul_request* request, haul_plan* plan);
 
 /* One engine as `haul info` shows it. */
@@ -475,7 +484,8 @@ typedef struct haul_engine_info {
  * May make a few system calls. */
 HAUL_API int haul_engine(unsigned index, haul_engine_info* info);
 
-/* This process's movers and counters. The counters are read one by one, while others count on. */
+/* This process's movers and counters. The counters are read one by one, while other threads go on
+ * counting. */
 typedef struct haul_state {
   uint32_t size;        /* set to sizeof(haul_state) by the caller */
   uint32_t mover_state; /* 0 none yet, 1 awake, 2 asleep, 3 the lease is refused (another
@@ -485,12 +495,11 @@ typedef struct haul_state {
   uint64_t submitted, inlined, dedicated; /* requests of threads that have a ring: all, run by the
                                              caller, given to a mover */
   uint64_t helped_chunks, moved_chunks;   /* chunks taken by waiters, by movers */
-  uint64_t failed, unobserved; /* requests that failed; failures of dedicated ones that nobody has
-                                  looked at */
+  uint64_t failed, unobserved; /* requests that failed; dedicated ones' failures not observed */
   uint64_t round_trip_ns;      /* between caller and mover core, 0 before it was measured */
   char mover_status[192];      /* one sentence */
   uint32_t service_state;      /* the node's service: 0 not attached, 1 awake, 2 asleep */
-  int32_t service_pid;         /* -1 if not attached; as numbered where it runs */
+  int32_t service_pid;         /* -1 if not attached; as getpid() says there */
   uint64_t service_chunks;     /* chunks that it has moved for this process */
   char service_status[192];    /* one sentence: attached to which, or why not */
 } haul_state;
@@ -508,18 +517,18 @@ HAUL_API int haul_wake(void);
 /* Calibrates in the foreground (a fraction of a second; needs the mover), takes the figures into
  * use and stores them for later processes. progress (optional) is called with 0 to 100 on the
  * calling thread. HAUL_EAGAIN: there is no mover now, it has done nothing for 3 s, or the machine
- * was too busy to be measured (haul_last_error() says which; nothing changes). HAUL_ENOTSUP,
- * HAUL_ECLOSED: no mover here, or any more. HAUL_ENOMEM: no memory for the buffers. Another error:
- * measured and in use, but not stored; haul_last_error() says why. */
+ * was too busy to be measured (haul_last_error() says which; nothing changes). HAUL_ENOTSUP: no
+ * mover can run here. HAUL_ECLOSED: after haul_shutdown(). HAUL_ENOMEM: no memory for the buffers.
+ * Another error: measured and in use, but not stored; haul_last_error() says why. */
 HAUL_API int haul_tune(void (*progress)(int percent, void* context), void* context);
 
-/* Finishes everything in flight, stops the movers, gives the core back. Later submits are refused
- * with HAUL_ECLOSED and move nothing; tickets and queues stay readable. Blocks for the rest of the
- * copies, with signals open; where nothing of them comes forward for HAUL_MOVER_PATIENCE_MS (5 s:
+/* Finishes everything in flight, stops the movers and gives the core back. Later submits are
+ * refused with HAUL_ECLOSED and move nothing; tickets and queues stay readable. Blocks for the rest
+ * of the copies, with signals open; where they make no progress for HAUL_MOVER_PATIENCE_MS (5 s:
  * memory that does not arrive, a stopped service, a crash handler that holds the mover) it says on
  * standard error what it leaves, and returns. Always 0; idempotent. exit() finishes and stops in
- * the same way; what is submitted after that, by functions registered with atexit() before the
- * first submit or by destructors of static objects made before it, is made inline instead of
+ * the same way, but what is submitted after that, by functions registered with atexit() before the
+ * first submit or by destructors of static objects made before it, is carried out inline instead of
  * refused. */
 HAUL_API int haul_shutdown(void);
 

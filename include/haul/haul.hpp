@@ -22,8 +22,8 @@
 
 namespace haul {
 
-// A failure: code() is one of HAUL_E*, what() is haul_last_error()'s sentence, so make one on the
-// thread whose call failed, before its next haul call.
+// A failure: code() is one of HAUL_E*, what() is haul_last_error()'s sentence, so it must be made
+// on the thread whose call failed, before its next haul call.
 class error : public std::runtime_error {
  public:
   explicit error(int code) : std::runtime_error(sentence(code)), code_(code) {}
@@ -37,7 +37,7 @@ class error : public std::runtime_error {
   int code_;
 };
 
-// Throws haul::error if `result` is negative, else gives it back: check(haul_wake()).
+// Throws haul::error if `result` is negative, else returns it: check(haul_wake()).
 inline int check(int result) {
   if (result < 0) throw error(result);
   return result;
@@ -55,7 +55,7 @@ class ticket {
   [[nodiscard]] bool test() const { return check(haul_test(raw_)) == 1; }
   // haul_wait: blocks, helping; throws if it failed.
   void wait() const { check(haul_wait(raw_)); }
-  // haul_wait_for: true when done, false if the time was up first; throws if it failed. A negative
+  // haul_wait_for: true when done, false if the time ran out first; throws if it failed. A negative
   // time counts as 0. May overrun by one chunk's time.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout) const {
     const auto count = timeout.count();
@@ -65,7 +65,7 @@ class ticket {
     return true;
   }
   // haul_wait_range, haul_test_range: bytes [offset, offset + len) of the request, whatever the
-  // element type was. Waiting has them moved first. Both throw if the request failed.
+  // element type was. Waiting moves these first. Both throw if the request failed.
   void wait_range(std::size_t offset, std::size_t len) const {
     check(haul_wait_range(raw_, offset, len));
   }
@@ -73,7 +73,7 @@ class ticket {
     return check(haul_test_range(raw_, offset, len)) == 1;
   }
   // haul_progress: bytes from the front that are visible, also of a failed request; 0 for a ticket
-  // that is none of haul's, SIZE_MAX for one that was done long ago.
+  // that is not haul's, SIZE_MAX for one that was done long ago.
   std::size_t good_bytes() const noexcept {
     std::size_t good = 0;
     haul_progress(raw_, &good);
@@ -120,7 +120,7 @@ inline void submit(std::span<const haul_request> requests, std::vector<ticket>& 
   std::vector<haul_ticket> raw(requests.size());
   tickets.reserve(tickets.size() + requests.size());  // nothing may throw once they are under way
   while (!requests.empty()) {
-    // A part may be taken; asking for the rest again brings the refusal's code, or takes it.
+    // A part may be taken: submitting the rest again returns the refusal's code, or takes it.
     const int taken = check(haul_submit(requests.data(), requests.size(), raw.data()));
     for (int i = 0; i < taken; ++i) tickets.emplace_back(raw[static_cast<std::size_t>(i)]);
     requests = requests.subspan(static_cast<std::size_t>(taken));
@@ -128,8 +128,8 @@ inline void submit(std::span<const haul_request> requests, std::vector<ticket>& 
 }
 
 // haul_alloc: zeroed pages that the node's service can map, freed with the object; a copy must have
-// ended before. Throws if there is none to be had (HAUL_EINVAL: 0 bytes, else HAUL_ENOMEM). Movable
-// only; a moved-from object is empty.
+// ended before. Throws if there is none (HAUL_EINVAL: 0 bytes, else HAUL_ENOMEM). Movable only; a
+// moved-from object is empty.
 class memory {
  public:
   explicit memory(std::size_t bytes) : data_(haul_alloc(bytes)), bytes_(bytes) {
@@ -160,8 +160,8 @@ class memory {
 };
 
 // haul_share: memory that others may name in their requests, as HAUL_SHARE_READ and
-// HAUL_SHARE_WRITE say, until the object goes: its destructor blocks until nobody reads or writes
-// there any more. Throws if no service runs. Movable only.
+// HAUL_SHARE_WRITE say, until the object is destroyed: its destructor blocks until nobody reads or
+// writes there any more. Throws if no service runs. Movable only.
 class grant {
  public:
   grant(void* address, std::size_t len, std::uint32_t rights) {
@@ -182,7 +182,7 @@ class grant {
 };
 
 // haul_space_open, haul_space_open_grant: another process's memory, closed with the object. Opening
-// throws if the kernel or the peer says no. Requests in flight when it is closed finish or fail
+// throws if the kernel or the service refuses. Requests in flight when it is closed finish or fail
 // with HAUL_ECLOSED. Movable only.
 class space {
  public:

@@ -67,7 +67,7 @@ Code check_side(const char* name, const haul_extent& one, const haul_extent* vec
     const auto address = reinterpret_cast<std::uintptr_t>(extent.address);
     if (extent.space != side->space) {
       return invalid(error,
-                     "%s extent %u is of another space than the first; one side of a request lies "
+                     "%s extent %u is in another space than the first; put all extents of a side "
                      "in one space.",
                      name, i);
     }
@@ -173,7 +173,7 @@ Code fit(const haul_request& from, haul_request* room, const haul_request** usab
     if (bytes[at] != 0) {
       return invalid(error,
                      "The request (%u bytes) asks for something that this version of haul does not "
-                     "know; load the libhaul its program was built for.",
+                     "know; load the libhaul that the program was built for.",
                      from.size);
     }
   }
@@ -200,7 +200,7 @@ Code convert(const haul_request& from, Request* to, Error* error) noexcept {
     }
   } else {
     if (!is_pattern_size(from.pattern_bytes)) {
-      return invalid(error, "A pattern of %u bytes cannot be filled with; use 1, 2, 4 or 8.",
+      return invalid(error, "A pattern cannot have %u bytes; use 1, 2, 4 or 8.",
                      from.pattern_bytes);
     }
     to->pattern = copy::widen_pattern(from.pattern, from.pattern_bytes);

@@ -19,9 +19,9 @@ inline int to_c(Code code) noexcept {
   return static_cast<int>(code);
 }
 
-// Requests of a program built with another haul.h: `size` says how long it believes them to be.
-// *usable is `from` itself, or *room with what is known of it. invalid if it is shorter than 0.1's,
-// or longer with something in it that this library does not know.
+// For requests of a program built with another haul.h: `size` says how long that one's struct is.
+// *usable is `from` itself, or *room filled with the part that this library knows. invalid if the
+// request is shorter than 0.1's, or longer with something in it that this library does not know.
 Code fit(const haul_request& from, haul_request* room, const haul_request** usable,
          Error* error) noexcept;
 
@@ -33,7 +33,7 @@ Code convert(const haul_request& from, Request* to, Error* error) noexcept;
 Code check_plain(const void* dst, const void* src, std::size_t length, bool fill,
                  Error* error) noexcept;
 
-// Remembers the sentence for haul_last_error() and gives back the code.
+// Stores the sentence for haul_last_error() and returns the code.
 int fail(const Error& error) noexcept;
 
 }  // namespace haul::api

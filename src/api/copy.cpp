@@ -19,8 +19,7 @@ haul_ticket refuse(const Error& error) noexcept {
   return to_c(Ticket::decided(error.code, 0));
 }
 
-// What is not everyday: a wrong argument, no ring yet, a full ring, a knob that wants another
-// engine.
+// For what is out of the ordinary: no ring yet, a full ring, a knob that wants another engine.
 [[gnu::noinline]] haul_ticket long_road(const Request& request) noexcept {
   start_up();
   Error error;
@@ -67,8 +66,7 @@ extern "C" HAUL_API haul_ticket haul_fill(void* dst, std::uint64_t pattern,
     return refuse_plain(dst, nullptr, len, true);
   if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 && pattern_bytes != 8)
       [[unlikely]] {
-    return refuse(make_error(Code::invalid, 0,
-                             "A pattern of %zu bytes cannot be filled with; use 1, 2, 4 or 8.",
+    return refuse(make_error(Code::invalid, 0, "A pattern cannot have %zu bytes; use 1, 2, 4 or 8.",
                              pattern_bytes));
   }
   const auto width = static_cast<unsigned>(pattern_bytes);
@@ -88,7 +86,7 @@ extern "C" HAUL_API int haul_submit(const haul_request* requests, std::size_t co
                            "%zu requests cannot be counted in an int; submit fewer at once.",
                            count));
   start_up();
-  const std::uint32_t stride = requests->size;  // a program of another haul.h has other strides
+  const std::uint32_t stride = requests->size;  // another haul.h's structs have another
   const auto* first = reinterpret_cast<const unsigned char*>(requests);
   for (std::size_t i = 0; i < count; ++i) {
     Request request;
@@ -98,9 +96,10 @@ extern "C" HAUL_API int haul_submit(const haul_request* requests, std::size_t co
     haul_request room;
     const haul_request* usable = nullptr;
     if (from.size != stride) {
-      error = make_error(Code::invalid, 0,
-                         "Request %zu has size %u, the first one %u; all of an array have one.", i,
-                         from.size, stride);
+      error = make_error(
+          Code::invalid, 0,
+          "Request %zu has size %u and the first one %u; give all of an array the same size.", i,
+          from.size, stride);
     } else if (fit(from, &room, &usable, &error) == Code::ok &&
                convert(*usable, &request, &error) == Code::ok) {
       add_to_burst(request);

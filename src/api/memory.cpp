@@ -1,4 +1,3 @@
-// Memory that can be shared.
 #include "api/convert.hpp"
 #include "api/startup.hpp"
 #include "memory/arena.hpp"

@@ -1,8 +1,11 @@
 // The symbols for haul's other libraries.
 #include "base/private.hpp"
 
+#include "api/convert.hpp"
 #include "base/knobs.hpp"
 #include "memory/arena.hpp"
+#include "memory/new_pages.hpp"
+#include "mover/submit.hpp"
 #include "mover/survey.hpp"
 #include "plan/messages.hpp"
 #include "tune/background.hpp"
@@ -21,7 +24,7 @@ extern "C" bool haul_private_in_arena(const void* address, std::size_t bytes,
 }
 
 extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
-  // A home directory or an lxcfs that does not answer costs the defaults.
+  // Where a home directory or an lxcfs does not answer, the defaults are used.
   constexpr std::uint64_t patience_ns = 1'000'000'000;
   const haul::plan::Calibration figures = haul::tune::stored_or_default();
   haul::start_survey();
@@ -38,4 +41,19 @@ extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
     limits->kernel_try_from_bytes = limits->kernel_from_bytes = from;
     limits->kernel_fixed = true;
   }
+}
+
+extern "C" std::size_t haul_private_make_pages(std::uintptr_t begin, std::uintptr_t end,
+                                               std::uintptr_t at, std::size_t length) noexcept {
+  return haul::NewPages({begin, end}, 0).make(at, length);
+}
+
+extern "C" bool haul_private_defer(int userfault, bool may_make_huge, std::uintptr_t dst,
+                                   std::uintptr_t src, std::size_t length,
+                                   haul_ticket* ticket) noexcept {
+  haul::Ticket deferred;
+  const bool huge = may_make_huge && haul::huge_pages_wanted();
+  if (!haul::defer_copy(userfault, huge, dst, src, length, &deferred)) return false;
+  *ticket = haul::api::to_c(deferred);
+  return true;
 }

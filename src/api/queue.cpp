@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "api/convert.hpp"
-#include "base/backoff.hpp"
+#include "base/sync/backoff.hpp"
 #include "completion/ledger.hpp"
 #include "mover/submit.hpp"
 
@@ -41,9 +41,9 @@ extern "C" HAUL_API int haul_reap(haul_completion* entries, std::size_t max) {
   thread_slot.burst_bytes = 0;
   Ring* ring = own_ring();
   if (ring == nullptr || thread_slot.busy)
-    return 0;  // busy: we are a handler amid a submit or reap
+    return 0;  // busy: a signal handler has interrupted a submit or reap
   std::size_t count = 0;
-  // A signal handler that forks amid this leaves what is not given out to the parent.
+  // If a signal handler forks during this, the entries not handed out yet are the parent's.
   const std::uint32_t survived = forks_survived.load(std::memory_order_relaxed);
   while (count < max && count < CompletionQueue::capacity) {
     const std::uint64_t position = ring->completions.position();
@@ -75,9 +75,10 @@ extern "C" HAUL_API int haul_reap_eventfd(void) {
   if (ring == nullptr) return result;
   const int fd = ring->completions.descriptor();
   if (fd >= 0) return fd;
-  return fail(make_error(Code::no_memory, -fd,
-                         "No event descriptor: %s; raise the limit on open files (ulimit -n).",
-                         describe_errno(-fd)));
+  return fail(
+      make_error(Code::no_memory, -fd,
+                 "No event descriptor can be made (%s); raise the limit on open files (ulimit -n).",
+                 describe_errno(-fd)));
 }
 
 extern "C" HAUL_API int haul_reap_arm(void) {

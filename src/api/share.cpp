@@ -1,4 +1,3 @@
-// haul_share, haul_unshare, haul_space_open_grant.
 #include "api/convert.hpp"
 #include "api/startup.hpp"
 #include "client/grants.hpp"
@@ -10,8 +9,8 @@ namespace {
 
 static_assert(HAUL_SHARE_READ == wire::may_read && HAUL_SHARE_WRITE == wire::may_write);
 
-// The first ring: its making hangs up the fork and exit handlers that the link to the service
-// needs.
+// Makes the calling thread's ring: making the first one registers the fork and exit handlers that
+// the link to the service needs.
 Code prepare(Error* error) noexcept {
   start_up();
   if (gate.closed.load(std::memory_order_relaxed)) {
@@ -32,8 +31,8 @@ extern "C" HAUL_API int haul_share(void* address, std::size_t len, std::uint32_t
                            grant == nullptr ? "a variable for the grant" : "memory to share"));
   if (len == 0 || overflows(from, len))
     return fail(make_error(Code::invalid, 0,
-                           "%zu bytes at %p are no range of this process; check the length.", len,
-                           address));
+                           "%zu bytes at %p are not a range of this process; check the length.",
+                           len, address));
   constexpr std::uint32_t all_rights = HAUL_SHARE_READ | HAUL_SHARE_WRITE;
   if (rights == 0 || (rights & ~all_rights) != 0)
     return fail(make_error(

@@ -1,4 +1,4 @@
-// Tells the mover whom to call when it first starts.
+// Hangs the floors above the mover on its hooks.
 #include "api/startup.hpp"
 
 #include "client/link.hpp"

@@ -33,7 +33,7 @@ void put(char (&to)[size], const char* text) noexcept {
   std::snprintf(to, size, "%.*s", static_cast<int>(size - 1), text);
 }
 
-// 0.1's sizes: the structs may grow, and programs of then still pass theirs.
+// 0.1's sizes: the structs may grow, and programs built for 0.1 go on passing these.
 template <class T>
 inline constexpr std::size_t first_size = 0;
 template <>
@@ -54,14 +54,15 @@ Code check_out(const T* out, const char* name, Error* error) noexcept {
   return Code::invalid;
 }
 
-// Hands over what the caller has room for; its size stays as it set it.
+// Hands over what the caller has room for; its `size` stays as the caller set it.
 template <class T>
 void deliver(T* out, T figures) noexcept {
   figures.size = out->size;
   std::memcpy(out, &figures, std::min<std::size_t>(out->size, sizeof figures));
 }
 
-// What haul's own threads wait for is a reason too: it is why the figures are the defaults.
+// What haul's own threads are waiting for is a reason too: because of it the figures are still the
+// defaults.
 void add_stalls(haul_plan* plan) noexcept {
   constexpr std::uint32_t room = sizeof plan->reasons / sizeof plan->reasons[0];
   char sentence[sizeof plan->reasons[0]];
@@ -91,8 +92,8 @@ void describe_mover(plan::MoverState state, int cpu, haul_state* out) noexcept {
       break;
     case plan::MoverState::impossible:
       std::snprintf(text, sizeof text,
-                    "No mover can run here (one CPU, HAUL_MOVER_CORES=0, or no thread to be had); "
-                    "copies are inline.");
+                    "No mover can run here (one CPU, HAUL_MOVER_CORES=0, or no thread can be "
+                    "made); copies are inline.");
       break;
   }
   put(out->mover_status, text);
@@ -126,9 +127,10 @@ extern "C" HAUL_API int haul_space_close(haul_space space) {
   const Code code = space == self_space ? Code::invalid : close_space(space);
   if (code == Code::ok && grant) forget_grant(space);
   if (code == Code::ok) return 0;
-  return fail(make_error(Code::invalid, 0,
-                         "Space %u is not open (0 is this process and stays); close each once.",
-                         space));
+  return fail(make_error(
+      Code::invalid, 0,
+      "Space %u is not open (0 is this process and cannot be closed); close each space once.",
+      space));
 }
 
 extern "C" HAUL_API int haul_explain(const haul_request* request, haul_plan* plan) {
@@ -226,7 +228,7 @@ extern "C" HAUL_API int haul_wake(void) {
     return fail(
         make_error(Code::closed, 0, "haul_shutdown() was called; there are no movers after it."));
   }
-  // The ring first: its making hangs up the fork and exit handlers that a mover thread needs.
+  // The ring first: making it registers the fork and exit handlers that a mover thread needs.
   if (ring_for_submit(&error) == nullptr) return fail(error);
   if (look_for_service(wake_patience_ns)) {
     wake_service();

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "api/convert.hpp"
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 #include "completion/ledger.hpp"
 #include "execution/help.hpp"
 #include "execution/inherit.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 // A ticket that names a tenancy of this process, resolved.
 struct Named {
-  Ring* ring = nullptr;  // nullptr: decided, or no ticket of ours; then code says how it ended
+  Ring* ring = nullptr;  // nullptr: decided, or not a ticket of ours; `code` is then its outcome
   Code code = Code::ok;
 };
 
@@ -44,13 +44,13 @@ struct Named {
                        "submit before that.");
     case Code::stale:
       return fail_with(code,
-                       "The ticket is of another process, or its failure was forgotten among too "
-                       "many nobody looked at; look at tickets sooner.");
+                       "The ticket is another process's, or its failure was forgotten because too "
+                       "many went unobserved; test or wait for tickets sooner.");
     case Code::invalid:
       return fail_with(
           code,
           "Its request was refused for a wrong argument (haul_last_error() said which when it was "
-          "submitted), or this is no ticket of haul's; pass tickets as they were returned.");
+          "submitted), or this is not one of haul's tickets; pass tickets as they were returned.");
     case Code::timed_out:
       return fail_with(code, "The time is up and the request is not finished; wait again.");
     default:
@@ -72,7 +72,7 @@ Named resolve(Ticket ticket) noexcept {
   return Named{&ring, Code::ok};
 }
 
-// How a tenancy that is not pending ended; looking counts as observing.
+// How a tenancy that is not pending ended. `observe`: the caller has then seen the failure.
 [[gnu::noinline]] Code outcome(Ring& ring, std::uint64_t seq, bool observe) noexcept {
   const std::uint64_t word = ring.state_word(seq).load(std::memory_order_acquire);
   Code code = Code::ok;
@@ -91,8 +91,8 @@ Named resolve(Ticket ticket) noexcept {
   return code;
 }
 
-// For a look that does not wait: has it ended? What a child of fork inherited unfinished nobody
-// there moves but who looks.
+// For calls that do not wait: has it ended? A request that a child of fork inherited unfinished is
+// moved only by the threads that look at its ticket, so this moves it.
 bool ended_or_tended(Ring& ring, std::uint64_t seq) noexcept {
   if (ring.ended(seq)) return true;
   if (!ring.nobody_moves(seq)) return false;
@@ -100,7 +100,7 @@ bool ended_or_tended(Ring& ring, std::uint64_t seq) noexcept {
   return ring.ended(seq);
 }
 
-// How it ended, said to the caller.
+// Returns the code of a request that has ended, and sets the sentence if it failed.
 int report(const Ring& ring, std::uint64_t seq, Code code) noexcept {
   if (code != Code::io || seq >= ring.inherited_below.load(std::memory_order_relaxed))
     return report(code);
@@ -139,8 +139,9 @@ std::uint64_t good_of_ended(Ring& ring, std::uint64_t seq, Code code) noexcept {
   }
   Job job;
   const bool known = ring.read(seq, &job);
-  // The owner may have begun to fill the slot anew once its next seq is a whole ring further.
-  // (No request that was published has length 0: a ring that came over a fork lost them.)
+  // Once the owner's next seq is a whole ring further on, it may have begun to refill the slot. (No
+  // published request has length 0: that is what a ring shows whose parameters were lost in a
+  // fork.)
   const bool here = known && job.chunks.length != 0 && ring.next_seq() < seq + Ring::slots;
   return here ? job.chunks.length : SIZE_MAX;
 }
@@ -158,7 +159,7 @@ extern "C" HAUL_API int haul_test(haul_ticket ticket) {
   thread_slot.burst_bytes = 0;
   if (where == 0) return 1;
   const auto index = static_cast<std::uint32_t>(where);
-  // A made-up seq must not match a slot that was never used, nor lose its high bits in State::make.
+  // A forged seq must not match a slot that was never used, nor lose its high bits in State::make.
   constexpr std::uint64_t end_seq = std::uint64_t{1} << 56;
   if (where >> 32 == ring_table.cookie() && tenancy - Ring::first_seq < end_seq - Ring::first_seq &&
       index < ring_table.count.load(std::memory_order_acquire)) [[likely]] {
@@ -209,7 +210,8 @@ extern "C" HAUL_API int haul_test_range(haul_ticket ticket, std::size_t offset, 
     visible = named.ring->tenancy(ticket.tenancy)
                   .range_visible(job.chunks, offset, std::min(end, job.chunks.length), &missing);
   }
-  // What was read above holds only if the tenancy was not over; its state decides then.
+  // What was read above holds only if the tenancy had not ended by then; if it had, its state
+  // decides.
   if (!ended_or_tended(*named.ring, ticket.tenancy)) return visible ? 1 : 0;
   const Code code = outcome(*named.ring, ticket.tenancy, true);
   return code == Code::ok ? 1 : report(*named.ring, ticket.tenancy, code);

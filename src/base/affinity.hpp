@@ -1,5 +1,4 @@
-// Cache affinity: what one side of a request wants to find in the cache afterwards.
-// Source: paper 003, III-B.
+// Cache affinity: how one side of a request should be left in the cache. Source: paper 003, III-B.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How a request is cut: at most 31 chunks, all but the last a whole number of blocks, small at both
-// ends: so that the first bytes are there soon, and two workers end together.
+// How a request is cut: into at most 31 chunks, all but the last a whole number of blocks, and
+// small at both ends, so that the first bytes are there soon and two workers end together.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace haul {
 
 // Sizes: unit/2^taper ... unit/4, unit/2 | [unit, 2 unit) | `full` times unit | unit/2, unit/4 ...
-// unit/2^taper. The chunk between the first bars takes the odd blocks, the very last one the bytes
-// beyond the last whole block. A single chunk has full = taper = 0.
+// unit/2^taper. The chunk between the bars takes the odd blocks, the very last one the bytes beyond
+// the last whole block. A single chunk has full = taper = 0.
 struct Chunks {
   static constexpr unsigned max_count = 31;  // bit 31 of the done word says "failed"
   static constexpr unsigned max_taper = 5;
@@ -53,8 +53,8 @@ struct Chunks {
   }
 
   // Cuts `length` bytes for two or more workers: units of at least unit_minimum bytes (but two
-  // chunks where two fit), no chunk below `minimum`. Few chunks cost least; fine ends are worth
-  // theirs.
+  // chunks where two fit), no chunk below `minimum`. Few chunks cost least, but fine ends are worth
+  // their cost.
   static constexpr Chunks cut(std::size_t length, std::size_t unit_minimum, std::size_t minimum,
                               std::uint32_t block_log2) noexcept {
     const std::size_t block = std::size_t{1} << block_log2;

@@ -1,11 +1,10 @@
-// Error texts, and the sentence haul_last_error() answers with.
 #include "base/error.hpp"
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 
-#include "base/keep_errno.hpp"
+#include "base/os/keep_errno.hpp"
 #include "base/private.hpp"
 
 namespace haul {

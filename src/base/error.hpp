@@ -35,8 +35,8 @@ struct Error {
   char sentence[sentence_bytes] = {};
 };
 
-// printf-style sentence. Truncates; never allocates. %m is not supported: pass sys_errno and use
-// its text through describe_errno.
+// Makes the sentence as printf does. Truncates; never allocates. %m is not supported: pass
+// sys_errno and describe_errno()'s text.
 [[gnu::format(printf, 3, 4)]] Error make_error(Code code, int sys_errno, const char* format,
                                                ...) noexcept;
 
@@ -44,11 +44,11 @@ struct Error {
 const char* describe_errno(int sys_errno) noexcept;
 
 // The calling thread's latest error, for haul_last_error(). Storing copies the sentence; neither
-// allocates.
+// function allocates.
 void set_last_error(const Error& error) noexcept;
 const char* last_error_sentence() noexcept;
 
-// A T or an Error. The caller checks before it takes the value; taking the wrong one traps.
+// A T or an Error. The caller checks which it is before taking it; taking the wrong one traps.
 template <class T>
 class [[nodiscard]] Expected {
  public:

@@ -1,4 +1,4 @@
-// Spaces and extents: where bytes lie, in whose memory.
+// Spaces and extents: in whose memory bytes lie, and where.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,3 @@
-// The table of knobs, and their values from the environment.
 #include "base/knobs.hpp"
 
 #include <stdlib.h>
@@ -40,8 +39,8 @@ constexpr KnobRow rows[] = {
      "process spin a core of its own."},
     {Knob::mover_patience_ms, KnobKind::number, "HAUL_MOVER_PATIENCE_MS", "5000", "", 0, 3600000,
      false,
-     "Milliseconds for which fork(), exit() and haul_shutdown() wait while nothing that is in "
-     "flight comes forward (0 to 3600000, default 5000); then they leave it, and say so."},
+     "Milliseconds for which fork(), exit() and haul_shutdown() wait while nothing in flight makes "
+     "progress (0 to 3600000, default 5000); then they leave it, and say so."},
     {Knob::plan_mover, KnobKind::choice, "HAUL_PLAN_MOVER", "auto", "auto|caller|thread|service", 0,
      0, false,
      "Who moves the bytes: auto (the default) plans each request, caller is always the calling "
@@ -68,6 +67,9 @@ constexpr KnobRow rows[] = {
      1024 * kib* mib, false,
      "Address space reserved for haul_alloc(), and so the most that it can give out (64M to 1024G, "
      "default 256G); it costs nothing until it is used."},
+    {Knob::memory_huge, KnobKind::choice, "HAUL_MEMORY_HUGE", "on", "on|off", 0, 0, false,
+     "Whether a copy or fill of 1 MiB or more that is the first to write to memory makes its pages "
+     "beforehand, huge ones where it overwrites them whole (on or off, default on)."},
     {Knob::service_use, KnobKind::choice, "HAUL_SERVICE_USE", "auto", "auto|off|demand", 0, 0,
      false,
      "Whether to use the node's service: auto (the default) where one runs, off never, demand "
@@ -101,6 +103,25 @@ constexpr KnobRow rows[] = {
     {Knob::fabric_report, KnobKind::text, "HAUL_FABRIC_REPORT", "", "", 0, 0, false,
      "Set by `haul run --report`: the abstract socket to which endpoints report what they sent "
      "(default empty: none)."},
+    {Knob::transparent_plan, KnobKind::choice, "HAUL_TRANSPARENT_PLAN", "auto",
+     "auto|libc|caller|together|deferred|profile|blocking", 0, 0, false,
+     "How a program under `haul run --transparent` copies: auto (the default) tries and takes what "
+     "is fastest at each place, libc is always its own function, caller makes missing pages first, "
+     "together shares each call with a mover, deferred lets copies into new memory return before "
+     "their bytes are there, profile is libc and looks closely (`haul profile`), blocking is auto "
+     "without deferring."},
+    {Knob::transparent_from_bytes, KnobKind::bytes, "HAUL_TRANSPARENT_FROM_BYTES", "1M", "",
+     32 * kib, unbounded - 1, false,
+     "Calls of a program under `haul run --transparent` of fewer bytes than this are left to libc "
+     "(32K or more, default 1M)."},
+    {Knob::transparent_sample, KnobKind::number, "HAUL_TRANSPARENT_SAMPLE", "16", "", 0, 1 << 20,
+     false,
+     "Of the large calls at each place of a program, the first four and then one in so many are "
+     "watched for the time until their destination is used and their source is written: all under "
+     "`haul profile`, else copies into new memory that could be deferred (0: none; default 16)."},
+    {Knob::transparent_report, KnobKind::text, "HAUL_TRANSPARENT_REPORT", "", "", 0, 0, false,
+     "Set by `haul run --transparent --report`: the directory in which each process leaves what it "
+     "counted (default empty: none)."},
 };
 static_assert(sizeof rows / sizeof rows[0] == knob_count);
 
@@ -112,7 +133,7 @@ constexpr bool rows_are_in_order() {
 }
 static_assert(rows_are_in_order());
 
-// A path may have PATH_MAX bytes; of what is not free text no valid value is longer than the short
+// A path may have PATH_MAX bytes; valid values that are not free text are shorter than the short
 // limit.
 constexpr std::size_t long_text_bytes = 4096;
 constexpr std::size_t short_text_bytes = 64;
@@ -121,7 +142,7 @@ constexpr bool is_long(const KnobRow& row) {
   return row.kind == KnobKind::text && row.choices[0] == '\0';
 }
 
-// All texts at their longest.
+// Room for all texts at their longest.
 constexpr std::size_t arena_bytes = [] {
   std::size_t bytes = 0;
   for (const KnobRow& row : rows) bytes += is_long(row) ? long_text_bytes : short_text_bytes;
@@ -200,12 +221,12 @@ bool parse_value(const KnobRow& row, const char* text, std::uint64_t& value) noe
 struct Value {
   std::uint64_t number;
   const char* text;      // the environment's own string, or the default
-  const char* rejected;  // what was set and is of no use, else nullptr
+  const char* rejected;  // what was set and is unusable, else nullptr
 };
 
 Value read_value(const KnobRow& row) noexcept {
   Value value = {0, nullptr, nullptr};
-  // secure_getenv: a set-user-id program must not take a path from whoever starts it.
+  // secure_getenv: a set-user-id program must not take a path from its invoker.
   const char* text = secure_getenv(row.variable);
   if (text != nullptr && text[0] != '\0') {
     if (parse_value(row, text, value.number)) {
@@ -219,8 +240,10 @@ Value read_value(const KnobRow& row) noexcept {
   return value;
 }
 
-// One reader copies the environment into the table. Whoever comes in between, be it a signal
-// handler on top of the reader, reads the environment for itself and waits for nobody.
+// The table is read by whichever thread needs a knob first: it takes `state` from unread to
+// reading, copies the environment into the table, and stores `ready` (release). Threads that come
+// in between, signal handlers on top of the reader included, read the environment for themselves,
+// so nobody waits.
 enum class TableState : std::uint32_t { unread, reading, ready };
 
 struct KnobTable {
@@ -232,7 +255,7 @@ struct KnobTable {
 constinit std::atomic<TableState> state{TableState::unread};
 constinit KnobTable table = {};
 
-// True once the table holds; only then may it be read.
+// True once the table is complete; only then may it be read.
 bool table_ready() noexcept {
   // Pairs with the release store below.
   TableState seen = state.load(std::memory_order_acquire);
@@ -257,7 +280,7 @@ bool table_ready() noexcept {
   }
   // Pairs with the acquire load above.
   state.store(TableState::ready, std::memory_order_release);
-  // Only now, since log() asks for the level.
+  // Only now, since log() reads a knob.
   for (std::size_t i = 0; i < knob_count; ++i) {
     if (rejected[i] == nullptr) continue;
     char values[96];

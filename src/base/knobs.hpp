@@ -11,7 +11,7 @@ namespace haul {
 
 enum class KnobKind : std::uint8_t { number, bytes, choice, text };
 
-// In the order of the table in knobs.cpp, whose rows say what each is.
+// In the order of the table in knobs.cpp, whose rows describe them.
 enum class Knob : std::uint8_t {
   log_level,
   copy_block_bytes,
@@ -27,6 +27,7 @@ enum class Knob : std::uint8_t {
   tune_cache,
   tune_background,
   memory_arena_bytes,
+  memory_huge,
   service_use,
   service_socket,
   service_weight,
@@ -36,6 +37,10 @@ enum class Knob : std::uint8_t {
   fabric_kernel_bytes,
   fabric_offnode,
   fabric_report,
+  transparent_plan,
+  transparent_from_bytes,
+  transparent_sample,
+  transparent_report,
   count_
 };
 
@@ -53,26 +58,26 @@ struct KnobRow {
 // All rows, Knob::count_ of them.
 const KnobRow* knob_rows() noexcept;
 
-// What knob_number() says of a text that is set to "auto".
+// What knob_number() returns for a text that is set to "auto".
 inline constexpr std::uint64_t knob_auto = ~std::uint64_t{0};
 
-// The values, read from the environment once, on first use (wait-free, no allocation, no lock; safe
-// in a signal handler). An unusable value is reported once by log(), and the default holds. An
-// empty variable is an unset one; a set-user-id program sees defaults only.
+// The values, read from the environment once, on first use (wait-free, no allocation, no lock;
+// async-signal-safe). An unusable value is reported once by log(), and the default is used. An
+// empty variable counts as unset; a set-user-id program gets the defaults only.
 std::uint64_t knob_number(Knob knob) noexcept;  // number and bytes; a choice's index; see knob_auto
 const char* knob_text(Knob knob) noexcept;      // as set, or the default; lives for ever
 
 // "a number from 0 to 16", "one of on|off": what a row accepts.
 void describe_knob_values(const KnobRow& row, char* text, std::size_t size) noexcept;
 
-// Parses one value against a row: numbers, or bytes with K, M, G suffixes; a choice gives its
-// index. For the CLI and tests.
+// Parses one value against a row: numbers, or bytes with the suffixes K, M, G; for a choice,
+// returns its index. For the CLI and tests.
 Expected<std::uint64_t> parse_knob(const KnobRow& row, const char* text) noexcept;
 
 // Parses "4096", "64K", "1M", "2G" (small letters too). Also for the CLI's --sizes.
 Expected<std::uint64_t> parse_bytes(const char* text) noexcept;
 
-// Tests only, while no other thread reads a knob: forget what was read from the environment.
+// For tests, while no other thread reads a knob: forgets what was read from the environment.
 void reread_knobs() noexcept;
 
 }  // namespace haul

@@ -1,4 +1,5 @@
-// A file of its own, so that no compiler takes the function below for one that cannot be replaced.
+// In a file of its own, so that no compiler takes the function below for one that cannot be
+// replaced.
 #include "base/error.hpp"
 #include "base/private.hpp"
 
@@ -6,7 +7,8 @@ namespace haul {
 
 namespace {
 
-// The sentence alone, and no Error: static TLS is scarce where the library comes by dlopen().
+// Holds the sentence alone and no Error, since static TLS is scarce in a library loaded by
+// dlopen().
 constinit thread_local char last_sentence[Error::sentence_bytes] = {};
 
 }  // namespace

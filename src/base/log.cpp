@@ -1,4 +1,3 @@
-// Diagnostic lines on standard error.
 #include "base/log.hpp"
 
 #include <unistd.h>
@@ -8,9 +7,9 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "base/keep_errno.hpp"
 #include "base/knobs.hpp"
-#include "base/uncancelled.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/thread/uncancelled.hpp"
 
 namespace haul {
 

@@ -1,6 +1,6 @@
-// Feature gate: is this a build that instruments memory accesses (ASan, TSan)?
-// Code that hides its accesses from the compiler (inline assembly, flushes, non-temporal stores)
-// asks this constant and takes an instrumented road instead, so that the tool sees every access.
+// Feature gate: is this a build that instruments memory accesses (ASan, TSan)? Code that hides its
+// accesses from the compiler (inline assembly, flushes, non-temporal stores) checks this constant
+// and takes an instrumented path instead, so that the tool sees every access.
 #pragma once
 
 namespace haul {

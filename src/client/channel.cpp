@@ -1,18 +1,19 @@
-// Opening, writing, shutting. The mutex is held for single system calls that do not wait, so a fork
-// or a handler is never kept; ring_service_bell() alone does without: its caller is amid a publish,
-// which the link's thread waits for (await_publishers) before it closes the socket.
+// Opens, writes and shuts the socket. The mutex is held for single system calls that do not wait,
+// so it holds up no fork and no handler. Only ring_service_bell() does without it: its caller is in
+// the middle of a publish, which the link's thread waits for (await_publishers) before it closes
+// the socket.
 #include "client/channel.hpp"
 
 #include <pthread.h>
 
 #include <cerrno>
 
-#include "base/clock.hpp"
-#include "base/descriptor.hpp"
-#include "base/os.hpp"
-#include "base/quiet_lock.hpp"
-#include "base/socket.hpp"
-#include "base/unforked.hpp"
+#include "base/machine/clock.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/descriptor.hpp"
+#include "base/os/os.hpp"
+#include "base/sync/quiet_lock.hpp"
+#include "base/thread/unforked.hpp"
 #include "client/talk.hpp"
 #include "gate/gate.hpp"
 #include "request/wire.hpp"
@@ -27,12 +28,13 @@ constinit os::SharedDescriptor link{};                        // set under the m
 constinit bool shut = false;
 constinit std::atomic<bool> may_tell{false};
 
-// What will be the channel: in its variable before it is connected, so that a child of fork closes
-// it, and that a file which the program puts at its number meanwhile is not taken for it.
+// Makes the socket that is to be the channel, and puts it into its variable before it is connected:
+// so a child of fork closes it, and a file that the program opens under its number meanwhile is not
+// taken for it.
 int make_socket() noexcept {
   const QuietLock lock(mutex);
   if (shut) return -ESHUTDOWN;
-  const Unforked unforked;  // a child closes the one it knows of
+  const Unforked unforked;  // a child closes it only if it knows of it
   if (!unforked) return -EAGAIN;
   const int fd = os::packet_socket();
   if (fd < 0) return fd;
@@ -96,13 +98,13 @@ Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience
 
 void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept {
   const wire::Bell message;
-  // A bell that cannot be sent is one of many that have not been heard yet.
+  // If the socket is full, bells sent before are still unheard, and serve as well.
   if (bell->exchange(0, std::memory_order_relaxed) != 0)
     os::send_packet(channel_fd(), &message, sizeof message);
 }
 
 void wake_service() noexcept {
-  const QuietLock lock(mutex);  // the channel stays open meanwhile
+  const QuietLock lock(mutex);  // keeps the channel open meanwhile
   std::atomic<std::uint32_t>* bell = gate.service_bell.load(std::memory_order_acquire);
   if (bell != nullptr && bell->load(std::memory_order_relaxed) != 0) ring_service_bell(bell);
 }

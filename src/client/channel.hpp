@@ -1,6 +1,6 @@
-// The socket of the link to the node's service: one place that opens, closes and writes to it, so
-// that a descriptor which is closed, or which the program has closed and used for something else,
-// is never written to.
+// The socket of the link to the node's service. One place opens it, closes it and writes to it, so
+// that a descriptor which haul has closed, or which the program has closed and used for something
+// else, is never written to.
 #pragma once
 
 #include <atomic>
@@ -11,36 +11,36 @@
 
 namespace haul {
 
-// Connects to a service, without waiting for it; but it may wait for a file system, without a lock.
-// 0, or -errno; -ESHUTDOWN once the channel was told to stay shut; -EAGAIN while a fork is under
-// way (the child must know of the descriptor, to close it). The link's thread only.
+// Connects to a service without waiting for the service; but it may wait for a file system, holding
+// no lock. 0, or -errno; -ESHUTDOWN once the channel was told to stay shut; -EAGAIN while a fork is
+// under way (the child must know of the descriptor, to close it). The link's thread only.
 int open_channel() noexcept;
 void close_channel() noexcept;
 // Is it open, or being opened, and not closed since (by haul)?
 bool channel_open() noexcept;
-// The socket; -1 if there is none, or if the program has closed it or put a file of its own in its
-// place. A system call.
+// The socket; -1 if there is none, or if the program has closed it or put a file of its own at its
+// number. A system call.
 int channel_fd() noexcept;
 
-// Whether tell_service() may send: from the service's welcome on.
+// Says whether tell_service() may send, which it may from the service's welcome on.
 void allow_telling(bool yes) noexcept;
 
-// Sends a message, and waits for up to patience_ns while the service does not read. closed: there
-// is no service; timed_out: it does not read. Holds no lock while it waits.
+// Sends a message; while the service does not read, waits for up to patience_ns. closed: there is
+// no service; timed_out: it does not read. Holds no lock while it waits.
 Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience_ns,
                   const int* fds = nullptr, unsigned fd_count = 0) noexcept;
 
-// *bell says that the service sleeps: wakes it, once. Amid a publish, so that the channel stays
-// open.
+// If *bell says that the service sleeps, wakes it, once. To be called in the middle of a publish,
+// which keeps the channel open.
 void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept;
 // The same at any other time.
 void wake_service() noexcept;
 
-// The process ends: no channel is opened any more, and the service reads "closed"; what it sends
-// can still be read until it has let go. at_once: nor that.
+// For the end of the process: no channel is opened any more, and the service reads "closed"; what
+// it sends can still be read until it has let go of this process. at_once: not even that.
 void shut_channel(bool at_once) noexcept;
 
-// In a child of fork, which has none, and may open one.
+// For a child of fork, which has no channel and may open one.
 void forget_channel() noexcept;
 
 }  // namespace haul

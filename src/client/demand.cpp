@@ -1,12 +1,11 @@
-// One attempt a minute.
 #include "client/demand.hpp"
 
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "client/channel.hpp"
 
 namespace haul {
@@ -28,10 +27,10 @@ Error start_service() noexcept {
   const char* const arguments[] = {"haul", "serve", "--daemon", "--idle-exit", "60", nullptr};
   const int status = os::run_program(arguments);
   if (open_channel() == 0) return Error{};
-  return make_error(Code::not_supported, 0,
-                    "HAUL_SERVICE_USE=demand: `haul serve --daemon` gave no service (%s); is haul "
-                    "in PATH?",
-                    status < 0 ? describe_errno(-status) : "it failed");
+  return make_error(
+      Code::not_supported, 0,
+      "HAUL_SERVICE_USE=demand: `haul serve --daemon` started no service (%s); is haul in PATH?",
+      status < 0 ? describe_errno(-status) : "it failed");
 }
 
 }  // namespace haul

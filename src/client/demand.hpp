@@ -5,11 +5,11 @@
 
 namespace haul {
 
-// Is that wanted, and was none started of late? The link's thread only.
+// Is that wanted, and was no service started of late? The link's thread only.
 bool may_start_service() noexcept;
 
-// Has `haul serve --daemon` start one, and opens the channel to it; or why that gave none. Blocks;
-// the link's thread only.
+// Starts one by `haul serve --daemon` and opens the channel to it; returns why that failed, if it
+// did. Blocks; the link's thread only.
 Error start_service() noexcept;
 
 }  // namespace haul

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstring>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
-#include "base/quiet_lock.hpp"
-#include "base/sealed.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
+#include "base/sync/quiet_lock.hpp"
 #include "client/channel.hpp"
 #include "client/link.hpp"
 #include "engine/spaces.hpp"
@@ -40,18 +40,18 @@ constinit Binding bindings[max_spaces];                        // by the space's
 constinit std::uint8_t own_key[wire::key_bytes] = {};
 constinit bool has_key = false;
 constinit os::Descriptor key_file;
-// Bindings that a new service was told of, and has not confirmed. The link's thread only.
+// How many bindings a new service was told of and has not confirmed. The link's thread only.
 constinit unsigned unheard = 0;
 
-// How a question is asked. Threads of the program ask (Bind, Withdraw), the link's thread hears the
-// answers; they meet in one word, `answer`: {number 30, Answer 2}. The thread whose turn it is
-// raises the number and says `awaited`, sends the message, and sleeps on the word. The link's
+// How a question is asked. Threads of the program ask (Bind, Withdraw), and the link's thread hears
+// the answers; they meet in one word, `answer`: {number 30, Answer 2}. The thread whose turn it is
+// raises the number and sets `awaited`, sends the message, and sleeps on the word. The link's
 // thread turns `awaited` into `given` if the answer is about what was asked, or into `lost` when
 // the service is gone, by compare-and-swap: so an answer that comes after its asker has given up
-// finds another number, and changes nothing. No lock is held meanwhile, for a fork may come.
+// finds another number, and changes nothing. No lock is held meanwhile, since a fork may come.
 
-// One question is asked at a time. A thread that waits for its turn, or for its answer, has its
-// signals open, and its five seconds run from its call on.
+// One question is asked at a time. A thread that waits for its turn, or for its answer, leaves
+// signals open; its five seconds run from the beginning of its call.
 class Turn {
  public:
   explicit Turn(std::uint64_t deadline_ns) noexcept {
@@ -83,7 +83,7 @@ constinit std::atomic<std::uint32_t> Turn::word_{nobody};
 
 enum class Answer : std::uint32_t { idle, awaited, given, lost };
 constinit std::atomic<std::uint32_t> answer{0};
-constinit std::atomic<std::uint64_t> asked{0};  // what about: a space, or a grant's index
+constinit std::atomic<std::uint64_t> asked{0};  // the subject: a space, or a grant's index
 constinit wire::Bound last_bound;               // written before `given` is
 
 constexpr Answer state_of(std::uint32_t word) noexcept {
@@ -103,10 +103,10 @@ void give(Answer what, std::uint64_t about) noexcept {
     os::futex_wake(&answer, 1);
 }
 
-// Sends a question and waits for its answer; *bound: the one to a Bind. closed: there is no service
-// (any more, or it was the parent that asked: a signal handler has forked meanwhile); timed_out: it
-// does not answer within answer_ns, in which questions of other threads that come first have their
-// part.
+// Sends a question and waits for its answer; *bound gets the answer to a Bind. closed: there is no
+// service, or not any more, or a signal handler has forked meanwhile and it was the parent that
+// asked; timed_out: the service did not answer within answer_ns, which includes the wait for other
+// threads' questions.
 template <class Message>
 Code ask(const Message& message, std::uint64_t about, wire::Bound* bound = nullptr) noexcept {
   const std::uint64_t deadline = now_ns() + answer_ns;
@@ -129,7 +129,7 @@ Code ask(const Message& message, std::uint64_t about, wire::Bound* bound = nullp
   }
   if (bound != nullptr) *bound = last_bound;
   answer.store(with(number, Answer::idle), std::memory_order_relaxed);
-  // idle: this is the child of such a fork, and forget_grants() came between.
+  // idle: this is the child of such a fork, and forget_grants() ran in between.
   const Answer last = state_of(word);
   return last == Answer::lost || last == Answer::idle ? Code::closed : code;
 }
@@ -225,14 +225,13 @@ Expected<Capability> share(std::uintptr_t address, std::size_t length,
     wire::Grant* room = find(0);
     if (room == nullptr) {
       return make_error(Code::no_memory, 0,
-                        "%zu grants are out, the most there can be; take some back with "
-                        "haul_unshare().",
+                        "%zu grants exist, which is the limit; take some back with haul_unshare().",
                         max_grants);
     }
     *room = grant;
     capability = Capability{key_file.number(), grant.index};
   }
-  // If the service goes just now, the next one is told.
+  // If the service goes away just now, the next one is told.
   const Code told = tell_service(&grant, sizeof grant, answer_ns);
   if (told != Code::timed_out) return capability;
   forget(grant.index);
@@ -245,10 +244,11 @@ Code unshare(std::uint64_t index, Error* error) noexcept {
     wire::Grant* grant = index != 0 ? find(index) : nullptr;
     if (grant == nullptr) {
       *error = make_error(Code::invalid, 0,
-                          "This is no grant of this process, or it was taken back already.");
+                          "This is not a grant of this process, or it was taken back already; take "
+                          "each grant back once.");
       return Code::invalid;
     }
-    grant->rights = withdrawing;  // no service is told of it any more; until it is answered for
+    grant->rights = withdrawing;  // no new service is told of it from here on
   }
   wire::Withdraw message;
   message.index = index;
@@ -257,7 +257,7 @@ Code unshare(std::uint64_t index, Error* error) noexcept {
     *error = unanswered(code);
     return code;
   }
-  forget(index);  // closed: nobody is left who could use it
+  forget(index);  // closed: no service is left that could use it
   return Code::ok;
 }
 
@@ -265,9 +265,10 @@ Expected<Space> open_grant(const Capability& grant, std::size_t* length) noexcep
   KeyFile file{};
   if (!os::read_front(grant.fd, &file, sizeof file) ||
       std::memcmp(file.magic, magic, sizeof magic) != 0) {
-    return make_error(Code::invalid, 0,
-                      "Descriptor %d is no grant of haul's; pass the one that came with it.",
-                      grant.fd);
+    return make_error(
+        Code::invalid, 0,
+        "Descriptor %d does not belong to a grant; pass the one that came with the index.",
+        grant.fd);
   }
   Error error;
   if (await_service(attach_ms, &error) != Code::ok) return error;
@@ -319,14 +320,15 @@ bool has_grants() noexcept {
   return false;
 }
 
-// One at a time, and not under the lock, since the service may be slow to read.
+// One at a time, and without the lock, since the service may be slow to read.
 void resend_grants() noexcept {
   unheard = 0;
   for (std::size_t i = 0; i < max_grants; ++i) {
     const wire::Grant grant = granted_at(i);
     if (grant.index == 0 || grant.rights == withdrawing) continue;
     if (tell_service(&grant, sizeof grant, answer_ns) != Code::ok) return;
-    // Taken back meanwhile? The service may have heard that before it heard of the grant.
+    // It may have been taken back meanwhile, and the service may have heard that before it heard of
+    // the grant.
     const wire::Grant now = granted_at(i);
     if (now.index == grant.index && now.rights == grant.rights) continue;
     wire::Withdraw withdraw;
@@ -352,7 +354,7 @@ bool bindings_are_known() noexcept {
 void answer_bound(const wire::Bound& bound) noexcept {
   if (asked.load(std::memory_order_relaxed) != bound.space ||
       state_of(answer.load(std::memory_order_acquire)) != Answer::awaited) {
-    if (unheard != 0) --unheard;  // one of resend_grants(), or a late one
+    if (unheard != 0) --unheard;  // an answer to resend_grants(), or a late one
     return;
   }
   last_bound = bound;

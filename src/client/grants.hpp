@@ -17,8 +17,8 @@ namespace haul {
 inline constexpr std::size_t max_grants = 4096;
 
 struct Capability {
-  // Haul's own, the same for every grant of the process (until the program closes it: a later grant
-  // comes with another, which is as good).
+  // Haul's own, the same for every grant of the process (until the program closes it: later grants
+  // then come with another, which is as good).
   int fd = -1;
   std::uint64_t index = 0;
 };
@@ -28,9 +28,9 @@ struct Capability {
 Expected<Capability> share(std::uintptr_t address, std::size_t length,
                            std::uint32_t rights) noexcept;
 
-// Takes it back. When it returns ok nothing reads or writes there any more for somebody else.
-// invalid: no grant of this process; timed_out: the service does not answer, and may still be at
-// it.
+// Takes a grant back. When it returns ok, nothing reads or writes there for another process any
+// more. invalid: not a grant of this process; timed_out: the service does not answer, and may still
+// be using the memory.
 Code unshare(std::uint64_t index, Error* error) noexcept;
 
 // A space for memory that another process has granted; *length: how many bytes. permission: the
@@ -42,18 +42,19 @@ void forget_grant(Space space) noexcept;
 // ---- the link's (link.cpp) ----
 // This process's key, made when it is first asked for.
 void grant_key(std::uint8_t (&key)[wire::key_bytes]) noexcept;
-// Is anything granted now, or named of others?
+// Is anything granted now, or any grant of others bound?
 bool has_grants() noexcept;
-// A new service learns what the former one knew.
+// Tells a new service what the former one knew.
 void resend_grants() noexcept;
-// Has it answered what resend_grants() said? The link's thread only.
+// Has the service confirmed what resend_grants() told it? The link's thread only.
 bool bindings_are_known() noexcept;
 void answer_bound(const wire::Bound& bound) noexcept;
 void answer_withdrawn(const wire::Withdrawn& withdrawn) noexcept;
-// The service is gone: whoever waits for an answer gets none.
+// The service is gone: threads that wait for an answer get none.
 void fail_requests() noexcept;
 
-// In a child of fork, which has granted nothing; what it may name of others it still may.
+// For a child of fork, which has granted nothing, but may still name what it could name of others'
+// memory.
 void forget_grants() noexcept;
 
 }  // namespace haul

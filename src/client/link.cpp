@@ -13,23 +13,20 @@
 // and recovery.pml check them.
 #include "client/link.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 
-#include "base/aide.hpp"
-#include "base/clock.hpp"
 #include "base/knobs.hpp"
-#include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/own_threads.hpp"
-#include "base/quiet_lock.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/aide.hpp"
+#include "base/thread/own_threads.hpp"
 #include "client/channel.hpp"
 #include "client/demand.hpp"
 #include "client/grants.hpp"
+#include "client/link_status.hpp"
 #include "client/listen.hpp"
 #include "client/recover.hpp"
 #include "client/talk.hpp"
@@ -54,9 +51,6 @@ constexpr std::uint64_t near_ns = 100'000'000, stalled_ns = 200'000'000;
 // granted. ending: by leave_service().
 enum class LinkPhase : std::uint32_t { none, looking, greeting, attached, waiting, ending };
 
-constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-constinit int service_pid = -1;  // under the mutex, as is the next one
-constinit char sentence[sizeof(ServiceStatus::sentence)] = "No service was looked for yet.";
 constinit std::atomic<LinkPhase> phase{LinkPhase::none};
 constinit std::atomic<std::uint32_t> tending{0};  // 1 while the thread is at it; futex word
 constinit std::atomic<bool> leaving{false};
@@ -68,14 +62,6 @@ constinit std::atomic<std::uint64_t> look_began_ns{0};
 constinit std::atomic<bool> in_vain{false};  // the latest greeting was not answered well
 constinit std::atomic<ServiceHook> attached_hook{nullptr}, rest_hook{nullptr};
 constinit bool hook_ran = false;  // the link's thread only
-
-void note(const Error& said) noexcept {
-  {
-    const QuietLock lock(mutex);
-    std::snprintf(sentence, sizeof sentence, "%s", said.sentence);
-  }
-  log(LogLevel::info, "%s", said.sentence);
-}
 
 bool wanted() noexcept {
   const std::uint64_t mover = knob_number(Knob::plan_mover);
@@ -110,20 +96,9 @@ void look_later() noexcept {
 }
 
 void welcome_in(const wire::Welcome& welcome) noexcept {
-  {
-    const QuietLock lock(mutex);
-    service_pid = welcome.pid;
-  }
   in_vain.store(false, std::memory_order_relaxed);
   pause_ns.store(shortest_pause_ns, std::memory_order_relaxed);
-  if (welcome.reaches_memory != 0) {
-    note(make_error(Code::ok, 0, "Attached to the node's service, process %d.", welcome.pid));
-  } else {
-    note(make_error(Code::ok, 0,
-                    "Attached to the node's service, process %d; it reaches memory of haul_alloc() "
-                    "only: %.*s",
-                    welcome.pid, static_cast<int>(sizeof welcome.why) - 1, welcome.why));
-  }
+  say_attached(welcome);
   if (const ServiceHook hook = attached_hook.load(std::memory_order_relaxed);
       hook != nullptr && !hook_ran) {
     hook_ran = true;
@@ -161,9 +136,10 @@ void stay(Board* board, const ArenaView& arena, const wire::Welcome& welcome) no
   fail_requests();
   set_service(nullptr, false);
   if (refusal.code != Code::ok) {
-    note(refusal);
+    say_of_link(refusal);
   } else if (!leaving.load(std::memory_order_relaxed)) {
-    note(make_error(Code::ok, 0, "The node's service is gone; this process goes on without it."));
+    say_of_link(
+        make_error(Code::ok, 0, "The node's service is gone; this process goes on without it."));
   }
 }
 
@@ -188,11 +164,10 @@ void link() noexcept {
   if (error.code != Code::ok) {
     in_vain.store(true, std::memory_order_relaxed);
     look_later();
-    note(error);
+    say_of_link(error);
   }
   close_channel();
-  const QuietLock lock(mutex);
-  service_pid = -1;
+  say_detached();
 }
 
 // True: a service is to be greeted.
@@ -201,11 +176,11 @@ bool find_service() noexcept {
   const int failed = open_channel();
   if (failed == 0) return go_on(LinkPhase::looking, LinkPhase::greeting);
   if (failed == -EKEYREJECTED || !may_start_service()) {
-    note(error_of_connecting(failed));
+    say_of_link(error_of_connecting(failed));
   } else if (go_on(LinkPhase::looking, LinkPhase::greeting)) {
     const Error refusal = start_service();
     if (refusal.code == Code::ok) return true;
-    note(refusal);
+    say_of_link(refusal);
   }
   look_later();
   return false;
@@ -369,9 +344,8 @@ void leave_service(std::uint64_t deadline_ns, bool at_rest) noexcept {
 }
 
 void forget_service_link() noexcept {
-  mutex = PTHREAD_MUTEX_INITIALIZER;
+  forget_link_status();
   forget_channel();
-  service_pid = -1;
   phase.store(LinkPhase::none, std::memory_order_relaxed);
   tending.store(0, std::memory_order_relaxed);
   leaving.store(false, std::memory_order_relaxed);
@@ -401,14 +375,12 @@ void service_status(ServiceStatus* status) noexcept {
     if (const Board* board = shared_board(); board != nullptr)
       status->chunks = board->chunks.load(std::memory_order_relaxed);
   }
-  const QuietLock lock(mutex);
-  status->pid = service_pid;
-  std::snprintf(status->sentence, sizeof status->sentence, "%s",
-                looking_for_ns() < stalled_ns
-                    ? sentence
-                    : "Haul's thread haul-service waits for the file system of the service's "
-                      "socket; this process goes on without it (HAUL_SERVICE_SOCKET names another "
-                      "place).");
+  read_link_status(status);
+  if (looking_for_ns() >= stalled_ns) {
+    std::snprintf(status->sentence, sizeof status->sentence,
+                  "Haul's thread haul-service waits for the file system of the service's socket; "
+                  "this process goes on without it (HAUL_SERVICE_SOCKET names another place).");
+  }
 }
 
 }  // namespace haul

@@ -1,19 +1,20 @@
-// One packet after another, until the service's socket reads "closed". Between packets the thread
-// looks once a second whether the link has still a purpose and its socket is still its own: no
-// thread of the process may use haul any more, the program may have closed the descriptor, the
-// process may have changed its user. Then it shuts its sending side and goes on listening: the
-// service lets go of this process's memory before it closes, so only "closed" ends the link.
+// Carries out one packet after another, until the service's socket reads "closed". Between packets
+// the thread checks once a second that the link still has a purpose and its socket is still its
+// own: the threads of the program may no longer use haul, the program may have closed the
+// descriptor, the process may have changed its user. It then shuts its sending side and goes on
+// listening: the service lets go of this process's memory before it closes, so only "closed" ends
+// the link.
 #include "client/listen.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
-#include "base/own_threads.hpp"
-#include "base/rights.hpp"
-#include "base/socket.hpp"
+#include "base/machine/clock.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
+#include "base/os/rights.hpp"
+#include "base/thread/own_threads.hpp"
 #include "client/channel.hpp"
 #include "client/grants.hpp"
 #include "client/recover.hpp"
@@ -33,13 +34,13 @@ constexpr int look_ms = 1000;
 constinit std::atomic<bool> arena_owed{false};
 
 void signal_queue(std::uint32_t ring) noexcept {
-  lock_rings();  // a ring that is being adopted closes its descriptor
+  lock_rings();  // adopting a ring closes its descriptor
   if (ring < ring_table.count.load(std::memory_order_acquire))
     ring_table.ring(ring).completions.signal();
   unlock_rings();
 }
 
-// Nobody submits, and what was granted is of use to others only while this process lives, which
+// No thread submits, and what was granted is of use to others only while this process lives, which
 // this very thread must not prolong.
 bool nobody_needs_service() noexcept {
   return !any_ring_owned() && (!has_grants() || os::only_own_threads());
@@ -62,8 +63,8 @@ bool arena_is_owed() noexcept {
   return arena_owed.load(std::memory_order_relaxed);
 }
 
-// Takes no lock for longer than a few instructions: a fork waits for the service's requests, and
-// so, if the service dies, for the recovery that comes after this.
+// Holds no lock for longer than a few instructions: a fork waits for the service's requests, and,
+// if the service dies, for the recovery that follows this function.
 Error listen_to_service(void (*use)(), bool* let_go) noexcept {
   ServiceMessage message;
   std::size_t bytes = 0;
@@ -78,24 +79,25 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
       in_use = true;
       use();
     }
-    // A descriptor that the program closes while this waits for it does not end the waiting, so
-    // that is looked for now and then. (Never for -1: poll() would pass over it in silence.)
+    // If the program closes a descriptor while this waits for it, the wait does not end, so this
+    // looks now and then. (Never wait for -1, which poll() ignores in silence.)
     const int waited = channel_fd();
     const int ready = waited >= 0 ? os::wait_readable(waited, look_ms) : 0;
     if (ready < 0 && ready != -EINTR) os::sleep_ns(step_ns);
     if (ready == 0 && !parting && nobody_needs_service()) {
-      // Twice in a row: a thread that copies and ends may be followed by the next.
+      // Idle twice in a row: a thread that copies and ends may be followed by another.
       parting = was_idle;
       was_idle = true;
       if (parting) {
         parted_ns = now_ns();
-        os::shut_sending(channel_fd());  // it lets go, and closes
+        os::shut_sending(channel_fd());  // the service lets go, and closes
         last = make_error(Code::closed, 0,
                           "No thread of this process uses haul any more, so it has left the node's "
                           "service; the next that copies attaches it again.");
       }
     } else if (parting && now_ns() - parted_ns >= mover_patience_ns() && os::only_own_threads()) {
-      // It is stopped; and nobody is left whose memory it could still touch unexpectedly.
+      // The service is stopped, and no thread is left whose memory it could still touch
+      // unexpectedly.
       *let_go = false;
       return last;
     } else {
@@ -107,7 +109,7 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
       return make_error(Code::closed, 0,
                         "The program has closed the descriptor of the link to the service.");
     }
-    // (A change of all threads' users interrupts the wait.)
+    // (Changing the user of all threads interrupts the wait.)
     if (!parting && !std::ranges::equal(os::rights_of_this_thread().user, rights.user)) {
       parting = true;
       parted_ns = now_ns();
@@ -119,7 +121,8 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
     switch (receive_from_service(channel_fd(), &message, &bytes)) {
       case Received::closed: return last;
       case Received::trouble:
-        // It may be amid a chunk of ours. It lets go when it reads that we have closed, and closes.
+        // The service may be working on a chunk of ours. It lets go when it reads that we have
+        // closed, and then closes.
         os::shut_sending(channel_fd());
         os::sleep_ns(step_ns);
         continue;

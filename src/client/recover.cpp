@@ -1,17 +1,17 @@
 // Finding the chunks that a dead service had claimed, and ending its requests.
 //
-// A chunk that is claimed and not reported is somebody's: the dead service's, or that of a waiter
-// in this process which helps. Only the first kind may be done again. So helpers are kept off: a
-// helper counts itself in (`helpers`) before it looks at `recovering`, and the recovery raises
+// A chunk that is claimed and not reported was the dead service's, or is being moved by a waiter of
+// this process that helps. Only the first kind may be done again. So helpers are kept off: a helper
+// counts itself in (`helpers`) before it looks at `recovering`, and the recovery raises
 // `recovering` before it looks at `helpers`, all sequentially consistent; hence one of them sees
-// the other. Once `helpers` is 0 every claimed chunk is an orphan of the service. Then what nobody
-// had claimed is done as ever, with helpers.
+// the other. Once `helpers` is 0, every claimed chunk is an orphan of the service. Chunks that
+// nobody had claimed are then done as usual, with helpers.
 #include "client/recover.hpp"
 
 #include <algorithm>
 #include <bit>
 
-#include "base/backoff.hpp"
+#include "base/sync/backoff.hpp"
 #include "execution/help.hpp"
 #include "execution/own_rings.hpp"
 #include "request/rings.hpp"
@@ -20,7 +20,7 @@
 namespace haul {
 namespace {
 
-// Calls act(job) for each unfinished request of the service's, oldest first.
+// Calls act(job) for each unfinished request given to the service, oldest first.
 template <class Act>
 void for_each_unfinished(Ring& ring, Act act) noexcept {
   const std::uint64_t end = ring.next_seq();
@@ -32,10 +32,10 @@ void for_each_unfinished(Ring& ring, Act act) noexcept {
   }
 }
 
-// What the service had claimed and not reported. Helpers are kept off meanwhile, so whatever chunk
-// is claimed was its. The rest of a chunk, from the last block that was shown on, is copied again:
-// the request has not ended, so its memory is still its own, and sides that overlap are never the
-// service's.
+// Finishes what the service had claimed and not reported. Helpers are kept off meanwhile, so every
+// claimed chunk was the service's. A chunk is copied again from its last visible block on: the
+// request has not ended, so its memory is still its own, and the service never gets sides that
+// overlap.
 void finish_orphans(Ring& ring) noexcept {
   // Sequentially consistent, both: pairs with HelpsService.
   ring.recovering.store(1, std::memory_order_seq_cst);
@@ -50,7 +50,7 @@ void finish_orphans(Ring& ring) noexcept {
         abandon_here(ring, job, chunk);
       }
     }
-    // It may have died between its last report and the end of the request.
+    // The service may have died between its last report and the end of the request.
     bool failed = false;
     if (!ring.ended(job.seq) && ring.tenancy(job.seq).all_reported(job.chunks, &failed))
       end_for_the_dead(ring, job, failed);
@@ -58,7 +58,7 @@ void finish_orphans(Ring& ring) noexcept {
   ring.recovering.store(0, std::memory_order_seq_cst);
 }
 
-// What nobody had claimed.
+// Finishes what nobody had claimed.
 void finish_rest(Ring& ring) noexcept {
   for_each_unfinished(ring, [&](const Job& job) {
     if (job.is_local()) {
@@ -91,9 +91,9 @@ void recover_from_service() noexcept {
     if (ring.abandoned.load(std::memory_order_relaxed)) return;
     finish_orphans(ring);
     finish_rest(ring);
-    // Entries that it posted, and died before it said so.
+    // For entries that the service posted before it died, without saying so.
     if (!ring_is_shared(ring.index)) return;
-    lock_rings();  // a ring that comes to rest or is adopted closes its descriptor
+    lock_rings();  // rest and adoption close a ring's descriptor
     ring.completions.signal();
     unlock_rings();
   });

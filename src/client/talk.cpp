@@ -1,4 +1,3 @@
-// Places, hello, answers.
 #include "client/talk.hpp"
 
 #include <haul/haul.h>
@@ -6,13 +5,13 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "base/apart.hpp"
-#include "base/clock.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
-#include "base/rights.hpp"
-#include "base/sealed.hpp"
-#include "base/socket.hpp"
+#include "base/machine/clock.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
+#include "base/os/rights.hpp"
+#include "base/os/sealed.hpp"
+#include "base/thread/apart.hpp"
 #include "client/grants.hpp"
 #include "request/service_socket.hpp"
 
@@ -21,7 +20,8 @@ namespace {
 
 constexpr int answer_ms = 2000;  // a service that is stopped must not hold anybody up
 
-// What the service reads to learn whether it may, and whether this is the process it takes it for.
+// The service reads this word to learn whether it may, and whether this is the process it takes it
+// for.
 constinit std::atomic<std::uint64_t> probe_word{0};
 
 bool say_hello(int fd, const SharedTable& table, const ArenaView& arena) noexcept {
@@ -49,7 +49,7 @@ bool say_hello(int fd, const SharedTable& table, const ArenaView& arena) noexcep
          static_cast<ssize_t>(sizeof hello);
 }
 
-// Where the socket is to go; the link's thread waits for it.
+// Where the socket is to connect to; the link's thread waits for it.
 struct Attempt {
   os::Descriptor socket;
   unsigned place = 0;
@@ -89,7 +89,7 @@ Expected<wire::Welcome> greet_service(int fd, const SharedTable& table, ArenaVie
   if (arena->fd < 0) arena->bytes = 0;
   if (!say_hello(fd, table, *arena)) {
     return make_error(Code::closed, 0,
-                      "The service closed the connection at once; its messages say why.");
+                      "The service closed the connection at once; its own messages say why.");
   }
   if (os::wait_readable(fd, answer_ms) <= 0) {
     return make_error(Code::timed_out, 0,
@@ -101,7 +101,7 @@ Expected<wire::Welcome> greet_service(int fd, const SharedTable& table, ArenaVie
   wire::Refused refused;
   if (receive_from_service(fd, &message, &bytes) != Received::message) {
     return make_error(Code::closed, 0,
-                      "The service closed the connection at once; its messages say why.");
+                      "The service closed the connection at once; its own messages say why.");
   }
   if (read_as(message, bytes, &refused)) return error_of(refused);
   if (read_as(message, bytes, &welcome)) return welcome;

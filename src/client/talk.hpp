@@ -1,26 +1,26 @@
-// What this process says to the node's service, and hears from it, while the link is made.
+// What this process and the node's service say to each other while the link is made.
 #pragma once
 
 #include <cstddef>
 #include <cstring>
 
-#include "base/descriptor.hpp"
 #include "base/error.hpp"
+#include "base/os/descriptor.hpp"
 #include "memory/arena.hpp"
 #include "request/sharing.hpp"
 #include "request/wire.hpp"
 
 namespace haul {
 
-// Connects this socket to whoever of our own user listens at one of the places, from the place-th
-// on. 0, or -errno; -EKEYREJECTED for a process of mixed rights (base/rights.hpp), which shares its
-// rings with nobody: the pointers in them would be the other user's to write. -EPERM: it is another
-// user's who listens; *place is the next one, for which another socket is needed, as this one is
-// connected. Blocks for as long as a file system does; the link's thread only.
+// Connects this socket to a service of our own user at one of the places, from the place-th on. 0,
+// or -errno; -EKEYREJECTED for a process of mixed rights (base/os/rights.hpp), which shares its
+// rings with nobody, since another user could then write the pointers in them. -EPERM: another
+// user's service listens; *place is then the next place, for which the caller needs another socket,
+// this one being connected. Blocks for as long as a file system does; the link's thread only.
 int connect_to_service(const os::Descriptor& socket, unsigned* place) noexcept;
 
 // Says hello, hands the rings and the arena over, and waits (2 s at most) for the answer. *arena:
-// what was handed over.
+// the arena that was handed over.
 Expected<wire::Welcome> greet_service(int fd, const SharedTable& table, ArenaView* arena) noexcept;
 
 union ServiceMessage {

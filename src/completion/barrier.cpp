@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul {
 namespace {

@@ -1,5 +1,7 @@
-// The slow side of an asymmetric barrier: the fast side (a submit, a completion) then needs no
-// fence.
+// The slow side of an asymmetric barrier, so that the fast side (a submit, a completion) needs no
+// fence. Both sides write one word and then look at another; the fast side keeps the two in order
+// for the compiler alone, and the slow side calls this in between, which makes every running thread
+// of the process execute a fence. So one of the two sees the other's store.
 #pragma once
 
 namespace haul {
@@ -9,7 +11,7 @@ namespace haul {
 // sleeps by time and looks again.
 bool asymmetric_barrier() noexcept;
 
-// Is membarrier to be had? Asks the kernel once.
+// Does the kernel allow membarrier? Asks it once.
 bool asymmetric_barrier_works() noexcept;
 
 }  // namespace haul

@@ -6,8 +6,8 @@
 
 #include <atomic>
 
-#include "base/os.hpp"
-#include "base/quiet_lock.hpp"
+#include "base/os/os.hpp"
+#include "base/sync/quiet_lock.hpp"
 
 namespace haul {
 namespace {
@@ -22,17 +22,18 @@ struct LedgerEntry {
 
 constexpr std::size_t table_size = std::size_t{ledger_capacity} * 2;
 
-// Held with signals blocked: a handler may ask for it (haul_test()), or fork.
+// Held with signals blocked: a handler may need it (haul_test()), or fork.
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit LedgerEntry* table = nullptr;
 constinit std::atomic<std::uint32_t> recorded{0};
 constinit std::atomic<std::uint32_t> unobserved{0};
-constexpr std::uint32_t ring_limit = 1024;  // further rings share the doubt of these
+constexpr std::uint32_t ring_limit = 1024;                   // further rings share these entries
 constinit std::atomic<std::uint64_t> forgotten[ring_limit];  // by ring: the highest seq forgotten
 constinit std::size_t hand = 0;
-constinit std::atomic<bool> changing{false};  // the table is between two states
+constinit std::atomic<bool> changing{false};  // a thread is changing the table
 
-// Marks a change. An exchange, so that no store of the change comes before it.
+// Marks a change, for a fork in the middle of it. An exchange, so that no store of the change
+// becomes visible before the mark.
 class Change {
  public:
   Change() noexcept { changing.exchange(true, std::memory_order_acq_rel); }
@@ -78,8 +79,8 @@ void ledger_forget(std::uint32_t ring, std::uint64_t seq) noexcept {
 
 namespace {
 
-// Drops one entry: an observed one if the hand meets one within a short walk, else the first it
-// meets.
+// Drops one entry: an observed one if the hand meets one within a short walk, else the first one it
+// met.
 void make_room() noexcept {
   std::size_t victim = table_size;
   for (unsigned step = 0, met = 0; met < 64 && step < table_size;
@@ -159,7 +160,7 @@ bool ledger_after_fork_child() noexcept {
 void remake_ledger() noexcept {
   changing.store(false, std::memory_order_relaxed);
   mutex = PTHREAD_MUTEX_INITIALIZER;
-  table = nullptr;  // the parent's pages, left to lie
+  table = nullptr;  // the parent's pages are abandoned
   recorded.store(0, std::memory_order_relaxed);
   unobserved.store(0, std::memory_order_relaxed);
   for (std::atomic<std::uint64_t>& seq : forgotten) seq.store(0, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// The failure ledger: what went wrong with a request, kept until somebody has looked. Slots are
-// reused; failures outlive them here.
+// The failure ledger keeps how a request failed until somebody has looked: slots are reused, and
+// failures outlive them here.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Failure {
   std::uint64_t good_bytes = 0;
 };
 
-// Failures remembered at once. When more are unobserved some are forgotten, see ledger_forgot().
+// Failures remembered at once. When more are unobserved, some are forgotten: see ledger_forgot().
 inline constexpr unsigned ledger_capacity = 65536;
 
 // Notes that a request failed at offset good_bytes; of several failures of one request the lowest
@@ -21,11 +21,11 @@ inline constexpr unsigned ledger_capacity = 65536;
 void ledger_record(std::uint32_t ring, std::uint64_t seq, Code code,
                    std::uint64_t good_bytes) noexcept;
 
-// True and *failure, or false: none is known. Signal-safe, as all of these.
+// True and *failure, or false if none is known. Async-signal-safe, as are all of these.
 bool ledger_find(std::uint32_t ring, std::uint64_t seq, Failure* failure) noexcept;
 
-// Somebody has looked: it may be dropped when room is needed (it is kept for a while, so that
-// progress can be asked after wait).
+// Notes that somebody has looked: the failure may be dropped when room is needed (it is kept for a
+// while, so that progress can be asked for after a wait).
 void ledger_observe(std::uint32_t ring, std::uint64_t seq) noexcept;
 
 // Is anything recorded? One relaxed load; for test's path with an old ticket.
@@ -35,12 +35,13 @@ bool ledger_empty() noexcept;
 bool ledger_forgot(std::uint32_t ring, std::uint64_t seq) noexcept;
 std::uint64_t ledger_unobserved() noexcept;
 
-// In a child of fork, which inherits it: whoever held the lock is not here. False if a thread was
-// changing the table just then: it begins anew, and ledger_forget() is to be called for each ring.
+// For a child of fork, which inherits the ledger but not the thread that may hold its lock. False
+// if a thread was changing the table at the fork: the table then starts empty, and ledger_forget()
+// must be called for each ring.
 bool ledger_after_fork_child() noexcept;
 // Failures of this ring up to this seq may have been forgotten.
 void ledger_forget(std::uint32_t ring, std::uint64_t seq) noexcept;
-// In a child by a bare clone: the parent's failures are none of ours.
+// For a bare clone()'s child: drops the parent's failures.
 void remake_ledger() noexcept;
 
 }  // namespace haul

@@ -1,9 +1,8 @@
-// Posting, reaping and arming.
 #include "completion/queue.hpp"
 
 #include <algorithm>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul {
 
@@ -14,13 +13,13 @@ bool CompletionQueue::reserve() noexcept {
 }
 
 bool CompletionQueue::post(const Completion& completion) noexcept {
-  // Acquire-release: indices are not taken in the order of the reservations, so the entry may have
-  // been freed for another poster, who took an earlier index and knows.
+  // Acquire-release: posters take indices in another order than room was reserved in, so this entry
+  // may have been freed for a poster with a lower index, who alone has seen that it was.
   return fill(tail_.fetch_add(1, std::memory_order_acq_rel), completion);
 }
 
 bool CompletionQueue::fill(std::uint64_t index, const Completion& completion) noexcept {
-  // Free: reserve() bounds what is posted and not reaped.
+  // The entry is free: reserve() bounds what is posted and not reaped.
   Entry& entry = entries_[index % capacity];
   entry.completion = completion;
   // Release for front(); sequentially consistent with arm(): either arm() sees this entry, or we
@@ -43,16 +42,17 @@ bool CompletionQueue::post_once(const Completion& completion) noexcept {
   constexpr unsigned looks = 1000;
   constexpr std::uint64_t pause_ns = 100'000;
   const std::uint64_t tail = tail_.load(std::memory_order_acquire);
-  // What is reaped is not looked at: a rest may have emptied it since (request/rest.hpp). Relaxed:
-  // an older head is as good but for the rest, which came before this request was submitted.
+  // Entries that were reaped are skipped: the ring may have been emptied at rest since
+  // (request/rest.hpp). Relaxed: an older head is as good, except one from before the rest, which
+  // came before this request was submitted.
   const std::uint64_t head = __atomic_load_n(&head_, __ATOMIC_RELAXED);
   for (std::uint64_t index = std::max(head, tail > capacity ? tail - capacity : 0); index < tail;
        ++index) {
     const Entry& entry = entries_[index % capacity];
-    // A poster of this process is through in a moment.
+    // A poster of this process fills its entry in a moment.
     for (unsigned look = 0; look < looks && !filled(entry, index); ++look) os::sleep_ns(pause_ns);
     if (!filled(entry, index)) return fill(index, completion);
-    // Relaxed: an entry that is filled anew meanwhile is another's, whatever of it is read.
+    // Relaxed: an entry that is refilled meanwhile is another request's, whatever is read of it.
     const Ticket& ticket = entry.completion.ticket;
     if (__atomic_load_n(&ticket.where, __ATOMIC_RELAXED) == completion.ticket.where &&
         __atomic_load_n(&ticket.tenancy, __ATOMIC_RELAXED) == completion.ticket.tenancy) {
@@ -64,13 +64,13 @@ bool CompletionQueue::post_once(const Completion& completion) noexcept {
 
 const Completion* CompletionQueue::front() const noexcept {
   const Entry& entry = entries_[head_ % capacity];
-  // Pairs with post()'s store.
+  // Acquire: pairs with the store in fill().
   if (entry.turn.load(std::memory_order_acquire) != head_ + 1) return nullptr;
   return &entry.completion;
 }
 
 bool CompletionQueue::pop(std::uint64_t position) noexcept {
-  // One instruction to this thread's signal handlers.
+  // A single instruction, so that this thread's signal handlers see it done or not begun.
   if (!__atomic_compare_exchange_n(&head_, &position, position + 1, false, __ATOMIC_RELAXED,
                                    __ATOMIC_RELAXED))
     return false;

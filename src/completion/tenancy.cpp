@@ -1,9 +1,8 @@
-// The claim, finish, range and sleep operations of a tenancy.
 #include "completion/tenancy.hpp"
 
 #include <bit>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "completion/barrier.hpp"
 
 namespace haul {
@@ -20,7 +19,7 @@ constexpr bool newer(std::uint32_t a, std::uint32_t b) noexcept {
   return static_cast<std::int32_t>(a - b) > 0;
 }
 
-// The bits of a word as `generation` sees them: those of an older tenancy are none.
+// The bits of a word as `generation` sees them: those of an older tenancy read as none.
 constexpr std::uint32_t bits_for(std::uint64_t word, std::uint32_t generation) noexcept {
   return generation_of(word) == generation ? static_cast<std::uint32_t>(word) : 0;
 }
@@ -33,7 +32,7 @@ constexpr std::uint64_t pack(std::uint32_t generation, std::uint32_t bits) noexc
 
 void count_out(std::atomic<std::uint32_t>& count) noexcept {
   std::uint32_t seen = count.load(std::memory_order_relaxed);
-  // Release: what was done while counted in.
+  // Release: what was done while counted in comes first.
   while (seen != 0 && !count.compare_exchange_weak(seen, seen - 1, std::memory_order_release,
                                                    std::memory_order_relaxed)) {
   }
@@ -50,8 +49,8 @@ int Tenancy::claim(const Chunks& chunks, std::uint32_t only) const noexcept {
     const std::uint32_t wanted =
         bits_for(claims->wanted.load(std::memory_order_relaxed), generation) & free;
     const int chunk = std::countr_zero(wanted != 0 ? wanted : free);
-    // Chunks that do not exist are claimed along with the first: a worker whose copy of the
-    // parameters tore, and which believes in more chunks than there were, then finds none of them
+    // Chunks that do not exist are claimed along with the first one: a worker whose copy of the
+    // parameters is torn, and which believes in more chunks than there are, then finds none of them
     // free.
     const std::uint32_t bits = taken | ~mask | std::uint32_t{1} << chunk;
     // Acquire-release: pairs with the other workers' claims, and pins the slot before its bytes are
@@ -105,7 +104,7 @@ Tenancy::Finish Tenancy::finish(unsigned chunk, bool failed, const Chunks& chunk
 void Tenancy::end(Code code) const noexcept {
   // Release: everything this tenancy wrote. Pairs with the acquire load of test and wait.
   state->word.store(State::make(seq, code), std::memory_order_release);
-  // A waiter raises `sleepers`, issues a membarrier and looks at the state again; so a plain load
+  // A waiter raises `sleepers`, issues a membarrier and looks at the state again, so a plain load
   // suffices here.
   os::compiler_barrier();
   if (claims->sleepers.load(std::memory_order_relaxed) != 0) {
@@ -148,7 +147,7 @@ bool Tenancy::range_visible(const Chunks& chunks, std::size_t from, std::size_t 
   const std::uint64_t word = claims->done.load(std::memory_order_acquire);
   const std::uint32_t bits = bits_for(word, generation);
   // A failed chunk is not visible, whatever its bit says: the caller then waits for the end, which
-  // tells.
+  // reports the failure.
   const std::uint32_t done = (bits & failed_bit) != 0 ? 0 : bits;
   const unsigned last = chunks.holding(to - 1);
   for (unsigned chunk = chunks.holding(from); chunk <= last; ++chunk) {

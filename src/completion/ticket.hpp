@@ -1,5 +1,5 @@
-// What a ticket's 16 bytes say. A ticket with a cookie names a tenancy of a ring of this process;
-// one without is already decided.
+// What a ticket's 16 bytes mean. A ticket with a cookie names a tenancy of a ring of this process;
+// one without was decided when it was made.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Ticket {
     return static_cast<std::uint32_t>(where >> 32);
   }
   constexpr std::uint32_t ring() const noexcept { return static_cast<std::uint32_t>(where); }
-  // Only of a decided ticket; a number that is no code means that this is no ticket of ours.
+  // Only for a decided ticket; a number that is not a code means that this is not a ticket of ours.
   constexpr Code code() const noexcept {
     const auto low = static_cast<std::uint32_t>(where);
     constexpr auto last = static_cast<std::uint32_t>(-static_cast<std::int32_t>(Code::closed));

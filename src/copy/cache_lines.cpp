@@ -1,11 +1,11 @@
-// Times reads between fences; flushes by the best instruction there is.
+// Times reads between fences; flushes by the best instruction that the CPU has.
 #include "copy/cache_lines.hpp"
 
 #include <immintrin.h>
 
 #include <atomic>
 
-#include "base/cpu.hpp"
+#include "base/machine/cpu.hpp"
 #include "copy/kernels.hpp"
 
 namespace haul::copy {
@@ -13,10 +13,10 @@ namespace {
 
 constinit std::atomic<std::uint32_t> known_threshold_cycles{0};
 
-// Never written, so that flushing it disturbs nobody else's measurement for long.
+// Never written, so flushing it does not disturb another thread's measurement for long.
 alignas(line_bytes) constinit const std::byte probe_line[line_bytes]{};
 
-// lfence on both sides of both clock reads: without them the read slides out of the interval.
+// lfence on both sides of both clock reads: without them the read could move out of the interval.
 std::uint32_t timed_read_cycles(const std::byte* address) noexcept {
   _mm_lfence();
   const std::uint64_t before = __builtin_ia32_rdtsc();
@@ -32,7 +32,7 @@ std::uint32_t timed_read_cycles(const std::byte* address) noexcept {
 [[gnu::target("clflushopt")]] void flush_lines_unordered(const std::byte* first,
                                                          const std::byte* end) noexcept {
   for (; first < end; first += line_bytes) {
-    // The intrinsic wants a mutable pointer, though the instruction changes no byte.
+    // The intrinsic takes a mutable pointer, though the instruction changes no byte.
     _mm_clflushopt(const_cast<std::byte*>(first));
   }
 }
@@ -40,11 +40,11 @@ std::uint32_t timed_read_cycles(const std::byte* address) noexcept {
 }  // namespace
 
 std::uint32_t residency_threshold_cycles() noexcept {
-  // Relaxed: the number is all there is, and every thread finds about the same one.
+  // Relaxed: nothing else is published with the number, and every thread finds about the same one.
   std::uint32_t threshold = known_threshold_cycles.load(std::memory_order_relaxed);
   if (threshold != 0) [[likely]]
     return threshold;
-  // The least of several for each extreme: noise only ever adds.
+  // The least of several reads for each extreme, since noise only ever adds.
   std::uint32_t hot_cycles = UINT32_MAX, cold_cycles = UINT32_MAX;
   for (int i = 0; i < 16; ++i) {
     const std::uint32_t cycles = timed_read_cycles(probe_line);
@@ -68,7 +68,7 @@ bool is_resident(const std::byte* address, std::uint32_t threshold_cycles) noexc
 bool in_memory(const void* range, std::size_t len) noexcept {
   const auto* bytes = static_cast<const std::byte*>(range);
   const std::uint32_t threshold = residency_threshold_cycles();
-  // Off the page starts, which prefetchers and neighbours touch more than the rest.
+  // Not at the starts of pages, which prefetchers and neighbours touch more than the rest.
   return !is_resident(bytes + len / 8 * 3, threshold) &&
          !is_resident(bytes + len / 8 * 7, threshold);
 }

@@ -1,4 +1,4 @@
-// What haul asks of single cache lines: is it in the cache, and put it out of there.
+// Single cache lines: is one in the cache, and put it out of it.
 #pragma once
 
 #include <cstddef>
@@ -6,19 +6,20 @@
 
 namespace haul::copy {
 
-// The cycles that tell a read of a cached line from one of memory: midway between the two extremes
-// that this machine shows. Found on first use, in some microseconds. Any thread; never waits.
+// The number of cycles that separates a read of a cached line from one of memory: midway between
+// the two extremes that this machine shows. Found on first use, in some microseconds. Any thread;
+// never waits.
 std::uint32_t residency_threshold_cycles() noexcept;
 
 // Times one read of the byte, which brings its line in if it was not.
 bool is_resident(const std::byte* address, std::uint32_t threshold_cycles) noexcept;
 
-// Does a range (not empty) lie in memory rather than in a cache? Reads two of its lines and times
-// that: about 30 ns if the first is cached, 250 ns if none is. A guess; an unmapped range faults.
+// Does a range (not empty) lie in memory rather than in a cache? Times a read of two of its lines:
+// about 30 ns if the first is cached, 250 ns if none is. A guess; an unmapped range faults.
 bool in_memory(const void* range, std::size_t len) noexcept;
 
-// Writes back and drops the lines from first up to end, both line-aligned. Unfenced: sfence orders
-// it.
+// Writes back and drops the lines from first up to end, both line-aligned. Unfenced: an sfence
+// orders it.
 void flush_lines(const std::byte* first, const std::byte* end) noexcept;
 
 }  // namespace haul::copy

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "base/cpu.hpp"
+#include "base/machine/cpu.hpp"
 #include "base/sanitizer.hpp"
 #include "copy/cache_lines.hpp"
 #include "copy/checked.hpp"
@@ -14,15 +14,16 @@
 namespace haul::copy {
 namespace {
 
-// From here: rep movsb, where it is fast. It does not fetch the destination's lines before it
-// overwrites them: equal to vectors in the L1, a third faster from the L2, a tenth from memory.
+// From here on rep movsb, where it is fast. It does not fetch the destination's lines before it
+// overwrites them: as fast as vectors in the L1, a third faster from the L2, a tenth from memory.
 constexpr std::size_t string_move_from_bytes = 4 * 1024;
-// From here: rep stosq, for the same reason (cold 70 GB/s, vectors 40).
+// From here on rep stosq, for the same reason (cold 70 GB/s, vectors 40).
 constexpr std::size_t string_fill_from_bytes = 8 * 1024;
-// Below: an affinity costs more than it spares.
+// Below this an affinity costs more than it saves.
 constexpr std::size_t affinity_from_bytes = 256;
 constexpr std::size_t neutral_from_bytes = 64 * 1024;
-// How far the flushes stay behind the read: few enough lines that they overlap with the next loads.
+// How far the flushes follow behind the read: few enough lines that they overlap with the next
+// loads.
 constexpr std::size_t flush_batch_bytes = 512;
 // One timed read decides for this much; it costs as much as moving 3 KiB.
 constexpr std::size_t probe_group_bytes = 32 * 1024;
@@ -65,7 +66,8 @@ bool overlap(const std::byte* a, const std::byte* b, std::size_t len) noexcept {
   return first - second < len || second - first < len;
 }
 
-// A destination that the last-level cache cannot hold: kept there or not, it is gone when wanted.
+// A destination that the last-level cache cannot hold: whether kept there or not, it is gone when
+// it is needed.
 bool outgrows_cache(std::size_t len, std::size_t whole_bytes) noexcept {
   const std::size_t llc_bytes = cpu_features().llc_bytes;
   return llc_bytes != 0 && (len > llc_bytes || whole_bytes > llc_bytes);
@@ -80,8 +82,8 @@ void move_cached(const Kernels& kernels, std::byte* dst, const std::byte* src,
   }
 }
 
-// No overlap. Whole lines of the destination, so that the CPU need not fetch any; some CPUs want to
-// be shown that by its alignment.
+// No overlap. Moves whole lines of the destination, so that the CPU need not fetch any of them;
+// some CPUs recognise that only by its alignment.
 void move_string(std::byte* dst, const std::byte* src, std::size_t len) noexcept {
   const std::size_t head = bytes_to_line(dst);
   move_up_to_64(dst, src, head);
@@ -137,14 +139,14 @@ void move_cacheable(const Kernels& kernels, std::byte* dst, const std::byte* src
   move_large(kernels, dst, src, len, whole_bytes);
 }
 
-// Says for one stretch after the other whether a neutral side is in the cache.
+// Finds out, for one stretch after the other, whether a neutral side is in the cache.
 class Prober {
  public:
   Prober() noexcept
       : threshold_cycles_(residency_threshold_cycles()), state_(__builtin_ia32_rdtsc() | 1u) {}
 
-  // At a random place: a fixed stride would meet only what the prefetcher has brought in on the way
-  // through the former stretch, and that lies at the front, hence not in the first page.
+  // Reads at a random place: a fixed stride would meet only what the prefetcher has brought in on
+  // the way through the previous stretch. That lies at the front, so the first page is left out.
   bool resident(const std::byte* stretch, std::size_t len) noexcept {
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;
@@ -171,7 +173,7 @@ std::size_t stretch_bytes(const std::byte* dst, std::size_t left, std::size_t li
   return limit - (reinterpret_cast<std::uintptr_t>(dst) & (line_bytes - 1));
 }
 
-// What is to happen to the caches in one stretch, neutral being settled.
+// What is to happen to the caches in one stretch, once `neutral` has been decided.
 struct Treatment {
   bool stream_dst;
   bool flush_src;
@@ -216,7 +218,7 @@ void move_stretch(const Kernels& kernels, std::byte* dst, const std::byte* src, 
     const std::byte* const source = src;
     while (len > 0) {
       const std::size_t stretch = stretch_bytes(dst, len, probe_group_bytes);
-      // Both questions before the copy: it would answer them itself.
+      // Both probes before the copy, which would itself change the answers.
       if (probe_dst) treatment.stream_dst = !prober.resident(dst, stretch);
       if (probe_src) treatment.flush_src = !prober.resident(src, stretch);
       move_stretch(kernels, dst, src, stretch, treatment, source);
@@ -246,7 +248,7 @@ void fill_string(std::byte* dst, std::size_t len, std::uint64_t word) noexcept {
   asm volatile("rep stosq" : "+D"(dst), "+c"(count) : "a"(word) : "memory");
 }
 
-// Head and tail as usual, whole lines as asked. Unfenced.
+// Fills head and tail as usual, and whole lines as asked. Unfenced.
 void fill_stretch(const Kernels& kernels, std::byte* dst, std::size_t len, std::uint64_t word,
                   bool stream) noexcept {
   if (len <= 64) return fill_up_to_64(dst, len, word);

@@ -13,10 +13,10 @@
 
 namespace haul::copy {
 
-// Instruction sets, each including the former. `portable` is what every x86-64 has.
+// Instruction sets, each including the one before. `portable` is what every x86-64 has.
 enum class Level : std::uint8_t { portable, avx2, avx512 };
 
-// The highest level that this CPU and its operating system can.
+// The highest level that this CPU and its operating system support.
 Level best_level() noexcept;
 
 // A large copy may be made in consecutive calls, so that progress can be published in between.
@@ -36,8 +36,8 @@ inline constexpr std::size_t piece_bytes = 64 * 1024;
 //                cacheable.
 // Affinities are ignored below 256 bytes and where source and destination overlap.
 //
-// whole_bytes: the length of the copy that this call is a piece of, where it is one: a piece is
-// then moved in the manner of the whole.
+// whole_bytes: the length of the whole copy, if this call makes a piece of one: the piece is then
+// moved in the manner of the whole.
 void move_bytes(void* dst, const void* src, std::size_t len, Affinity dst_affinity,
                 Affinity src_affinity, std::size_t whole_bytes = 0) noexcept;
 
@@ -49,7 +49,8 @@ void fill_bytes(void* dst, std::size_t len, std::uint64_t pattern, unsigned patt
 // The same pattern, replicated to 8 bytes.
 std::uint64_t widen_pattern(std::uint64_t pattern, unsigned pattern_bytes) noexcept;
 
-// For tests, tune and bench: at one level. False, with nothing done, if this CPU cannot.
+// For tests, tune and bench: copies at one level. False, with nothing done, if this CPU does not
+// support it.
 bool move_bytes_at(Level level, void* dst, const void* src, std::size_t len, Affinity dst_affinity,
                    Affinity src_affinity, std::size_t whole_bytes = 0) noexcept;
 bool fill_bytes_at(Level level, void* dst, std::size_t len, std::uint64_t pattern,

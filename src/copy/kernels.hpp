@@ -35,7 +35,8 @@ extern const Kernels avx512_kernels;
 
 // ---- shared edges ----
 
-// Not __builtin_memcpy: unoptimised, that becomes the call which this code runs underneath.
+// Not __builtin_memcpy: unoptimised, it becomes a call of memcpy(), underneath which this code
+// runs.
 template <typename Word>
 struct [[gnu::packed, gnu::may_alias]] Unaligned {
   Word word;

@@ -1,5 +1,5 @@
-// The inner loops of a level (kernels.hpp), over its vectors: four a step. Each level compiles them
-// in a file of its own, for its own instructions (cmake/HaulLibrary.cmake): so nothing here or in
+// The inner loops of a level (kernels.hpp), over its vectors, four a step. Each level compiles them
+// in a file of its own, for its own instructions (cmake/HaulLibrary.cmake), so nothing here or in
 // what it includes may be a function that the linker could share between levels.
 #pragma once
 
@@ -9,14 +9,14 @@
 
 namespace haul::copy {
 
-// V: a `Vector` with load, store, stream (unaligned, unaligned, aligned and non-temporal) and
-// repeat (a word in all of it), of a level's own namespace.
+// V: a `Vector`, in a level's own namespace, with load (unaligned), store (unaligned), stream
+// (aligned, non-temporal) and repeat (fills it with a word).
 template <class V>
 class Loops {
   using Vector = typename V::Vector;
   static constexpr std::size_t vector_bytes = sizeof(Vector);
   static constexpr std::size_t step_bytes = 4 * vector_bytes;
-  // Whole lines leave a remainder behind the last step?
+  // Can whole lines leave a remainder after the last step?
   static constexpr bool lines_split_steps = step_bytes > line_bytes;
 
   static constexpr bool step_fits(std::size_t at, std::size_t len) noexcept {
@@ -84,11 +84,11 @@ class Loops {
   static constexpr Kernels kernels{&move, &stream_lines, &fill_lines, &stream_fill_lines};
 };
 
-// (Defined out of the class: what is defined within counts as inline, and GCC then keeps less of it
-// together.)
+// (Defined outside the class: functions defined inside count as inline, and GCC then keeps less of
+// them together.)
 
-// The ends are loaded before the first store and stored after the last, so that the loop between
-// may overwrite them in the source; it walks away from what it has yet to read.
+// The ends are loaded before the first store and stored after the last, so the loop between may
+// overwrite them in the source; it moves away from what it has yet to read.
 template <class V>
 void Loops<V>::move_forward(std::byte* dst, const std::byte* src, std::size_t len) noexcept {
   const Vector head = V::load(src);

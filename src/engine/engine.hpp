@@ -1,5 +1,12 @@
-// The contract of an engine: who moves bytes. One folder an engine; the folder's name is the
+// The contract of an engine, which moves bytes. One folder an engine; the folder's name is the
 // engine's name everywhere.
+//
+// Whoever drives an engine hands it pieces by submit(). A synchronous engine answers `finished`
+// with an outcome. An asynchronous one answers `accepted` and reports the outcome in poll(), by the
+// piece's tag and in any order; `full` asks the driver to poll and try again, and after `dead` all
+// that it had accepted is still reported. Between submit and outcome an engine may show progress in
+// the piece's watermark: it makes bytes visible first and stores the count after (release), so
+// whoever reads the count (acquire) may read the bytes.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +20,18 @@
 
 namespace haul {
 
-// Where an engine reports how far a chunk has come: one word {generation 32, blocks 32},
-// release-stored. A default one reports nowhere. Blocks count from the chunk's first byte.
+// Where an engine reports how far a chunk has come: one word {generation 32, blocks 32}, stored
+// with release order. A default-constructed one reports nowhere. Blocks count from the chunk's
+// first byte.
 struct Watermark {
   std::atomic<std::uint64_t>* word = nullptr;
   std::uint64_t generation_bits = 0;  // generation << 32
   std::uint64_t first_bytes = 0;      // bytes of the chunk already done before this piece
   std::uint32_t block_log2 = 12;
 
-  // The first `bytes` bytes of the piece are visible (NT stores fenced). Wait-free. What the count
-  // has no room for (beyond 256 GiB of a chunk in blocks of 64 bytes) shows when the chunk is done.
+  // The first `bytes` bytes of the piece are visible (NT stores fenced). Wait-free. Progress past
+  // what the count can hold (256 GiB of a chunk in blocks of 64 bytes) shows when the chunk is
+  // done.
   void publish(std::size_t bytes) const noexcept {
     if (word != nullptr) {
       constexpr std::uint64_t most_blocks = 0xffff'ffff;
@@ -44,8 +53,10 @@ struct Piece {
   Space dst_space = self_space, src_space = self_space;
   std::uintptr_t dst = 0, src = 0;
   std::size_t length = 0;
-  // Length of the request this is part of: lets a kernel choose for the whole.
+  // Length of the whole request, by which a kernel may choose.
   std::size_t whole_bytes = 0;
+  // How much of the request's destination lies directly before and behind the piece's.
+  std::size_t bytes_before = 0, bytes_behind = 0;
   // Widened to 8 bytes and rotated to the phase of this piece's first byte.
   std::uint64_t pattern = 0;
   Watermark watermark;
@@ -83,21 +94,21 @@ struct EngineStatus {
 };
 
 // Lifetime: static, never destroyed. A synchronous engine's submit() is thread-safe; an
-// asynchronous engine is driven (submit and poll) by one mover thread at a time. No call blocks
+// asynchronous engine is driven (submit and poll) by one mover thread at a time. No call blocks for
 // longer than its piece takes.
 class Engine {
  public:
   virtual const EngineFacts& facts() const noexcept = 0;
   virtual EngineStatus status() const noexcept = 0;
-  // status().available, for every submit: no system call once it is known.
+  // status().available, asked at every submit: no system call once it is known.
   virtual bool available() const noexcept { return true; }
   virtual const char* spaces_text() const noexcept = 0;  // for people: "this process"
   virtual bool reaches(Operation operation, Space dst, Space src) const noexcept = 0;
   // `tag` comes back from poll() when the answer is `accepted`. memmove semantics within one space.
   virtual Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept = 0;
-  // Up to max finished pieces. After death every accepted piece is reported (with what is good of
-  // it), and then none.
-  virtual std::size_t poll(Finished* finished, std::size_t max) noexcept = 0;
+  // Reports as many finished pieces as there is room for. After the engine's death every accepted
+  // piece is reported (with what is good of it), and then none. A synchronous engine has none.
+  virtual std::size_t poll(Finished*, std::size_t) noexcept { return 0; }
 
  protected:
   ~Engine() = default;

@@ -8,10 +8,10 @@ namespace haul {
 namespace {
 
 using Access = Engine& (*)() noexcept;
-constexpr Access engines[] = {cpu_engine, cma_engine, fault_engine};
+constexpr Access engines[] = {cpu_engine, cma_engine, fault_engine, uffd_engine};
 static_assert(sizeof(engines) / sizeof(engines[0]) <= max_engines);
 
-// Threads count on different lines, so that counting never moves a line between cores.
+// Threads count on different lines, so counting does not move a line between cores.
 constexpr unsigned shard_count = 16;
 struct alignas(128) Shard {
   std::atomic<std::uint64_t> chunks[max_engines];

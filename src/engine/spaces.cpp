@@ -1,20 +1,24 @@
-// The table of open peer spaces. One word an entry says who may touch it; everything is done by
-// compare-and-swap on that word.
+// The table of open peer spaces. One word an entry says who may touch it, and every change is a
+// compare-and-swap on that word, so no lock is needed: a user pins the entry by raising `users`
+// while it is open, and lowers it when its transfer is over. A close makes the entry refuse further
+// users; the close itself, if there are none, or else the last user closes the descriptor and
+// vacates the entry under the next generation. A handle carries its generation, so one that is kept
+// too long does not match.
 #include "engine/spaces.hpp"
 
 #include <atomic>
 #include <cerrno>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 
 namespace haul {
 namespace {
 
 // word = {state 8, generation 24, users 32}
 //   vacant -> changing -> open -> closing -> changing -> vacant (next generation)
-// `changing` belongs to one thread: the opener, or whoever took the last use of a closed entry.
-// `closing` with no users does not exist: the close goes straight to `changing`.
+// `changing` belongs to one thread: the opener, or the one that ended the last use of a closed
+// entry. `closing` with no users does not exist: the close goes straight to `changing`.
 enum class SpaceState : std::uint8_t { vacant = 0, changing = 1, open = 2, closing = 3 };
 
 constexpr std::uint64_t generation_mask = (std::uint64_t{1} << 24) - 1;
@@ -37,7 +41,7 @@ struct Word {
 
 struct SpaceSlot {
   std::atomic<std::uint64_t> word{0};
-  // Written in `changing`, before the release that opens the entry.
+  // Written in `changing`, before the release store that opens the entry.
   pid_t pid = 0;
   os::Descriptor pidfd;
   std::uint64_t started = 0;
@@ -55,7 +59,7 @@ constexpr std::uint32_t generation_of(Space space) noexcept {
   return space >> 8;
 }
 
-// Closes the descriptor and vacates an entry that this thread has brought to `changing`.
+// Closes the descriptor and vacates an entry that this thread has taken to `changing`.
 void vacate(SpaceSlot& entry, std::uint32_t generation) noexcept {
   entry.pidfd.close();
   entry.grant = false;
@@ -87,7 +91,7 @@ Error refuse(pid_t pid, int sys_errno) noexcept {
   switch (sys_errno) {
     case ESRCH:
       return make_error(Code::peer_gone, sys_errno,
-                        "process %d does not exist or has no memory left; open a process that runs",
+                        "process %d does not exist or has no memory left; open a running process",
                         static_cast<int>(pid));
     case EPERM:
     case EACCES:
@@ -119,13 +123,14 @@ Error refuse(pid_t pid, int sys_errno) noexcept {
   }
 }
 
-// Asks the kernel for a read of the peer's memory. The address is one that this process has mapped:
-// the peer may not, and EFAULT is as good an answer, for rights are checked first. 0 or an errno.
+// Asks the kernel for a read of the peer's memory: 0 or an errno. The address is one that this
+// process has mapped. The peer may not have it mapped, but EFAULT is as good an answer, since
+// rights are checked first.
 int probe(pid_t pid, bool& own_memory) noexcept {
   std::uint64_t token = 0, seen = 0;
   const iovec remote{&token, sizeof token};
   const iovec local{&seen, sizeof seen};
-  // Two different values read back are not chance: it is this very memory.
+  // Two different values read back cannot be chance: it is this very memory.
   own_memory = true;
   for (int round = 0; round < 2; ++round) {
     token = ticks() * 2 + static_cast<unsigned>(round);
@@ -146,7 +151,8 @@ Expected<Space> open_space(pid_t pid) noexcept {
                       "%d is not the id of a process; pass what getpid() returns there",
                       static_cast<int>(pid));
   }
-  // The descriptor first: if the process lives after the probe, the probe met that process.
+  // The descriptor first: if its process still lives after the probe, it is the one that was
+  // probed.
   return adopt_space(pid, os::pidfd_open(pid));
 }
 
@@ -167,7 +173,7 @@ Expected<Space> adopt_space(pid_t pid, int pidfd) noexcept {
   const std::size_t index = take_vacant(generation);
   if (index == 0) {
     os::close_fd(pidfd);
-    return make_error(Code::no_memory, 0, "%zu spaces are open, the most there can be; close one",
+    return make_error(Code::no_memory, 0, "%zu spaces are open, which is the limit; close one",
                       max_spaces - 1);
   }
   SpaceSlot& entry = entries[index];
@@ -209,7 +215,7 @@ Expected<Space> open_grant_space() noexcept {
   std::uint32_t generation = 0;
   const std::size_t index = take_vacant(generation);
   if (index == 0) {
-    return make_error(Code::no_memory, 0, "%zu spaces are open, the most there can be; close one",
+    return make_error(Code::no_memory, 0, "%zu spaces are open, which is the limit; close one",
                       max_spaces - 1);
   }
   SpaceSlot& entry = entries[index];
@@ -265,7 +271,7 @@ void release_space(Space space) noexcept {
     --word.users;
     const bool last = word.state == SpaceState::closing && word.users == 0;
     if (last) word.state = SpaceState::changing;
-    // Release: what this use did comes before the close; acquire: so did what the others did.
+    // Release: what this use did comes before the close. Acquire: so does what the others did.
     if (entry.word.compare_exchange_weak(bits, word.pack(), std::memory_order_acq_rel,
                                          std::memory_order_relaxed)) {
       if (last) vacate(entry, word.generation);

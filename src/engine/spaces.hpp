@@ -6,23 +6,23 @@
 
 #include <cstdint>
 
-#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/extent.hpp"
+#include "base/os/descriptor.hpp"
 
 namespace haul {
 
 inline constexpr std::size_t max_spaces = 256;  // handle 0 is this process
 
-// A handle is {generation 24, index 8}; no index but 0 names this process. The generation moves on
+// A handle is {generation 24, index 8}; index 0 alone names this process. The generation moves on
 // at every close, so that a handle kept too long is `closed`, never another peer (until its index
 // has been opened 2^24 times).
 
 // Opens and probes (see haul_space_open). Thread-safe; blocks for a few system calls.
 Expected<Space> open_space(pid_t pid) noexcept;
 
-// The same for a process that the caller holds a pidfd of, and of whose pid (in this pid namespace)
-// it is sure only that it was that process's. Takes the descriptor over, also where it fails.
+// The same for a process of which the caller holds a pidfd, where the pid (in this pid namespace)
+// may have been given to another process since. Takes the descriptor over, also on failure.
 Expected<Space> adopt_space(pid_t pid, int pidfd) noexcept;
 
 // From now on acquire_space() refuses the handle; the last transfer that has it pinned closes the
@@ -32,26 +32,27 @@ Code close_space(Space space) noexcept;
 // Is the handle open now? Lock-free; for submit's check.
 bool space_open(Space space) noexcept;
 
-// Pins the entry while a transfer runs, so that pid and pidfd stay what they are. Lock-free. code
-// ok, or closed.
+// Pins the entry while a transfer runs, so that pid and pidfd stay what they are. Lock-free. `code`
+// is ok or closed.
 struct SpaceUse {
   Code code = Code::closed;
   pid_t pid = 0;
   os::Descriptor pidfd;       // none for this process; may be lost: the program has closed it
   std::uint64_t started = 0;  // when the process began (os::process_start()); 0: not known
-  // The peer's memory is (or was, before a fork) the memory of this process.
+  // The peer's memory is this process's own (or was, before a fork).
   bool own_memory = false;
 };
 SpaceUse acquire_space(Space space) noexcept;
 void release_space(Space space) noexcept;  // once for each acquire that returned ok
 
-// A handle for memory that another process has granted (haul_share()): only the node's service gets
-// there, so there is nothing to acquire. no_memory if every entry is taken.
+// A handle for memory that another process has granted (haul_share()): only the node's service
+// reaches it, so it is never acquired. no_memory if every entry is taken.
 Expected<Space> open_grant_space() noexcept;
 // Is it such a handle, open now? Lock-free; for submit's check.
 bool is_grant(Space space) noexcept;
 
-// Are the two one process's memory? (Two handles of one peer; a handle of this very process.)
+// Do both name the same process's memory? (Two handles of one peer do, or a handle of this very
+// process and self.)
 bool same_memory(Space a, Space b) noexcept;
 
 }  // namespace haul

@@ -1,4 +1,5 @@
-// A request on the stack of the thread that asked, as an Origin: one chunk, which nobody else sees.
+// A request on the stack of the thread that asked, as an Origin: one chunk, which no other thread
+// sees.
 #include "execution/caller.hpp"
 
 #include "execution/counters.hpp"
@@ -19,12 +20,11 @@ class InlineRequest {
       if (!walk_.next(&segment_, &length_)) return false;
     }
     const std::size_t skip = at - segment_.offset;
-    *stretch = Stretch{segment_.dst + skip, segment_.src + skip, length_ - skip};
+    *stretch = Stretch{segment_.dst + skip, segment_.src + skip, length_ - skip, skip};
     return true;
   }
   Watermark watermark(const ChunkRun&) const noexcept { return {}; }
 
-  // Carries all of it out, and says how that ended.
   Failure run(const Job& job) noexcept {
     ChunkRun run(job, 0);
     move_here(*this, run);
@@ -60,6 +60,18 @@ class InlineRequest {
 };
 
 }  // namespace
+
+void move_plain(Operation operation, std::uintptr_t dst, std::uint64_t src_or_pattern,
+                unsigned pattern_bytes, std::size_t length) noexcept {
+  Piece piece;
+  piece.operation = operation;
+  piece.pattern_bytes = static_cast<std::uint8_t>(pattern_bytes);
+  piece.dst = dst;
+  (operation == Operation::copy ? piece.src : piece.pattern) = src_or_pattern;
+  piece.length = length;
+  Outcome outcome;
+  cpu_engine().submit(piece, 0, outcome);
+}
 
 Ticket run_inline(const Request& request, std::size_t engine, Ring* ring) noexcept {
   if (request.fence && ring != nullptr) drain(*ring, ring->next_seq());

@@ -1,5 +1,5 @@
-// What this process's movers and callers have done, for haul_query and the tests. Relaxed; nobody
-// decides by them.
+// What this process's movers and callers have done, for haul_query and the tests. Relaxed: nothing
+// is decided by them.
 #pragma once
 
 #include <atomic>

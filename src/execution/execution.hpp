@@ -2,19 +2,20 @@
 // a waiter that helps, the thread that asked and the node's service all take the same four steps:
 //
 //   next      The rest of a chunk, as far as it is contiguous on both sides, becomes a Piece for an
-//             engine. A chunk belongs to whoever has claimed it (Tenancy::claim), until its report.
+//             engine. A chunk belongs to the worker that has claimed it (Tenancy::claim) until its
+//             report.
 //   moved     The engine says how many bytes are good. It comes first; what it leaves undone is the
 //             CPU's, where that may take over.
 //   report    The chunk is done; or it has failed, which is noted before. One report is the last:
 //             whoever makes it (Tenancy::finish) has seen all the others' bytes, and completes.
 //   complete  The notification word, then the completion's entry, then the state, so that whoever
 //             sees one of them sees the bytes (paper 004, 2.2: set after the data). The state is
-//             last, for it gives the slot back: its owner may fill it in again at once.
+//             last, since it gives the slot back: its owner may refill it at once.
 //
 // What is different is in whose memory the request lies, which an Origin knows: how the words of a
 // request are read and checked, where a failure is noted, how the end is told. There are three:
 // rings of this process (own_rings.cpp), a request on the stack of the thread that asked
-// (caller.cpp), and rings of another process, which may be hostile (service/flight.cpp).
+// (caller.cpp), and rings of another process, which may be hostile (service/copying/flight.cpp).
 #pragma once
 
 #include <algorithm>
@@ -32,12 +33,13 @@ namespace haul {
 struct Stretch {
   std::uintptr_t dst = 0, src = 0;
   std::size_t length = 0;
+  std::size_t before = 0;  // those of them in front of `dst` and `src`
 };
 
 // One claimed chunk, and how far it has come. Offsets count from the request's first byte. The
 // claim pins the request's slot, so what the job names there stays as it is until the report.
 struct ChunkRun {
-  Job job;  // whose `engine` becomes the CPU once that has taken over
+  Job job;  // its `engine` becomes the CPU once that takes over
   unsigned chunk = 0;
   std::size_t begin = 0, at = 0, end = 0;
   Code code = Code::ok;
@@ -50,7 +52,6 @@ struct ChunkRun {
         at(begin),
         end(what.chunks.end(which)) {}
 
-  // It is through, or has failed.
   bool over() const noexcept { return code != Code::ok || at >= end; }
 
   Watermark watermark(const Tenancy& tenancy) const noexcept {
@@ -58,7 +59,7 @@ struct ChunkRun {
                      at - begin, job.chunks.block_log2};
   }
 
-  // All of the piece at `stretch`, which begins at `at`.
+  // Describes the piece at `stretch`, which begins at `at`.
   void describe(const Stretch& stretch, const Watermark& watermark, Piece* piece) const noexcept {
     piece->operation = job.operation;
     piece->dst_affinity = job.dst_affinity;
@@ -71,17 +72,20 @@ struct ChunkRun {
     piece->src = stretch.src;
     piece->length = std::min(end - at, stretch.length);
     piece->whole_bytes = job.chunks.length;
+    piece->bytes_before = stretch.before;
+    piece->bytes_behind = stretch.length - piece->length;
     piece->watermark = watermark;
     if (job.operation == Operation::fill) piece->pattern = pattern_at(job.src_or_pattern, at);
   }
 
-  // How an engine has ended a piece. (The service counts for itself, and has no CPU to fall back
-  // to: what it cannot reach is given back.)
+  // Notes how an engine has ended a piece. (The service counts for itself, and has no CPU to fall
+  // back to: it gives back what it cannot reach.)
   void advance(const Outcome& outcome) noexcept {
     at += outcome.good_bytes;
     code = outcome.code;
   }
-  // The same for this process's engines: counted, and what is left undone is given to the CPU.
+  // The same for this process's engines: counts the piece, and gives what is left undone to the
+  // CPU.
   void moved(const Outcome& outcome) noexcept {
     count_moved(job.engine, outcome.good_bytes);
     advance(outcome);
@@ -92,11 +96,12 @@ struct ChunkRun {
     if (!fall_back()) code = Code::io;
   }
 
-  // Whoever had claimed it is gone: it goes on where the watermark says that they had come to.
+  // The worker that had claimed it is gone: continues from where the watermark says that it had
+  // come to.
   void resume(const Tenancy& tenancy) noexcept {
     at = begin + tenancy.visible_in_chunk(job.chunks, chunk, 0);
   }
-  // The same, but nobody here can do it: it fails, good as far as its watermark shows.
+  // The same where nobody here can move it: fails the chunk, good as far as its watermark shows.
   void abandon(const Tenancy& tenancy, Code why) noexcept {
     resume(tenancy);
     code = why;
@@ -122,11 +127,11 @@ concept Origin = requires(T origin, const Job& job, const ChunkRun& run, std::si
   { origin.stretch(job, at, stretch) } -> std::same_as<bool>;
   { origin.watermark(run) } -> std::same_as<Watermark>;
 
-  // How a request has failed of which a chunk did.
+  // How a request failed, one of whose chunks has failed.
   { origin.failure_of(job) } -> std::same_as<Failure>;
   { origin.extras(job) } -> std::convertible_to<const Extras&>;
-  // Stores the notification word, with release: whoever sees the value sees the data. Or says in
-  // *failure why it could not. False: the request comes to no end (as above).
+  // Stores the notification word with release, so that a thread that sees the value sees the data;
+  // or says in *failure why it could not. False: the request comes to no end (as above).
   { origin.notify(job, extras, failure) } -> std::same_as<bool>;
   { origin.ticket(job, *failure) } -> std::same_as<Ticket>;
   origin.post(job, entry);
@@ -134,13 +139,13 @@ concept Origin = requires(T origin, const Job& job, const ChunkRun& run, std::si
   origin.end(job, *failure);
 };
 
-// Requests in a ring, of which several workers have a chunk each.
+// Requests in a ring, of which several workers may each have a chunk.
 template <class T>
 concept RingOrigin = Origin<T> && requires(T origin, const Job& job, const ChunkRun& run) {
   { origin.tenancy(job) } -> std::same_as<Tenancy>;
-  // What is good of a chunk that has failed, before that is reported.
+  // Notes what is good of a failed chunk, before that is reported.
   origin.note_failure(run);
-  // The words of the ring never stand still.
+  // The words of the ring never stop changing: gives up.
   origin.give_up();
 };
 
@@ -150,11 +155,12 @@ template <class Read>
 bool stretch_at(Ring& ring, const Job& job, std::size_t at, Read read, Stretch* stretch) {
   const bool copy = job.operation == Operation::copy;
   if (job.segment_count == 0) {
-    *stretch = Stretch{job.dst + at, copy ? job.src_or_pattern + at : 0, job.chunks.length - at};
+    *stretch =
+        Stretch{job.dst + at, copy ? job.src_or_pattern + at : 0, job.chunks.length - at, at};
     return true;
   }
   const Segment* const segments = ring.segments(job.segment_first);
-  // The last segment that begins at `at` or before. (Of segments that are in no order some one.)
+  // The last segment that begins at `at` or before. (If the segments are in no order, any one.)
   std::uint32_t low = 0, high = job.segment_count;
   while (high - low > 1) {
     const std::uint32_t middle = low + (high - low) / 2;
@@ -166,7 +172,7 @@ bool stretch_at(Ring& ring, const Job& job, std::size_t at, Read read, Stretch* 
   if (offset > at || end <= at || end > job.chunks.length) return false;
   const std::uint64_t skip = at - offset;
   *stretch = Stretch{read(segments[low].dst) + skip, copy ? read(segments[low].src) + skip : 0,
-                     static_cast<std::size_t>(end - at)};
+                     static_cast<std::size_t>(end - at), static_cast<std::size_t>(skip)};
   return true;
 }
 
@@ -179,8 +185,8 @@ bool next(From& origin, const ChunkRun& run, Piece* piece) {
   return true;
 }
 
-// The whole chunk, on the calling thread. An asynchronous engine is for movers: the CPU takes its
-// place.
+// Moves the whole chunk on the calling thread. An asynchronous engine is for movers: the CPU takes
+// its place.
 template <Origin From>
 void move_here(From& origin, ChunkRun& run) {
   if (!engine_at(run.job.engine).facts().synchronous) run.engine_died();
@@ -195,7 +201,7 @@ void move_here(From& origin, ChunkRun& run) {
   }
 }
 
-// The last finisher's duties. `failed`: a chunk has.
+// The last finisher's duties. `failed`: some chunk has failed.
 template <Origin From>
 void complete(From& origin, const Job& job, bool failed) {
   Failure failure{Code::ok, job.chunks.length};

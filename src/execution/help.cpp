@@ -2,19 +2,19 @@
 //
 // A waiter claims chunks of its request by the same compare-and-swap as a mover, so the two share
 // one request without speaking to each other, and a mover that never comes (its core was taken, its
-// process is the child of a fork) delays nobody. What a waiter must not do it leaves: chunks that
-// need other rights than its own, chunks in memory that only the node's service reaches, and any
-// chunk of the service's while a dead service's work is being sorted out (client/recover.cpp).
-// Then it waits for the end of the tenancy: Tenancy::sleep counts it in before it looks at the
-// state, and Tenancy::end stores the state before it looks at the count.
+// process is the child of a fork) delays nobody. A waiter leaves the chunks that it must not do:
+// those that need other rights than its own, those in memory that only the node's service reaches,
+// and any chunk of the service's while a dead service's work is being sorted out
+// (client/recover.cpp). It then waits for the end of the tenancy: Tenancy::sleep counts it in
+// before it looks at the state, and Tenancy::end stores the state before it looks at the count.
 #include "execution/help.hpp"
 
 #include <algorithm>
 
-#include "base/clock.hpp"
-#include "base/cpu.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/machine/cpu.hpp"
+#include "base/os/os.hpp"
 #include "execution/counters.hpp"
 #include "execution/inherit.hpp"
 #include "execution/own_rings.hpp"
@@ -34,7 +34,7 @@ constexpr std::uint64_t shortest_look_ns = 50'000, longest_look_ns = 1'000'000;
 class WaitPace {
  public:
   // What the waiter looks at: the end of a tenancy wakes its sleepers, the growth of a watermark
-  // does not. brief: this waiter cannot help, so its core is better left to whoever can.
+  // does not. brief: this waiter cannot help, so its core is better left to a thread that can.
   enum class Until : std::uint8_t { end, range };
   explicit WaitPace(std::uint64_t deadline_ns, Until until, bool brief = false) noexcept
       : deadline_ns_(deadline_ns),
@@ -54,7 +54,7 @@ class WaitPace {
     if (now >= deadline_ns_) return false;
     if (slow_since_ns_ == 0) {
       slow_since_ns_ = now;
-      // Its yields would let no thread run that is not real-time too.
+      // A real-time thread's yields let only other real-time threads run.
       if (os::real_time_thread()) yields_ = 0;
     }
     if (turns_ <= spins_ + yields_) {
@@ -66,7 +66,7 @@ class WaitPace {
   }
 
  private:
-  // A waiter for a range looks again after an eighth of the time that it has waited already.
+  // A waiter for a range looks again after an eighth of the time that it has waited so far.
   std::uint64_t slice_ns(std::uint64_t now) const noexcept {
     if (until_ == Until::end) return sleep_slice_ns;
     return std::clamp((now - slow_since_ns_) / 8, shortest_look_ns, longest_look_ns);
@@ -109,8 +109,8 @@ class HelpsService {
   bool may_ = true;
 };
 
-// Has the calling thread the rights of the thread that asked, as the movers have? Else it leaves
-// the work to them. (What the node's service moves it reaches without them.)
+// Does the calling thread have the rights of the thread that asked, as the movers do? If not, it
+// leaves the work to them. (The node's service reaches what it moves without them.)
 bool has_rights_for(const Job& job) noexcept {
   if (job.service) return true;
   return (job.rights == nobodys || may_act_for(job.rights)) && !keyed_apart();
@@ -118,11 +118,11 @@ bool has_rights_for(const Job& job) noexcept {
 
 // Claims one chunk among `only` and moves it. False if there was none.
 bool help(Ring& ring, const Job& job, const Tenancy& tenancy, std::uint32_t only) noexcept {
-  // (A fork in a signal handler may have come since the caller looked.)
+  // (A signal handler may have forked since the caller looked.)
   if (job.seq < ring.inherited_below.load(std::memory_order_relaxed)) return false;
   const HelpsService may_help(ring, job);
   if (!may_help || !has_rights_for(job)) return false;
-  ++thread_slot.carrying;  // before the claim: a signal handler may come right behind it
+  ++thread_slot.carrying;  // before the claim, since a signal handler may interrupt right after it
   os::compiler_barrier();
   const int chunk = ring.claim(tenancy, job.chunks, only);
   if (chunk >= 0) {

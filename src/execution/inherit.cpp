@@ -1,16 +1,16 @@
-// Which of it can be done again here, and doing it.
+// Decides which inherited requests can be done again here, and does them.
 //
 // In the child, requests below Ring::inherited_below are the parent's past: their claims are void,
-// for the threads that made them are not here. Whatever is not reported may therefore be done by
-// whoever looks at the request first (`adopting` admits one thread at a time), but only where doing
-// it twice, once in each process, does no harm: in private memory whose sides do not overlap, or
-// were not begun. A signal handler may fork amid this very code: then the frames below run on in
-// the child of the child, and find `forks_survived` changed, or their chunk reported by somebody
-// else, and touch nothing more.
+// since the threads that made them do not exist here. Any thread that looks at such a request may
+// therefore do what is not reported (`adopting` admits one thread at a time), but only where doing
+// it twice, once in each process, does no harm: in private memory, with sides that do not overlap
+// or were not begun. A signal handler may fork in the middle of this very code: the functions below
+// then run on in the child's child, find `forks_survived` changed, or their chunk reported by
+// another thread, and touch nothing more.
 #include "execution/inherit.hpp"
 
-#include "base/clock.hpp"
-#include "base/mappings.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/mappings.hpp"
 #include "engine/engine.hpp"
 #include "execution/own_rings.hpp"
 #include "request/rings.hpp"
@@ -39,19 +39,20 @@ bool sides_overlap(Ring& ring, const Job& job) noexcept {
   return found;
 }
 
-// Is some of the request's memory, or its notification word, a mapping that processes share? The
-// parent writes it too, now or a while ago; or the source is another's by now.
+// Is any of the request's memory, or its notification word, in a mapping that processes share? The
+// parent writes it too, now or a while ago; or its source holds something else by now.
 bool touches_shared_memory(Ring& ring, const Job& job) noexcept {
   struct Search {
     Ring& ring;
     const Job& job;
     bool found;
   } search{ring, job, false};
-  const auto look = [](std::uintptr_t begin, std::uintptr_t end, void* context) {
+  const auto look = [](const os::Mapping& mapping, void* context) {
+    if (!mapping.shared) return;
     Search& s = *static_cast<Search*>(context);
     const bool copy = s.job.operation == Operation::copy;
     const auto meets = [&](std::uintptr_t at, std::size_t length) {
-      return at < end && begin < at + length;
+      return at < mapping.end && mapping.begin < at + length;
     };
     for_each_piece(s.ring, s.job, [&](std::uintptr_t dst, std::uintptr_t src, std::size_t length) {
       if (meets(dst, length) || (copy && meets(src, length))) s.found = true;
@@ -59,10 +60,11 @@ bool touches_shared_memory(Ring& ring, const Job& job) noexcept {
     const auto* notify = s.job.extras ? s.ring.extras(s.job.seq).notify : nullptr;
     if (notify != nullptr && meets(reinterpret_cast<std::uintptr_t>(notify), 8)) s.found = true;
   };
-  return !os::for_each_shared_mapping(look, &search) || search.found;
+  return !os::for_each_mapping(look, &search) || search.found;
 }
 
-// Whoever had claimed a chunk and not reported it is not here; so every such chunk is ours.
+// A thread that had claimed a chunk and not reported it does not exist here, so every such chunk is
+// ours.
 void finish(Ring& ring, const Job& job, std::uint64_t deadline_ns,
             std::uint32_t survived) noexcept {
   const Tenancy tenancy = ring.tenancy(job.seq);
@@ -77,14 +79,14 @@ void finish(Ring& ring, const Job& job, std::uint64_t deadline_ns,
     can ? resume_here(ring, job, chunk) : abandon_here(ring, job, chunk);
     if (forks_survived.load(std::memory_order_relaxed) != survived) return;
   }
-  // The parent's last finisher was between its report and the end.
+  // All were reported: the parent's last finisher was between its report and the end.
   bool failed = false;
   if (!ring.ended(job.seq) && tenancy.all_reported(job.chunks, &failed))
     end_for_the_dead(ring, job, failed || !can);
 }
 
 // Published here, after the fork, by a submit that began before it: no mover was told. Its chunks
-// are claimed as ever.
+// are claimed as usual.
 void help_interrupted(Ring& ring, const Job& job) noexcept {
   const Tenancy tenancy = ring.tenancy(job.seq);
   const bool can = job.is_local();
@@ -100,7 +102,7 @@ void help_interrupted(Ring& ring, const Job& job) noexcept {
   }
 }
 
-// What comes before a fenced request ends first. False: it has not.
+// Ends what comes before a fenced request. False: it has not ended.
 bool earlier_ended(Ring& ring, const Job& job, std::uint64_t deadline_ns) noexcept {
   if (!job.fence) return true;
   for (std::uint64_t seq = ring.first_unfinished(job.seq); seq < job.seq; ++seq) {
@@ -115,14 +117,15 @@ bool earlier_ended(Ring& ring, const Job& job, std::uint64_t deadline_ns) noexce
 void tend_inherited(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept {
   Job job;
   if (!ring.nobody_moves(seq) || ring.ended(seq) || !ring.read(seq, &job)) return;
-  // A handler that interrupts this thread amid a chunk must not wait for it, nor exit().
+  // A handler that interrupts this thread during a chunk must not wait for that chunk, and neither
+  // must exit().
   ++thread_slot.carrying;
   os::compiler_barrier();
   if (seq >= ring.inherited_below.load(std::memory_order_relaxed)) {
     help_interrupted(ring, job);
   } else {
     const std::uint32_t survived = forks_survived.load(std::memory_order_relaxed);
-    // One at a time. (Recursive for a fence's sake, on earlier requests, before it is taken.)
+    // One thread at a time. (For a fence this recurses on earlier requests, before it is taken.)
     if (earlier_ended(ring, job, deadline_ns) &&
         ring.adopting.exchange(1, std::memory_order_acquire) == 0) {
       if (!ring.ended(seq)) finish(ring, job, deadline_ns, survived);

@@ -1,5 +1,5 @@
-// This process's rings as an Origin: nobody hostile writes there, so what the claim pins is read
-// in place; failures go to the ledger.
+// This process's rings as an Origin: nobody hostile writes there, so what the claim pins is read in
+// place, and failures go to the ledger.
 #include "execution/own_rings.hpp"
 
 #include "execution/counters.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 class OwnRing {
  public:
-  // for_the_dead: whoever was about to complete the request has died amid that.
+  // for_the_dead: the worker that was about to complete the request has died in the middle of that.
   explicit OwnRing(Ring& ring, bool for_the_dead = false) noexcept
       : ring_(ring), for_the_dead_(for_the_dead) {}
 
@@ -47,7 +47,7 @@ class OwnRing {
   }
 
   void post(const Job& job, const Completion& entry) const noexcept {
-    // What a child inherited completes in the parent.
+    // An inherited request completes in the parent.
     if (job.seq < ring_.inherited_below.load(std::memory_order_relaxed)) return;
     const bool armed =
         for_the_dead_ ? ring_.completions.post_once(entry) : ring_.completions.post(entry);
@@ -84,8 +84,8 @@ bool next_piece(Ring& ring, const ChunkRun& run, Piece* piece) noexcept {
 
 void report_chunk(Ring& ring, const ChunkRun& run) noexcept {
   OwnRing origin(ring);
-  // In a child that a signal handler forked amid this chunk, and then waited for the request:
-  // somebody has done it again already.
+  // In a child that a signal handler forked during this chunk, and in which it then waited for the
+  // request: the chunk has been done again already.
   if (run.job.seq < ring.inherited_below.load(std::memory_order_relaxed) &&
       (origin.tenancy(run.job).unreported(run.job.chunks) >> run.chunk & 1) == 0)
     return;

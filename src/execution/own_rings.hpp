@@ -1,5 +1,4 @@
-// The executor (execution.hpp) for the rings of this process: what movers do, and waiters that
-// help.
+// The executor (execution.hpp) for the rings of this process, as movers and helping waiters use it.
 #pragma once
 
 #include "execution/execution.hpp"
@@ -16,15 +15,15 @@ void report_chunk(Ring& ring, const ChunkRun& run) noexcept;
 // Runs a claimed chunk on the calling thread, whatever engine the plan named, and reports it.
 void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
 
-// Fails a claimed chunk, of which nothing was moved: the worker may not do what was asked.
+// Fails a claimed chunk of which nothing was moved, because the worker may not do what was asked.
 void refuse_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
 
-// The same as run_here() for a chunk whose worker has died: from the last block that it showed on,
-// so that nothing which was visible is written again.
+// As run_here(), for a chunk whose worker has died: continues from the last visible block, so that
+// nothing that was visible is written again.
 void resume_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
 
-// The same where nobody here can do it: it fails with Code::io, good as far as its blocks were
-// shown.
+// The same where nobody here can move it: fails the chunk with Code::io, good as far as its blocks
+// were visible.
 void abandon_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
 
 // Ends a request all of whose chunks have been reported, by a worker that died before it could: the

@@ -1,17 +1,16 @@
-// What is known of the movers is gathered here, and shown to submits; what follows from it, plan/
-// says.
+// Gathers what is known of the movers and shows it to submits; plan/ says what follows from it.
 #include "gate/gate.hpp"
 
 #include <pthread.h>
 
 #include <bit>
 
-#include "base/backoff.hpp"
-#include "base/clock.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
-#include "base/quiet_lock.hpp"
-#include "base/seqlock.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/sync/backoff.hpp"
+#include "base/sync/quiet_lock.hpp"
+#include "base/sync/seqlock.hpp"
 #include "completion/barrier.hpp"
 #include "engine/registry.hpp"
 #include "plan/thresholds.hpp"
@@ -27,9 +26,9 @@ constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit plan::Calibration figures;
 constinit std::atomic<double> round_trip_ns{0};  // written under the lock
 constinit std::size_t l2_bytes = 1u << 20,
-                      l3_bytes = 32u << 20;       // until the mover has read the topology
+                      l3_bytes = 32u << 20;       // defaults until the mover has read the topology
 constinit bool shut = false;                      // for good
-constinit unsigned holds = 0;                     // who holds it shut now
+constinit unsigned holds = 0;                     // how many holds there are now
 constinit thread_local unsigned own_holds = 0;    // of these, the calling thread's
 constinit std::atomic<bool> kernel_reach{false};  // the service's
 constinit double service_round_trip_ns = 0;
@@ -54,7 +53,7 @@ plan::Settings read_settings() noexcept {
   return settings;
 }
 
-// Locked. What the planner knows of the movers, but for the thresholds that follow from it.
+// Locked. What the planner knows of the movers, except the thresholds that follow from it.
 plan::Inputs gather_inputs() noexcept {
   plan::Inputs inputs;
   inputs.mover = gate.state.load(std::memory_order_relaxed);
@@ -76,13 +75,15 @@ void show(const plan::Thresholds& thresholds, plan::BasicThresholds<GateWord>* w
   words->inline_below = thresholds.inline_below;
 }
 
-// Locked. Something has changed: what submit reads follows.
+// Locked. Something has changed: updates what submits read.
 void refresh() noexcept {
   plan::Inputs inputs = gather_inputs();
   inputs.thresholds = plan::threshold_set_of(inputs);
   published.write(inputs);
   const plan::ThresholdSet thresholds = plan::short_road_of(inputs);
-  const bool by_plan = inputs.settings.engine >= 0;
+  // A thread that is asked for gets mapped memory, too; the short road would give that to the
+  // service.
+  const bool by_plan = inputs.settings.engine >= 0 || inputs.settings.mover_thread;
   const bool by_keys = mover_keys.keyed.load(std::memory_order_relaxed);
   gate.special.store(
       static_cast<std::uint8_t>((by_plan ? Gate::by_plan : 0) | (by_keys ? Gate::by_keys : 0)),
@@ -101,7 +102,7 @@ void refresh() noexcept {
 
 }  // namespace
 
-// Before the first refresh(): as in a process without a mover, whose figures are not known.
+// Until the first refresh() it is as in a process without a mover, whose figures are not known.
 constinit Gate gate{{default_start_bytes, default_start_bytes, default_start_bytes},
                     {plan::first_start_from_bytes, plan::first_start_from_bytes},
                     {0},
@@ -166,8 +167,8 @@ void forget_kernel_reach() noexcept {
 }
 
 void set_service_arena(std::uintptr_t base, std::size_t bytes) noexcept {
-  // Both change while nobody relies on them: an arena is made once, and maps() of half a change is
-  // false, or a range of the arena all the same.
+  // Both change while nobody relies on them: an arena is made once, and with half of the change
+  // maps() is either false, or true for a range that lies in the arena all the same.
   gate.mapped_bytes.store(0, std::memory_order_relaxed);
   gate.mapped_base.store(base, std::memory_order_release);
   gate.mapped_bytes.store(bytes, std::memory_order_release);
@@ -199,8 +200,9 @@ void hold_gate(std::uint64_t patience_ns) noexcept {
 }
 
 void await_publishers(std::uint64_t patience_ns) noexcept {
-  // A submitter raises `publishing`, then looks at the gate. After the barrier either it saw us, or
-  // we see it. (Without membarrier: store buffers have drained within the nap.)
+  // A submitter raises `publishing`, then looks at the gate. After the barrier, either it has seen
+  // the gate held or this sees it publishing. (Without membarrier: store buffers have drained
+  // within the nap.)
   if (!asymmetric_barrier()) os::sleep_ns(1'000'000);
   const std::uint64_t begun = now_ns();
   for_each_ring([&](const Ring& ring) {
@@ -224,7 +226,7 @@ void release_gate(After after) noexcept {
 
 namespace {
 
-// Whoever held the lock or the gate, or was writing, is not here.
+// For a child: threads that held the lock or the gate, or were writing, do not exist here.
 void begin_anew(plan::MoverState state) noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
   holds = own_holds = 0;

@@ -1,5 +1,14 @@
-// The gate: what a submit must know of the movers, in one line that is read by every thread and
-// seldom written.
+// The gate: what a submit must know of the movers, in one line that every thread reads and that is
+// rarely written.
+//
+// Writers change it under a lock when a mover's state, the distance, the figures or the service
+// change; submits read single words without a lock and without order, and each decision is right
+// with old words too, except two, which are checked at the moment of publishing. `held`: a
+// submitter raises its ring's `publishing` and then looks at `held`; a thread that holds the gate
+// stores `held`, issues a barrier on all CPUs, and then waits until no ring is `publishing`.
+// `asleep`: a submitter publishes and then looks at the word; a mover that is falling asleep stores
+// the word, issues the barrier, and then looks at the rings once more. In both cases one of the two
+// sees the other, and the submitter pays for no fence (mover/short_road.hpp, mover/thread.cpp).
 #pragma once
 
 #include <atomic>
@@ -9,14 +18,14 @@
 
 namespace haul {
 
-// Gate::asleep. Who has published rings the bell unless the mover runs. sleeps: or is about to.
-// looks: the same, and it has been woken to see whether it is still needed. gone: there is no mover
-// thread, since no thread had a ring; the bell makes one.
+// Values of Gate::asleep. A thread that has published rings the bell unless the mover runs. sleeps:
+// it sleeps or is about to. looks: the same, and it has been woken to see whether it is still
+// needed. gone: there is no mover thread, since no thread had a ring; the bell makes one.
 inline constexpr std::uint32_t mover_runs = 0, mover_sleeps = 1, mover_looks = 2, mover_gone = 3;
 
 // A threshold that threads read while it is replaced. Relaxed: it pairs with nothing. A copy that
-// is routed by an old one, or by one old and one new, is correct all the same, for whatever it is
-// handed to checks by itself whether it may be (publish()).
+// is routed by an old one, or by one old and one new, is correct all the same, since publish()
+// checks whether it may be handed over.
 class GateWord {
  public:
   constexpr GateWord() noexcept : value_(0) {}
@@ -42,14 +51,15 @@ struct alignas(64) Gate {
   std::atomic<plan::MoverState> state;
   std::atomic<std::uint32_t> min_chunk_bytes;
   std::atomic<std::uint8_t> block_log2;
-  // Not 0: plain requests must be looked at more closely, and by_plan takes all by the long road.
+  // If not 0, plain requests must be looked at more closely; by_plan sends all of them down the
+  // long road.
   static constexpr std::uint8_t by_plan = 1;  // knobs ask for something special
   static constexpr std::uint8_t by_keys = 2;  // the CPU has protection keys (rights.hpp)
   std::atomic<std::uint8_t> special;
   std::atomic<bool> held;    // nothing may be published: a fork is under way, or all is shut down
   std::atomic<bool> closed;  // haul_shutdown() was called
-  // Bytes of this process's arena as far as the node's service knows it; 0: there is no service, or
-  // it does not. All that a copy without a service reads.
+  // Bytes of this process's arena that the node's service knows; 0: there is no service, or it does
+  // not know it. A copy without a service reads no more than this.
   std::atomic<std::size_t> mapped_bytes;
 
   // For memory that the service has mapped, while there is a service.
@@ -69,8 +79,8 @@ struct alignas(64) Gate {
     return sleeps ? plan::Candidate::sleeping_service : plan::Candidate::service;
   }
 
-  // Has the node's service this range mapped? Then it, and no mover of this process, is to be
-  // asked.
+  // Does the node's service have this range mapped? If so it is asked, and not a mover of this
+  // process.
   bool maps(std::uintptr_t address, std::size_t length) const noexcept {
     // Acquire: pairs with set_service_arena(), which stores the base before.
     const std::size_t size = mapped_bytes.load(std::memory_order_acquire);
@@ -82,50 +92,50 @@ struct alignas(64) Gate {
 static_assert(sizeof(Gate) == 128);
 extern constinit Gate gate;
 
-// Bytes worth handing over that a thread copies inline before it wakes a sleeping mover for the
-// next one: a wake costs 5 to 10 us, this many bytes 100 us and more.
+// How many bytes worth handing over a thread copies inline before it wakes a sleeping mover for the
+// next ones: a wake costs 5 to 10 us, this many bytes 100 us and more.
 inline constexpr std::uint64_t invest_bytes = 2u << 20;
 
-// The planner's inputs as they are now, but for the request and what the engines say of it.
-// Thread-safe, lock-free but for the first call.
+// Fills in the planner's inputs as they are now, except the request and what the engines say of it.
+// Thread-safe; lock-free except in the first call.
 void fill_inputs(plan::Inputs* inputs) noexcept;
 
-// New figures from tune/; the thresholds follow. Thread-safe; takes a lock.
+// Takes new figures from tune/; the thresholds follow. Thread-safe; takes a lock.
 void set_calibration(const plan::Calibration& calibration) noexcept;
 
 // The link to the node's service has been made (bell: its word; reaches_memory: it may use
 // process_vm_readv on this process) or is gone (nullptr). Thread-safe; takes the gate's lock.
 void set_service(std::atomic<std::uint32_t>* bell, bool reaches_memory) noexcept;
-// The service knows this process's arena; 0 bytes: it does not. The link's thread only.
+// Notes that the service knows this process's arena; 0 bytes: it does not. The link's thread only.
 void set_service_arena(std::uintptr_t base, std::size_t bytes) noexcept;
-// How far the service's core is; 0: not known. Thread-safe; takes the gate's lock.
+// Notes how far the service's core is; 0: unknown. Thread-safe; takes the gate's lock.
 void set_service_round_trip(double round_trip_ns) noexcept;
 bool service_reaches_memory() noexcept;
-// It may not any more. Takes no lock.
+// Notes that the service may not use process_vm_readv any more. Takes no lock.
 void forget_kernel_reach() noexcept;
 
-// Waits until every thread that is between looking at the gate and publishing is through with it,
-// or patience_ns are over. Takes no lock.
+// Waits until every thread between looking at the gate and publishing has published, or for
+// patience_ns. Takes no lock.
 void await_publishers(std::uint64_t patience_ns = UINT64_MAX) noexcept;
 
-// The mover's own: its state changed, and with it the thresholds. Takes the gate's lock.
+// For the mover: its state has changed, and the thresholds with it. Takes the gate's lock.
 void set_mover_state(plan::MoverState state) noexcept;
 void set_round_trip(double round_trip_ns) noexcept;
 void set_caches(std::size_t l2_bytes, std::size_t l3_bytes) noexcept;  // 0: unknown
 double round_trip_now() noexcept;
 
 // Holds the gate shut: every copy is inline until release. Returns once no thread is between
-// passing the gate and publishing, or after patience_ns. Around fork and shutdown, by as many
-// threads as like at once; no lock is held in between.
+// passing the gate and publishing, or after patience_ns. Used around fork and shutdown, by any
+// number of threads at once; no lock is held in between.
 void hold_gate(std::uint64_t patience_ns) noexcept;
 // open: copies may go to movers again, unless others hold the gate or it was ever left shut. shut:
 // never again, the movers are about to stop.
 enum class After : std::uint8_t { open, shut };
 void release_gate(After after) noexcept;
-// In a child of fork: nobody holds the gate, there is no mover, and whatever lock or half-written
-// figure was copied is made anew.
+// For a child of fork: nobody holds the gate and there is no mover; any lock or half-written figure
+// that was copied is made new.
 void reset_gate_in_child() noexcept;
-// In a child by a bare clone: the same, and there never will be a mover.
+// For a bare clone()'s child: the same, and there never will be a mover.
 void remake_gate() noexcept;
 
 }  // namespace haul

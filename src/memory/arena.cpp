@@ -1,4 +1,14 @@
-// Making the arena, mapping it as it fills, and what a child inherits of it.
+// Makes the arena, maps it as it fills, and deals with what a child inherits of it.
+//
+// One lock, with signals blocked, guards the tables; readers of arena_bounds take none: the size is
+// stored last (release), so a thread that sees the size (acquire) sees the base and the file. The
+// lock is not held across a fork, since the program's own fork handlers may wait for a thread that
+// allocates. Instead a word in a page that the kernel clears in every child says whose the tables
+// are. A child that finds it 0, a bare clone()'s too, takes over before it does anything else;
+// `changing` tells it whether the fork came in the middle of another thread's change, which makes
+// the tables worthless. Pages are given back without the lock, piece by piece, from a range that is
+// marked as leaving; by `takeovers` a call during which a handler forks can tell that it goes on in
+// the child.
 #include "memory/arena.hpp"
 
 #include <pthread.h>
@@ -7,10 +17,10 @@
 #include <cerrno>
 #include <new>
 
-#include "base/backoff.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
+#include "base/sync/backoff.hpp"
 #include "memory/page_map.hpp"
 
 namespace haul {
@@ -21,12 +31,12 @@ namespace {
 
 constexpr unsigned page_log2 = 12;
 constexpr std::size_t page_bytes = std::size_t{1} << page_log2;
-constexpr std::size_t smallest_bytes = 4u << 20;  // of an arena that had to shrink
-// Of one in a program that locks its memory: reserving counts against its limit for a moment.
+constexpr std::size_t smallest_bytes = 4u << 20;  // when an arena had to shrink
+// In a program that locks its memory: reserving counts against its limit for a moment.
 constexpr std::size_t locked_bytes = std::size_t{1} << 30;
-// What is mapped at a time; where new memory is locked it is also filled in at once.
+// How much is mapped at a time; where new memory is locked, it is filled in at once as well.
 constexpr std::size_t step_bytes = 64u << 20, locked_step_bytes = 1u << 20;
-// What the kernel takes back at a time, with signals blocked: a millisecond.
+// How much the kernel takes back at a time, with signals blocked: a millisecond's worth.
 constexpr std::uint64_t piece_pages = (4u << 20) >> page_log2;
 
 struct Arena {
@@ -36,28 +46,24 @@ struct Arena {
   std::size_t mapped = 0;  // from base on; the rest is reserved
 };
 
-// Not held across a fork, for the program's own fork handlers may wait for a thread that allocates.
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-// All under the lock; file, base and bytes may also be read after arena_bounds.bytes was.
+// All under the lock, but file, base and bytes may also be read once arena_bounds.bytes was read.
 constinit Arena arena;
 constinit PageMap used{0, 0};  // page numbers are addresses / page_bytes
 constinit PageMap inherited{0, ~std::uint64_t{0} >> page_log2};
 
-// The state above is between two states: what a child finds then is worth nothing.
 constinit std::atomic<bool> changing{false};
-// This happened: addresses that are not known may have been inherited.
+// A fork came during a change: unknown addresses may be inherited ones.
 constinit bool lost = false;
 
-// How often a child has taken over. A thread that a handler forks amid a call, and that goes on in
-// the child, tells by it.
+// How often a child has taken over.
 constinit std::atomic<std::uint32_t> takeovers{0};
 
 constinit std::atomic<ArenaHook> made_hook{nullptr};
 constinit std::atomic<bool> handlers_set{false};
 
-// Whose the state above is: a word in a page that the kernel clears in every child that has memory
-// of its own. So a child by a bare clone, which no handler sees, finds out. The lock is taken only
-// where there is a word: a child that inherits none has a free lock and no arena.
+// Whose the state above is. The lock is taken only if there is a word: a child that inherits none
+// has a free lock and no arena.
 enum Owner : std::uint32_t { another = 0, ours = 1, taking_over = 2 };
 constinit std::atomic<std::atomic<std::uint32_t>*> owner_word{nullptr};
 
@@ -67,7 +73,7 @@ bool is_ours() noexcept {
   return word == nullptr || word->load(std::memory_order_acquire) == ours;
 }
 
-// Of no lock: two threads may make one at once, and one of them does it in vain.
+// Takes no lock: two threads may make one at once, and one of them makes it in vain.
 bool make_owner_word() noexcept {
   if (owner_word.load(std::memory_order_acquire) != nullptr) return true;
   void* page = os::map_anonymous(page_bytes);
@@ -84,11 +90,10 @@ bool make_owner_word() noexcept {
   return owner_word.load(std::memory_order_acquire) != nullptr;
 }
 
-// In a child, by its only thread: what was the parent's arena is memory like any other.
+// For a child, by its only thread: what was the parent's arena becomes memory like any other.
 void forget_parents() noexcept {
   if (changing.load(std::memory_order_relaxed)) {
-    // Amid a call of another thread of the parent's, so the tables are worth nothing. What they lie
-    // in is left to lie.
+    // The memory of the tables is abandoned.
     changing.store(false, std::memory_order_relaxed);
     lost = true;
     used = PageMap{0, 0};
@@ -99,7 +104,6 @@ void forget_parents() noexcept {
   }
   used.clear();
   if (arena_bounds.bytes.load(std::memory_order_relaxed) != 0) {
-    // The part nobody has used is of no use here.
     os::unmap(reinterpret_cast<void*>(arena.base + arena.mapped), arena.bytes - arena.mapped);
     arena.file.close();
   }
@@ -107,8 +111,8 @@ void forget_parents() noexcept {
   arena = Arena{};
 }
 
-// A child begins anew: whoever held the lock is not here. (Should it have become
-// two threads meanwhile, one does it and the other waits.)
+// Makes a child start afresh: the lock's holder does not exist here. (Should the child have two
+// threads by now, one does it and the other waits.)
 void take_over() noexcept {
   std::atomic<std::uint32_t>& word = *owner_word.load(std::memory_order_acquire);
   for (Backoff backoff;; backoff.pause()) {
@@ -122,14 +126,13 @@ void take_over() noexcept {
   word.store(ours, std::memory_order_release);  // pairs with is_ours()
 }
 
-// There is an owner word. As QuietLock: no signal handler finds the lock held by its own thread,
-// and none is held up while the thread waits for it.
+// Requires an owner word. Otherwise as QuietLock.
 class Lock {
  public:
   Lock() noexcept {
     for (Backoff backoff; !take(); backoff.pause()) {
     }
-    // An exchange, so that no store of a change comes before it.
+    // An exchange, so that no store of a change becomes visible before it.
     changing.exchange(true, std::memory_order_acq_rel);
   }
   ~Lock() {
@@ -152,8 +155,8 @@ class Lock {
   os::SignalMask saved_;
 };
 
-// How large an arena to begin with, where `first` bytes are asked for. Where addresses are limited,
-// the program needs most of those that are left.
+// How large an arena to try first, if `first` bytes are asked for. Where addresses are limited, the
+// program needs most of those that are left.
 std::size_t wanted_bytes(std::size_t first) noexcept {
   std::uint64_t bytes = std::min(knob_number(Knob::memory_arena_bytes), os::file_size_limit());
   const std::uint64_t addresses = os::address_space_left();
@@ -177,7 +180,8 @@ bool make_arena(std::size_t first, Error* error) noexcept {
       arena = Arena{os::Descriptor::of(fd), address, bytes, 0};
       used = PageMap(address >> page_log2, (address + bytes) >> page_log2);
       arena_bounds.base.store(address, std::memory_order_relaxed);
-      // Release: who sees the size sees the base and `arena`; pairs with contains(), arena_view().
+      // Release: a thread that sees the size sees the base and `arena`; pairs with contains() and
+      // arena_view().
       arena_bounds.bytes.store(bytes, std::memory_order_release);
       return true;
     }
@@ -195,7 +199,7 @@ bool make_arena(std::size_t first, Error* error) noexcept {
   return false;
 }
 
-// Locked. The first `bytes` of the arena are mapped, or *error.
+// Locked. Maps the first `bytes` of the arena, or sets *error.
 bool map_up_to(std::size_t bytes, Error* error) noexcept {
   if (bytes <= arena.mapped) return true;
   void* at = reinterpret_cast<void*>(arena.base + arena.mapped);
@@ -210,7 +214,7 @@ bool map_up_to(std::size_t bytes, Error* error) noexcept {
       end = bytes;
       done = os::map_shared(at, end - arena.mapped, fd, arena.mapped) != nullptr;
     }
-    // Another thread may have closed it, and opened a file of its own under the number, in between.
+    // Another thread may have closed it in between, and opened a file of its own under its number.
     own = arena.file.intact();
     if (!own && done) os::unmap_to_reserve(at, end - arena.mapped);
   }
@@ -218,19 +222,18 @@ bool map_up_to(std::size_t bytes, Error* error) noexcept {
     arena.mapped = end;
     return true;
   }
-  *error =
-      own ? make_error(Code::no_memory, ENOMEM,
-                       "No addresses or mappings are left for %zu more bytes; free some, or "
-                       "raise ulimit -v or vm.max_map_count.",
-                       bytes - arena.mapped)
-          : make_error(Code::no_memory, EBADF,
-                       "The program has closed descriptor %d, haul's arena, so it cannot grow; "
-                       "close only descriptors that are yours.",
-                       arena.file.number());
+  *error = own ? make_error(Code::no_memory, ENOMEM,
+                            "No addresses or mappings are left for %zu more bytes; free some, or "
+                            "raise ulimit -v or vm.max_map_count.",
+                            bytes - arena.mapped)
+               : make_error(Code::no_memory, EBADF,
+                            "The program has closed descriptor %d, haul's arena, which cannot grow "
+                            "any more; close only descriptors of your own.",
+                            arena.file.number());
   return false;
 }
 
-// Locked, and there is an arena.
+// Locked; there is an arena.
 void* allocate(std::size_t bytes, Error* error) noexcept {
   if (bytes > arena.bytes) {
     *error =
@@ -262,8 +265,8 @@ void* allocate(std::size_t bytes, Error* error) noexcept {
   return reinterpret_cast<void*>(address);
 }
 
-// Through the mapping, which nobody can have put another file under. The descriptor serves where
-// that is refused: memory locked by mlockall(), or write-protected.
+// Through the mapping, under which nobody can have put another file. If that is refused (memory
+// locked by mlockall(), or write-protected), the descriptor is used.
 bool release_piece(PageRange range) noexcept {
   const std::uintptr_t address = range.begin << page_log2;
   const std::size_t bytes = range.pages() << page_log2;
@@ -272,15 +275,15 @@ bool release_piece(PageRange range) noexcept {
   return fd >= 0 && os::punch_hole(fd, address - arena.base, bytes);
 }
 
-// Not locked, for much memory takes the kernel seconds: the range is leaving. `since`: takeovers
-// when it was found. In a child of later it is none of the caller's: the parent goes on, and may
-// have given these pages out again.
+// Without the lock, since much memory takes the kernel seconds: the range is marked as leaving.
+// `since`: the takeovers when it was found. In a child that came after that the range is not the
+// caller's: the parent goes on, and may have given these pages out again.
 enum class Release : std::uint8_t { done, refused, parents };
 Release release_pages(PageRange range, std::uint32_t since) noexcept {
   Release result = Release::done;
   for (std::uint64_t page = range.begin; page != range.end && result == Release::done;) {
     const std::uint64_t end = std::min(range.end, (page / piece_pages + 1) * piece_pages);
-    // No handler forks between the look and the piece.
+    // Signals are blocked so that no handler forks between the look and the piece.
     os::SignalMask saved;
     os::block_signals(&saved);
     if (!is_ours() || takeovers.load(std::memory_order_relaxed) != since) {
@@ -294,7 +297,7 @@ Release release_pages(PageRange range, std::uint32_t since) noexcept {
   return result;
 }
 
-// Frees an address of this process's own. False: it is none.
+// Frees an address of this process's own. False: it is not one.
 bool free_own(std::uint64_t page, bool* refused) noexcept {
   PageRange range;
   std::uint32_t since = 0;
@@ -330,14 +333,13 @@ void* arena_allocate(std::size_t bytes, Error* error) noexcept {
     return nullptr;
   }
   if (!make_owner_word()) {
-    *error =
-        make_error(Code::no_memory, ENOMEM,
-                   "No page for haul_alloc() that children find empty (MADV_WIPEONFORK); raise "
-                   "ulimit -v, or use memory of your own.");
+    *error = make_error(Code::no_memory, ENOMEM,
+                        "haul_alloc() gets no page that children find empty (MADV_WIPEONFORK); "
+                        "raise ulimit -v, or use memory of your own.");
     return nullptr;
   }
-  // Unlocked, since it may call malloc. (Until it has returned a fork is as a bare clone to the
-  // child.)
+  // Without the lock, since it may call malloc. (Until it has returned, a fork's child is like a
+  // bare clone()'s.)
   if (!handlers_set.exchange(true, std::memory_order_relaxed)) {
     pthread_atfork(nullptr, nullptr, arena_after_fork_child);
   }
@@ -362,17 +364,17 @@ Code arena_free(void* address, Error* error) noexcept {
     const bool known = free_own(page, &refused) || forget_inherited(page);
     if (refused) {
       *error = make_error(Code::io, 0,
-                          "The kernel does not take the pages at %p back; unlock them (munlock) "
+                          "The kernel refuses to take back the pages at %p; unlock them (munlock) "
                           "and allow madvise(), then free them again.",
                           address);
       return error->code;
     }
     if (known) return Code::ok;
   }
-  *error = make_error(Code::invalid, 0,
-                      "%p is nothing that haul_alloc() returned, or is freed already; free each "
-                      "address once.",
-                      address);
+  *error = make_error(
+      Code::invalid, 0,
+      "%p was not returned by haul_alloc(), or was freed already; free each address once.",
+      address);
   return error->code;
 }
 
@@ -389,7 +391,7 @@ void on_arena_made(ArenaHook hook) noexcept {
 }
 
 void arena_after_fork_child() noexcept {
-  // (Another child handler may have come before and asked for memory: that took over.)
+  // (Another child handler may have run before and asked for memory, which took over.)
   if (!is_ours()) take_over();
 }
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul {
 namespace {

@@ -1,5 +1,5 @@
-// Which pages are given out: ranges of page numbers, lowest first. Knows nothing of the memory that
-// they number. Not thread-safe; calls no malloc.
+// Which pages are given out: ranges of page numbers, lowest first. It knows nothing of the memory
+// behind the numbers. Not thread-safe; calls no malloc.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@ namespace haul {
 
 struct PageRange {
   std::uint64_t begin = 0, end = 0;
-  bool leaving = false;  // used still, but whoever had it has it no more
+  bool leaving = false;  // still used, but freed by its owner
   std::uint64_t pages() const noexcept { return end - begin; }
 };
 
-// One sorted table of what is used. What is free are the gaps between, so neighbours that were
-// freed are one gap without any work.
+// One sorted table of the used ranges. Free pages are the gaps between them, so neighbours that
+// were freed become one gap without any work.
 class PageMap {
  public:
   static constexpr std::uint64_t no_page = ~std::uint64_t{0};
@@ -24,22 +24,22 @@ class PageMap {
   constexpr PageMap(std::uint64_t begin, std::uint64_t end) noexcept
       : begin_(begin), end_(end), dense_page_(begin) {}
 
-  // The first of `pages` (> 0) adjacent free pages, the lowest there are; they are used now.
-  // no_page if there are none, or no memory for the table: *full says which.
+  // Takes `pages` (> 0) adjacent free pages, the lowest there are, and returns the first. no_page
+  // if there are none, or no memory for the table: *full says which.
   std::uint64_t take(std::uint64_t pages, Full* full) noexcept;
   // Marks a range as used. False if some of it is, lies outside, or there is no memory for the
   // table.
   bool add(PageRange range) noexcept;
   // The used range that begins at `page`; empty if none does.
   PageRange find(std::uint64_t page) const noexcept;
-  // The same, and it is leaving from here on until it is given back, or stays after all; empty also
+  // The same, and marks the range as leaving, until it is given back or stays after all; empty also
   // if it is leaving already.
   PageRange leave(std::uint64_t page) noexcept;
   void stay(std::uint64_t page) noexcept;
   // Frees the used range that begins at `page`. False if none does. Needs no memory.
   bool give_back(std::uint64_t page) noexcept;
 
-  // The used ranges in order; a neighbour is a range of its own.
+  // The used ranges in order; adjacent ones stay separate.
   std::size_t count() const noexcept { return count_; }
   const PageRange& operator[](std::size_t index) const noexcept { return used_[index]; }
   std::uint64_t used_pages() const noexcept;

@@ -1,16 +1,16 @@
-// Medians of a few timed reads, then and now.
+// Compares the median of the latest timed reads with that of the first ones.
 #include "mover/drift.hpp"
 
 #include <algorithm>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 
 namespace haul {
 namespace {
 
 constexpr std::uint64_t pause_ticks = 2'000'000;  // about a millisecond at any clock rate
-// The read of a line in one's own cache takes about this long between two fenced clock reads; a
-// difference of less is none.
+// A read of a line in the reader's own cache takes about this long between two fenced clock reads,
+// so a smaller difference means nothing.
 constexpr double least_difference_ticks = 40;
 
 }  // namespace

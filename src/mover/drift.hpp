@@ -1,6 +1,6 @@
-// Have the cores moved apart, or together? A hypervisor may do that at any time. The mover notices
-// by how long a line that a submitter has just written takes to arrive; then it is worth while to
-// measure the round trip again.
+// Notices that the cores have moved apart or together, as a hypervisor may do at any time: the
+// mover times how long a line that a submitter has just written takes to arrive. When that changes,
+// it is worth measuring the round trip again.
 #pragma once
 
 #include <atomic>
@@ -8,14 +8,14 @@
 
 namespace haul {
 
-// One mover's. Costs two clock reads and one line transfer a millisecond of work.
+// Belongs to one mover. Costs two clock reads and one line transfer a millisecond of work.
 class DriftWatch {
  public:
-  // Times the read of a word on a line that its owner has written a moment ago, if it is time
-  // again.
+  // If it is time for the next sample, times the read of a word on a line that its owner has
+  // written a moment ago.
   void sample(const std::atomic<bool>& owners_line) noexcept;
 
-  // Notes one such time.
+  // Adds one such time.
   void add(std::uint32_t elapsed_ticks) noexcept;
 
   // Do the latest samples differ from those after the last reset()?

@@ -1,20 +1,21 @@
-// An abstract Unix socket a lease: binding is the lock, closing (or dying) the release.
+// One abstract Unix socket a lease: binding it takes the lease, closing it (or dying) gives it
+// back.
 #include "mover/lease.hpp"
 
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 
-#include "base/descriptor.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
-#include "base/unforked.hpp"
+#include "base/os/descriptor.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/unforked.hpp"
 #include "mover/mover.hpp"
 
 namespace haul {
 namespace {
 
-// Each its mover's; another thread touches one only when that mover has ended.
+// Each belongs to its mover; another thread touches one only when that mover has ended.
 constinit os::Descriptor leases[max_movers];
 constinit std::atomic<Code> refusal{Code::ok};
 
@@ -26,14 +27,14 @@ bool unneeded() noexcept {
 
 Code take_lease(unsigned index) noexcept {
   if (holds_lease(index)) return Code::ok;
-  // A child would inherit a lease that it does not know of, and keep it.
+  // A child that is forked in between would inherit, and keep, a lease that it does not know of.
   const Unforked unforked;
   if (!unforked) return Code::again;
   char name[32];
   std::snprintf(name, sizeof name, "haul-mover-%u", index);
   const int fd = os::bind_abstract(name);
-  // No socket can be made (descriptors are exhausted, or a filter forbids it): the lease cannot be
-  // shown to be ours, so it is not.
+  // Where no socket can be made (descriptors are exhausted, or a filter forbids it) the lease
+  // cannot be shown to be ours, so it counts as refused.
   const Code code = fd >= 0 ? Code::ok : fd == -EADDRINUSE ? Code::again : Code::no_memory;
   if (index == 0) refusal.store(code, std::memory_order_relaxed);
   leases[index] = os::Descriptor::of(fd);

@@ -1,5 +1,6 @@
-// The node-wide lease of a mover core: a name that one process at a time can hold, with no file
-// behind it and gone with its holder.
+// The node-wide lease of a mover core: a name in the abstract socket namespace. Binding a socket to
+// the name takes the lease, and the kernel lets one process at a time do that; the name has no file
+// behind it and goes with its holder's socket, however the holder ends.
 #pragma once
 
 #include "base/error.hpp"
@@ -11,8 +12,8 @@ namespace haul {
 // HAUL_MOVER_LEASE=off: always granted.
 Code take_lease(unsigned index) noexcept;
 
-// Is it still ours? Not if the program has closed the socket: then another process may take it. One
-// system call.
+// Is the lease still ours? It is not if the program has closed the socket: another process may then
+// take it. One system call.
 bool holds_lease(unsigned index) noexcept;
 
 // Why the last attempt at lease 0 was refused; ok if it was not.
@@ -20,7 +21,7 @@ Code lease_refusal() noexcept;
 
 void drop_lease(unsigned index) noexcept;
 
-// In a child: the parent's leases are not ours to keep.
+// In a child of fork: lets go of the parent's leases.
 void drop_inherited_leases() noexcept;
 
 }  // namespace haul

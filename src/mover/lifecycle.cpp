@@ -1,17 +1,17 @@
 // Fork, exit and shutdown: the moments when what is in flight must come to rest.
 //
 // All three hold the gate shut (no request is published any more; copies are made inline), settle
-// what is in flight for as long as it comes forward (settle.hpp), and say what had to be left. What
-// follows differs: a fork puts the rings aside and opens the gate again in the parent, and in the
-// child forgets every thread, lease, grant and link of the parent; exit parts from the service and
+// what is in flight for as long as it makes progress (settle.hpp), and say what had to be left.
+// What follows differs: a fork puts the rings aside and opens the gate again in the parent, and in
+// the child forgets every thread, lease, grant and link of the parent; exit leaves the service and
 // stops the movers; shutdown does the same and leaves the gate shut for good.
 #include <pthread.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/clock.hpp"
-#include "base/unforked.hpp"
+#include "base/machine/clock.hpp"
+#include "base/thread/unforked.hpp"
 #include "client/grants.hpp"
 #include "client/link.hpp"
 #include "completion/ledger.hpp"
@@ -24,27 +24,29 @@
 namespace haul {
 namespace {
 
-// When patience is over: for the ends of threads, for sections that last a few system calls.
+// What threads get to end in, and sections of a few system calls to finish in, when patience is
+// over.
 constexpr std::uint64_t grace_ns = 100'000'000;
 
-// The process whose handlers are registered; 0: none are. Another's: this is a child that no
-// handler of ours has seen.
+// The process whose handlers are registered; 0: none are. Where it is another process, this is a
+// child in which no handler of ours has run.
 constinit std::atomic<pid_t> registered_in{0};
 
-// What was published before is waited for; new copies are inline while the gate is held. So the
-// child inherits quiet rings as a rule, and no copy is made in both. No lock of haul's is held when
-// this returns, nor waited for while a thread that holds it could wait for the program: the
-// program's own handlers may take locks under which others of its threads call haul.
+// What was published before is waited for, and new copies are inline while the gate is held. So the
+// child inherits quiet rings as a rule, and no copy is made in both processes. When this returns it
+// holds no lock of haul's, and it has waited for none whose holder could be waiting for the
+// program: the program's own handlers may take locks under which other threads of its call haul.
 //
-// A signal handler that forks amid this leaves its child with the rest of it, and with a fork of
-// that child's own. So each step counts what it has done in this process, and is undone by that.
+// A signal handler that forks during this leaves the rest of it to its child, which also runs the
+// handlers of its own fork. So each step counts what it has done in this process, and is undone by
+// that count.
 void before_fork() noexcept {
   if (ring_table.cookie() == 0) return;
   ++thread_slot.forking;
   const std::uint64_t patience_ns = mover_patience_ns();
   const std::uint64_t deadline_ns = now_ns() + patience_ns;
   hold_gate(patience_ns);
-  // A crash handler that forks amid this very thread's copy cannot wait for that.
+  // A crash handler that forks during this very thread's copy cannot wait for that copy.
   if (thread_slot.carrying == 0) {
     if (const Unsettled left = settle_all(patience_ns); left) tell_left("fork()", left);
   }
@@ -59,7 +61,7 @@ void after_fork_in_parent() noexcept {
   release_gate(After::open);
 }
 
-// In a child: nobody holds or does what threads of the parent held or did.
+// In a child: no thread of the parent's is here to hold or do anything.
 void forget_others() noexcept {
   forget_forks();
   forget_grants();
@@ -70,16 +72,17 @@ void forget_others() noexcept {
 
 void after_fork_in_child() noexcept {
   registered_in.store(os::process_id(), std::memory_order_relaxed);
-  // Done already, for a fork handler of the program's that came first (ring_for_submit()).
+  // Already done if a fork handler of the program's that ran before this one called haul
+  // (ring_for_submit()).
   if (ring_table.cookie() != 0) return;
   if (thread_slot.forking == 0) {
-    // No table was there when the fork began. If one is now in the parent, it is none of ours.
+    // There was no table when the fork began. If the parent has made one since, it is not ours.
     remake_ledger();
     forget_others();
     return;
   }
   --thread_slot.forking;
-  // First: what became of the parent's requests is looked up there.
+  // First, since what became of the parent's requests is looked up there.
   const bool whole_ledger = ledger_after_fork_child();
   const bool has_rings = rings_after_fork_child();
   if (has_rings && !whole_ledger)
@@ -87,9 +90,9 @@ void after_fork_in_child() noexcept {
   forget_others();
 }
 
-// What is in flight is finished; nothing is given to a mover any more, and there is none.
+// Finishes what is in flight, stops the movers, and lets nothing be given to one any more.
 void finish_everything(const char* who) noexcept {
-  // A child by a bare clone has the parent's variables, but none of its threads.
+  // The child of a bare clone() has the parent's variables, but none of its threads.
   if (ring_table.cookie() == 0) return;
   // A process that has given up once does not wait again.
   static constinit std::atomic<bool> gave_up{false};
@@ -105,16 +108,17 @@ void finish_everything(const char* who) noexcept {
 }
 
 void at_exit() noexcept {
-  // exit() from a signal handler amid a copy of this very thread: nothing can be waited for.
+  // exit() from a signal handler that interrupted a copy of this very thread: nothing can be waited
+  // for.
   if (thread_slot.carrying != 0) return;
   // Not closed: copies that other exit handlers make later are made inline.
   finish_everything("exit()");
 }
 
-// Before a process's first ring. Two threads may be here at once: handlers that are registered
-// twice do no harm, and waiting for each other would, since registering calls malloc, which may be
-// the program's. Also before the first ring of a child by a bare clone, which inherited handlers
-// and nothing else of use.
+// Runs before a process's first ring is made, and before that of a bare clone()'s child, which
+// inherited the handlers and nothing else of use. Two threads may be here at once: registering the
+// handlers twice does no harm, while waiting for each other would, since registering calls malloc,
+// which may be the program's.
 void before_table() noexcept {
   const pid_t self = os::process_id();
   const pid_t known = registered_in.load(std::memory_order_acquire);
@@ -132,7 +136,7 @@ void before_table() noexcept {
   on_ring_given_up(ring_was_given_up);
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   std::atexit(at_exit);
-  // Release: whoever finds it makes a table.
+  // Release: a thread that finds it set goes on to make a table.
   registered_in.store(self, std::memory_order_release);
 }
 
@@ -140,7 +144,7 @@ void before_table() noexcept {
 
 Ring* ring_for_submit(Error* error) noexcept {
   if (Ring* ring = own_ring(); ring != nullptr) return ring;
-  // A fork handler of the program's, in the child, comes before ours.
+  // A fork handler of the program's has run before ours in the child, and submits.
   if (thread_slot.forking != 0 && ring_table.cookie() == 0) after_fork_in_child();
   on_new_table(before_table);
   return attach_ring(error);

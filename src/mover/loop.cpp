@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "engine/registry.hpp"
 #include "execution/counters.hpp"
 #include "execution/own_rings.hpp"
@@ -17,7 +17,7 @@
 namespace haul {
 namespace {
 
-// The process's user may have changed since the request was made, and the mover's rights with it.
+// The process's user, and the mover's rights with it, may have changed since the request was made.
 bool acts_for(RightsNumber asker) noexcept {
   const RightsNumber mine = rights_number();
   note_mover_rights(mine);
@@ -29,7 +29,7 @@ bool acts_for(RightsNumber asker) noexcept {
 void MoverLoop::begin() noexcept {
   in_flight_ = 0;
   for (Flight& flight : flights_) flight.used = false;
-  // The fork may have come amid make_room(): what the tables lay in is left to lie.
+  // The fork may have interrupted make_room(), so the memory that the tables lay in is abandoned.
   room_ = 0;
   seated_ = 0;
   seated_version_ = rings_in_use.version() - 1;
@@ -43,7 +43,7 @@ bool MoverLoop::round() noexcept {
   return busy;
 }
 
-// Both tables grow. False if there is no memory: they are as they were.
+// Enlarges both tables. False if there is no memory: they stay as they were.
 bool MoverLoop::make_room(std::uint32_t wanted) noexcept {
   if (room_ == 0) {
     seats_ = own_seats_[0];
@@ -63,19 +63,20 @@ bool MoverLoop::make_room(std::uint32_t wanted) noexcept {
   return true;
 }
 
-// Rings that were seated before keep their cursors; others begin where all before has ended.
+// Rings that were seated before keep their cursors; new ones begin behind everything that has
+// ended.
 void MoverLoop::seat_rings(std::uint32_t version) noexcept {
   std::uint32_t wanted = 0;
   for_each_ring([&](Ring&) { ++wanted; });
-  // More may come meanwhile, which the version then tells. Where there is no memory for all, the
-  // last ones are done by the threads that wait for them.
+  // More rings may come meanwhile, and the version then tells. Where there is no memory for all,
+  // the last ones' requests are carried out by the threads that wait for them.
   make_room(wanted);
   std::uint32_t count = 0, old = 0;
   for_each_ring([&](Ring& ring) {
     if (count == room_) return;
     while (old < seated_ && seats_[old].ring->index < ring.index) ++old;
     const bool known = old < seated_ && seats_[old].ring == &ring;
-    // What a child inherited unfinished is not a mover's (inherit.hpp).
+    // Requests that a child inherited unfinished are not a mover's (inherit.hpp).
     const std::uint64_t first =
         std::max(ring.finished_below(), ring.inherited_below.load(std::memory_order_relaxed));
     spare_[count++] = Seat{&ring, known ? seats_[old].cursor : first};
@@ -92,7 +93,7 @@ bool MoverLoop::visit(Seat& seat) noexcept {
     const std::uint64_t published = ring.published_seq(seq);
     if (published < seq) return false;
     if (published > seq) {
-      // That tenancy is over; helpers were faster. So is every one whose slot has been used again.
+      // That tenancy is over: helpers were faster. So is every one whose slot has been used again.
       seat.cursor = std::max(seq + 1, published - Ring::slots + 1);
       continue;
     }
@@ -108,7 +109,8 @@ bool MoverLoop::visit(Seat& seat) noexcept {
       continue;
     }
     if (ring.abandoned.load(std::memory_order_relaxed)) return false;
-    // Held back: nobody rings the bell when the fence opens, so the mover must not sleep over it.
+    // A fence holds it back: nobody rings the bell when the fence opens, so the mover must not fall
+    // asleep meanwhile.
     if (job.fence && ring.first_unfinished(seq) != seq) return true;
     const bool here = engine_at(job.engine).facts().synchronous;
     if (!here && !drives_devices_) return false;
@@ -116,7 +118,7 @@ bool MoverLoop::visit(Seat& seat) noexcept {
     if (!here && flight == nullptr) return true;
     const int chunk = ring.claim(tenancy, job.chunks);
     if (chunk < 0) continue;
-    // Written before the request was published; so it is dirty in the owner's cache.
+    // The owner wrote it before it published the request, so it is dirty in the owner's cache.
     drift.sample(ring.publishing);
     count_moved_chunk();
     if (job.rights != nobodys && !acts_for(job.rights)) {
@@ -141,8 +143,8 @@ void MoverLoop::proceed(Flight& flight) noexcept {
       case Submitted::finished: flight.run.moved(outcome); break;
       case Submitted::accepted: return;
       case Submitted::full:
-        // Its queue is shorter than ours: this mover's other flights hold it, so their end makes
-        // room.
+        // The engine's queue is shorter than ours: this mover's other flights fill it, so ending
+        // one makes room.
         poll_flights();
         break;
       case Submitted::dead: flight.run.engine_died(); break;

@@ -1,4 +1,4 @@
-// What a mover does with the rings: look at each in turn, claim a chunk, move it or hand it to an
+// A mover's rounds: it looks at each ring in turn, claims a chunk, and moves it or hands it to an
 // asynchronous engine.
 #pragma once
 
@@ -13,21 +13,19 @@ namespace haul {
 // One mover's view: a seat for each ring in use. Used by one thread.
 class MoverLoop {
  public:
-  // Forgets everything, as the child of a fork must: the rings are another process's copies, or
+  // Forgets everything, as the child of a fork must: the rings are copies of another process's, or
   // new.
   void begin() noexcept;
 
-  // Whether this mover is the one that drives asynchronous engines (engine.hpp: one thread at a
-  // time).
+  // Whether this mover drives the asynchronous engines (engine.hpp: one thread at a time).
   void drive_devices(bool yes) noexcept { drives_devices_ = yes; }
 
   DriftWatch drift;  // how far the submitters' lines come, by samples of round()
 
   // One round over the rings in use: at most one chunk of each. True if there was anything to do,
-  // or something is under way or held back by a fence.
+  // or if something is under way or held back by a fence.
   bool round() noexcept;
 
-  // How many rings a round looks at.
   std::uint32_t seated() const noexcept { return seated_; }
 
  private:
@@ -38,7 +36,6 @@ class MoverLoop {
   };
   static constexpr unsigned max_flights = 16;
 
-  // A ring, and the next seq of it to look at.
   struct Seat {
     Ring* ring = nullptr;
     std::uint64_t cursor = 0;
@@ -49,12 +46,12 @@ class MoverLoop {
   bool make_room(std::uint32_t wanted) noexcept;
   bool visit(Seat& seat) noexcept;
   bool poll_flights() noexcept;
-  // Hands on the next piece of a chunk; ends the chunk when there is none.
+  // Hands the engine the next piece of a chunk; ends the chunk when there is none.
   void proceed(Flight& flight) noexcept;
   Flight* free_flight() noexcept;
 
-  // Of two tables of `room_` seats one is in use; the other is where the next one is made. They are
-  // memory of their own where `first_seats` are not enough.
+  // Of two tables of `room_` seats one is in use, and the next one is made in the other. Where
+  // `first_seats` are not enough they are mapped memory.
   Seat own_seats_[2][first_seats] = {};
   Seat* seats_ = nullptr;
   Seat* spare_ = nullptr;

@@ -1,4 +1,4 @@
-// Which mover threads there are: they are made when they are needed, woken, and ended.
+// Makes the mover threads when they are needed, wakes them, and ends them.
 //
 // One mutex orders making, retiring and stopping. Waking needs none: the word gate.asleep says what
 // the first mover does, and each change of it is one compare-and-swap from a known state:
@@ -13,13 +13,13 @@
 
 #include <algorithm>
 
-#include "base/aide.hpp"
-#include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/own_threads.hpp"
-#include "base/quiet_lock.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/sync/quiet_lock.hpp"
+#include "base/thread/aide.hpp"
+#include "base/thread/own_threads.hpp"
 #include "client/link.hpp"
 #include "completion/barrier.hpp"
 #include "execution/help.hpp"
@@ -35,11 +35,11 @@ namespace {
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // which threads there are
 constexpr std::uint64_t moment_ns = 10'000'000;               // for the lock, past a deadline
-constinit bool forbidden = false;                             // a child by a bare clone
+constinit bool forbidden = false;                             // in a bare clone()'s child
 
-// Locked. A mover may have been refused for these, so where that was refused before they come last:
-// it asks again for what it does not get. Else they come first: to make a thread while another one
-// runs takes longer.
+// Under the mutex: whether a mover was refused because the helper threads had been made before it.
+// They are then made last, and one that is not made is asked for again later. Otherwise they come
+// first: making a thread takes longer while another one runs.
 constinit bool threads_are_scarce = false;
 void make_aides() noexcept {
   for (const os::Aide aide : {os::Aide::files, os::Aide::tune, os::Aide::distance})
@@ -71,12 +71,12 @@ Code make_threads(Error* error) noexcept {
   crew.stopping.store(false, std::memory_order_relaxed);
   if (!threads_are_scarce) make_aides();
   start_survey();
-  // The threads inherit both.
+  // The threads inherit the rights and the keys.
   note_mover_rights(rights_number());
   note_mover_keys();
   for (unsigned i = 0; i < wanted && i < max_movers; ++i) {
     MoverThread& mover = crew.movers[i];
-    if (mover.now() != Life::none) continue;  // it has not noticed yet that the first had retired
+    if (mover.now() != Life::none) continue;  // has not noticed yet that the first retired
     mover.index = i;
     mover.loop.drive_devices(i == 0);
     mover.become(Life::running);
@@ -97,18 +97,19 @@ Code make_threads(Error* error) noexcept {
   return Code::ok;
 }
 
-// Makes them, where there are none.
+// Makes the movers, if there are none.
 Code make_movers(Error* error) noexcept {
   Code code = Code::ok;
   {
-    // A signal handler that forks must not find the lock held by its own thread.
+    // Signals are blocked meanwhile, so that a handler that forks never finds the lock held by its
+    // own thread.
     const QuietLock lock(mutex);
     if (gate.closed.load(std::memory_order_relaxed)) {
       code = Code::closed;
       *error = make_error(code, 0, "haul_shutdown() was called; there are no movers after it.");
     } else if (gate.held.load(std::memory_order_relaxed)) {
       code = Code::again;
-      *error = make_error(code, 0, "No mover now: the process forks or exits.");
+      *error = make_error(code, 0, "No mover now: the process is forking or exiting.");
     } else if (crew.movers[0].now() == Life::none) {
       crew.submitter_cpu.store(os::current_cpu(), std::memory_order_relaxed);
       code = make_threads(error);
@@ -121,8 +122,8 @@ Code make_movers(Error* error) noexcept {
   return code;
 }
 
-// No thread has a ring, and the mover is awake: it does what they left, and retires, or is stuck
-// with that, and would keep the process when its last thread has ended.
+// No thread has a ring, and the mover is awake: either it carries out what they left and retires,
+// or it is stuck with that and would keep the process alive when its last thread has ended.
 void watch_over_end(void*) noexcept {
   constexpr std::uint64_t pause_ns = 250'000'000;
   do {
@@ -131,11 +132,11 @@ void watch_over_end(void*) noexcept {
   } while (!os::end_process_anyway());
 }
 
-// The movers have retired, and are needed again.
+// The movers have retired and are needed again: makes new ones.
 void call_back() noexcept {
   Error error;
   if (make_movers(&error) == Code::ok) return;
-  // Nobody will: what this thread has published it carries out itself.
+  // None can be made: this thread carries out itself what it has published.
   if (Ring* ring = own_ring(); ring != nullptr && thread_slot.carrying == 0)
     drain(*ring, ring->next_seq());
 }
@@ -143,7 +144,7 @@ void call_back() noexcept {
 }  // namespace
 
 Code wake_mover(Error* error) noexcept {
-  // An own mover that is there is woken first; it looks for the node's service by itself.
+  // If this process has a mover it is woken first; it looks for the node's service by itself.
   switch (gate.state.load(std::memory_order_relaxed)) {
     case plan::MoverState::awake: return Code::ok;
     case plan::MoverState::asleep: ring_doorbell(); return Code::ok;
@@ -159,7 +160,7 @@ Code wake_mover(Error* error) noexcept {
                            "or allow AF_UNIX sockets.");
       return Code::again;
     case plan::MoverState::none:
-      // While a service is being attached to, no thread is worth making for this copy.
+      // While a service is being attached, it is not worth making a thread for this copy.
       if (look_for_service() && gate.service_bell.load(std::memory_order_relaxed) == nullptr) {
         *error =
             make_error(Code::again, 0, "No mover now: the node's service is being attached to.");
@@ -189,8 +190,8 @@ bool wake_sleeping_mover() noexcept {
 void ring_was_given_up() noexcept {
   if (any_ring_owned()) return;
   std::uint32_t word = mover_sleeps;
-  // Sequentially consistent, and behind the store that gave the ring up: either the mover that
-  // falls asleep sees that, or this sees that it sleeps.
+  // Sequentially consistent, and after the store that gave the ring up: either the mover that is
+  // falling asleep sees that store, or this sees that the mover sleeps.
   if (gate.asleep.compare_exchange_strong(word, mover_looks, std::memory_order_seq_cst)) {
     os::futex_wake(&gate.asleep, 1);
   } else if (word == mover_runs && !first_is_gone()) {
@@ -200,7 +201,7 @@ void ring_was_given_up() noexcept {
 }
 
 void dismiss_unneeded_aides() noexcept {
-  // A thread that has got a ring since makes movers under this lock, and the aides again.
+  // A thread that has got a ring since then makes movers, and the aides, again, under this lock.
   const QuietLock lock(mutex);
   if (first_is_gone() && !any_ring_owned()) os::dismiss_aides();
 }
@@ -214,7 +215,8 @@ bool retire(MoverThread& self) noexcept {
     const QuietLock lock(mutex);
     if (crew.stopping.load(std::memory_order_relaxed)) return false;
     if (self.index == 0) {
-      // A thread that has published since has rung the bell, or finds that there is no mover.
+      // A thread that has published since then has rung the bell, or will find that there is no
+      // mover.
       std::uint32_t word = mover_sleeps;
       if (!gate.asleep.compare_exchange_strong(word, mover_gone, std::memory_order_acq_rel))
         return false;
@@ -233,7 +235,8 @@ bool retire(MoverThread& self) noexcept {
 
 bool stop_movers(std::uint64_t deadline_ns) noexcept {
   {
-    // Whoever makes movers may wait for a lock of the program's, and its holder for this.
+    // A thread that makes movers may be waiting for a lock of the program's, whose holder may be
+    // waiting for this.
     const QuietLock lock(mutex, deadline_ns);
     if (!lock) return false;
     crew.stopping.store(true, std::memory_order_release);

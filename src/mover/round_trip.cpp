@@ -1,18 +1,25 @@
-// A line goes to and fro between two cores, a few hundred times.
+// The exchange of a line between two cores, a few hundred times.
+//
+// The helper answers on the submitter's CPU: turn by turn it stores the turn in `answered`
+// (release) and waits for the mover to store the same number in `served` (acquire). The mover polls
+// until `answered` shows that the helper runs, then plays all turns and takes the median of their
+// times. Each side gives up at its time limit, and the mover ends the game by storing a number past
+// the last turn, so that neither waits for the other for long. `gone` is the helper's last store:
+// the meter may be used again from then on.
 #include "mover/round_trip.hpp"
 
 #include <algorithm>
 
-#include "base/aide.hpp"
-#include "base/backoff.hpp"
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/sync/backoff.hpp"
+#include "base/thread/aide.hpp"
 
 namespace haul {
 namespace {
 
 constexpr unsigned exchanges = 201;
-constexpr std::uint64_t limit_ns = 200'000;  // of a helper that nobody plays with, and of the play
+constexpr std::uint64_t limit_ns = 200'000;  // of a helper without answer, and of the exchange
 constexpr unsigned turns_between_clocks = 256;
 
 // Spins until the word reaches `value`; false when the time is up.
@@ -58,7 +65,7 @@ double RoundTripMeter::poll() noexcept {
   if (played_ || answered_.load(std::memory_order_acquire) == 0) return 0;
   played_ = true;
   const double measured = exchange();
-  served_.store(exchanges + 1, std::memory_order_release);  // whatever it still waits for
+  served_.store(exchanges + 1, std::memory_order_release);  // ends the helper's wait
   return measured;
 }
 
@@ -79,7 +86,6 @@ double RoundTripMeter::exchange() noexcept {
 
 void RoundTripMeter::finish() noexcept {
   if (!started_) return;
-  // Whatever it still waits for.
   served_.store(exchanges + 1, std::memory_order_release);
   for (Backoff backoff; !gone_.load(std::memory_order_acquire);) backoff.pause();
   started_ = false;

@@ -1,6 +1,6 @@
-// How far apart two cores are: the time of a line's round trip between the mover and a helper
-// on the submitter's CPU. The helper may wait long for that CPU, so the mover does not wait
-// for it.
+// Measures how far apart two cores are: the time of a line's round trip between the mover and a
+// helper on the submitter's CPU. The helper may have to wait long for that CPU, so the mover does
+// not wait for it.
 #pragma once
 
 #include <atomic>
@@ -11,22 +11,20 @@ namespace haul {
 // Driven by one thread, the mover. Static storage: the helper thread looks into it.
 class RoundTripMeter {
  public:
-  // Is a measurement under way?
   bool busy() const noexcept { return started_; }
 
-  // Has a helper (the aide "haul-distance") run on CPU `other` (-1: wherever it may run but on
-  // own_cpu), for a millisecond of its time at most, usually 30 us. Does nothing where there is
-  // none.
+  // Starts a helper (the aide "haul-distance") on CPU `other` (-1: on any CPU but own_cpu); it runs
+  // for a millisecond at most, usually 30 us. Does nothing if one is under way.
   void start(int own_cpu, int other) noexcept;
 
   // Median round trip in ns when the helper has just run, else 0. The exchange takes 20 to 100 us,
   // 200 at most.
   double poll() noexcept;
 
-  // Waits until the helper is gone.
+  // Waits until the helper has ended.
   void finish() noexcept;
 
-  // In a child of fork: there is no helper.
+  // For a child of fork, in which there is no helper.
   void forget() noexcept { started_ = false; }
 
  private:

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.hpp"
-#include "base/cpu.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/machine/cpu.hpp"
+#include "base/os/os.hpp"
 #include "client/channel.hpp"
 #include "gate/gate.hpp"
 #include "mover/mover.hpp"
@@ -19,14 +19,14 @@ namespace {
 constexpr unsigned spins = 2000;
 constexpr std::uint64_t slice_ns = 5'000'000;
 constexpr std::uint64_t submitters_patience_ns = 1'000'000'000;
-// A process that was stopped for a while, or lost its CPU, has not waited for that while.
+// The time during which this process was stopped, or had no CPU, does not count as waiting.
 constexpr std::uint64_t longest_step_ns = 100'000'000;
 
 struct Look {
   Unsettled left;
   Ring* ring = nullptr;  // of the first
   std::uint64_t seq = 0;
-  std::uint64_t sign = 0;  // another one as soon as anything comes forward
+  std::uint64_t sign = 0;  // changes as soon as anything makes progress
 };
 
 void add(Ring& ring, std::uint64_t seq, Look* look) noexcept {
@@ -62,8 +62,8 @@ Look look_around() noexcept {
 }
 
 // A signal handler that is about to fork or exit may have interrupted its own thread between
-// publishing a request, or saying that the mover is awake, and waking it. No mover is made: whoever
-// makes one has a lock, and may wait for the program.
+// publishing a request, or saying that the mover is awake, and waking it: so the bells are rung
+// again. No mover is made: making one takes a lock, and may wait for the program.
 void ring_bells() noexcept {
   wake_sleeping_mover();
   os::futex_wake(&gate.asleep, 1);
@@ -77,8 +77,8 @@ void ring_bells() noexcept {
 
 Unsettled settle_all(std::uint64_t patience_ns) noexcept {
   bool rung = false;
-  // Where movers have retired, their submitter alone carries a request out, soon or, because it
-  // waits for the program (its malloc, amid the making of movers), not before this fork is over.
+  // Where the movers have retired, a request is carried out by its submitter alone: soon, or, if
+  // that waits for the program (for its malloc, while making movers), not before this fork is over.
   const bool retired = gate.asleep.load(std::memory_order_relaxed) == mover_gone;
   if (retired) patience_ns = std::min(patience_ns, submitters_patience_ns);
   std::uint64_t sign = 0, waited_ns = 0, before = now_ns();
@@ -104,13 +104,13 @@ void tell_left(const char* who, const Unsettled& left) noexcept {
   const char* why =
       "its memory does not arrive (userfaultfd, FUSE, NFS) or a crash handler holds the mover";
   if (left.service) {
-    why = "the node's service does not go on with it (is it stopped?)";
+    why = "the node's service makes no progress with it (is it stopped?)";
   } else if (left.no_mover) {
     why = "its thread, which is making a mover for it, waits for the program";
   }
   log(LogLevel::warning,
       "%s leaves %u request%s with %llu of %llu bytes not copied, the first in ring %u, since %s; "
-      "nothing came forward for %llu ms (at most HAUL_MOVER_PATIENCE_MS).",
+      "there was no progress for %llu ms (at most HAUL_MOVER_PATIENCE_MS).",
       who, left.requests, left.requests == 1 ? "" : "s",
       static_cast<unsigned long long>(left.bytes),
       static_cast<unsigned long long>(left.whole_bytes), left.ring, why,

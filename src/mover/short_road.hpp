@@ -3,26 +3,29 @@
 // A plain request (within this process, cacheable, without flags) either is made by its caller here
 // and now, or is written into the calling thread's ring, where a mover that is awake finds it. In
 // both cases its thread takes no lock, allocates nothing and makes no system call. Whatever else
-// comes up (no ring yet, a full one, a mover still to be made, a gate that is held, a setting that
-// wants another engine) is left to the long road (submit.hpp): functions here then return false,
-// and nothing has been done but counting.
+// comes up (no ring yet, a full one, no mover yet, a gate that is held, a setting that wants
+// another engine) is left to the long road (submit.hpp): functions here then return false, having
+// done nothing but count.
 //
-// All is inline, since a copy of 4 KiB takes about as long as a few calls and cache misses. What is
-// read of the process lies in the gate's one line, which changes only with the movers' state.
+// Everything is inline, since a copy of 4 KiB takes about as long as a few calls and cache misses.
+// What the short road reads of the process's state lies in the gate's one line, which changes only
+// with the movers' state.
 //
 // Publishing and the gate: a thread raises its ring's `publishing`, then looks at `held`; whoever
 // holds the gate stores `held`, issues a barrier on all CPUs, then looks at `publishing`
 // (hold_gate()). So one of the two sees the other, and the fast side pays for no fence. The same
-// pattern, with the same barrier on the slow side, tells a mover or service that falls asleep of
-// what was published at that moment: publish first, then look whether to ring its bell.
+// pattern, with the same barrier on the slow side, tells a mover or service that is falling asleep
+// of what was published at that moment: publish first, then look whether to ring its bell.
 #pragma once
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "client/channel.hpp"
 #include "completion/ticket.hpp"
-#include "copy/cache_lines.hpp"
 #include "copy/copy.hpp"
+#include "execution/caller.hpp"
 #include "gate/gate.hpp"
+#include "memory/new_pages.hpp"
+#include "mover/access.hpp"
 #include "mover/mover.hpp"
 #include "plan/plan.hpp"
 #include "request/request.hpp"
@@ -31,11 +34,11 @@
 
 namespace haul {
 
-// Publishes on the calling thread's ring (there is room, the thread is marked busy) and rings the
-// bell if need be. False if the gate is held: the caller's thread must do it.
+// Publishes on the calling thread's ring (which has room; the thread is marked busy) and rings the
+// bell if need be. False if the gate is held: the caller must then carry it out.
 inline bool publish(Ring& ring, Job& job, const Extras* extras, Ticket* ticket) noexcept {
   ring.publishing.store(true, std::memory_order_relaxed);
-  os::compiler_barrier();  // for the CPU, hold_gate() has a membarrier
+  os::compiler_barrier();  // for the CPU, hold_gate() issues a membarrier
   bool open = !gate.held.load(std::memory_order_relaxed);
   std::atomic<std::uint32_t>* bell = nullptr;
   if (job.service) {
@@ -46,20 +49,20 @@ inline bool publish(Ring& ring, Job& job, const Extras* extras, Ticket* ticket) 
     ring.publish(job, extras);
     *ticket = Ticket::pending(ring.cookie, ring.index, job.seq);
     if (job.service) {
-      os::compiler_barrier();  // for the CPU, the service that falls asleep has a global membarrier
+      os::compiler_barrier();  // for the CPU, a service falling asleep issues a global membarrier
       if (bell->load(std::memory_order_relaxed) != 0) [[unlikely]]
         ring_service_bell(bell);
     }
   }
   // Release: pairs with hold_gate(), whose caller then waits for what was published.
   ring.publishing.store(false, std::memory_order_release);
-  os::compiler_barrier();  // for the CPU, the mover that falls asleep has a membarrier
+  os::compiler_barrier();  // for the CPU, a mover falling asleep issues a membarrier
   if (!job.service && gate.asleep.load(std::memory_order_relaxed) != 0) [[unlikely]]
     ring_doorbell();
   return open;
 }
 
-// Both sides?
+// Does the node's service map both sides?
 inline bool service_maps(std::uintptr_t dst, std::uintptr_t src, std::size_t length) noexcept {
   return gate.maps(dst, length) && gate.maps(src, length);
 }
@@ -86,7 +89,7 @@ inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t
   const std::uint32_t block_log2 = gate.block_log2.load(std::memory_order_relaxed);
   const bool one_direction = operation == Operation::copy && overlaps(dst, src_or_pattern, length);
   if (mapped && one_direction)
-    return false;  // half done by a service that dies, it could not be redone
+    return false;  // half done by a dying service, it could not be redone
   job.service = mapped;
   job.chunks = one_direction
                    ? Chunks::single(length, block_log2)
@@ -95,26 +98,29 @@ inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t
   return publish(*ring, job, nullptr, ticket);
 }
 
-// Does the caller carry out a plain request of so many counted bytes itself? Adds it to the burst.
-// After haul_shutdown() it does not: the long road refuses.
+// Does the caller carry out a plain request of this many counted bytes itself? Adds it to the
+// burst. False after haul_shutdown(): the long road refuses the request.
 template <class Probe>
-inline bool is_callers(std::uint64_t bytes, bool mapped, Probe in_memory) noexcept {
+inline bool is_callers(std::uint64_t bytes, bool mapped, Probe access) noexcept {
   if (gate.closed.load(std::memory_order_relaxed)) [[unlikely]]
     return false;
   thread_slot.burst_bytes += bytes;
   const auto leaves = [=] {
-    return (gate.special.load(std::memory_order_relaxed) & Gate::by_plan) != 0 || in_memory();
+    // The long road looks for itself.
+    if ((gate.special.load(std::memory_order_relaxed) & Gate::by_plan) != 0)
+      return plan::Access::in_memory;
+    return access();
   };
   return plan::route(gate, gate.candidate(mapped), bytes, thread_slot.burst_bytes, leaves).mover ==
          plan::Mover::caller;
 }
 
-// How many of the bytes that the caller is about to move itself an awake mover would have been
-// worth: all or, mostly, 0.
+// How many of the bytes that the caller is about to move itself were worth an awake mover: all or,
+// mostly, none.
 template <class Probe>
-inline std::uint64_t worth_waking(std::uint64_t bytes, bool mapped, Probe in_memory) noexcept {
-  const bool worth = mapped ? plan::is_worth_waking(gate.mapped, bytes, in_memory)
-                            : plan::is_worth_waking(gate.worth, bytes, in_memory);
+inline std::uint64_t worth_waking(std::uint64_t bytes, bool mapped, Probe access) noexcept {
+  const bool worth = mapped ? plan::is_worth_waking(gate.mapped, bytes, access)
+                            : plan::is_worth_waking(gate.worth, bytes, access);
   return worth ? bytes : 0;
 }
 
@@ -122,38 +128,48 @@ inline std::uint64_t worth_waking(std::uint64_t bytes, bool mapped, Probe in_mem
 // memory that it has mapped) when enough bytes were worth handing over.
 void note_inline(std::uint64_t worth, bool mapped) noexcept;
 
-// A copy: done, or with a mover. The arguments have been checked.
+// Makes a copy or gives it to a mover. The arguments have been checked.
 [[gnu::always_inline]] inline bool short_copy(void* dst, const void* src, std::size_t length,
                                               Ticket* ticket) noexcept {
   const auto to = reinterpret_cast<std::uintptr_t>(dst);
   const auto from = reinterpret_cast<std::uintptr_t>(src);
   const bool mapped = service_maps(to, from, length);
   const std::uint64_t bytes = plan::counted_bytes(Operation::copy, length);
-  const auto in_memory = [=] { return copy::in_memory(src, length); };
-  if (!is_callers(bytes, mapped, in_memory))
+  const auto access = [=] { return access_of_copy(to, length, from, length); };
+  if (!is_callers(bytes, mapped, access))
     return publish_plain(Operation::copy, to, from, length, mapped, ticket);
-  // This looks at the source before the copy brings it into the caches.
-  const std::uint64_t worth = worth_waking(bytes, mapped, in_memory);
-  copy::move_bytes(dst, src, length, Affinity::cacheable, Affinity::cacheable);
+  // This looks at the memory before the copy changes the answer.
+  const std::uint64_t worth = worth_waking(bytes, mapped, access);
+  if (length < new_pages_from_bytes) [[likely]] {
+    copy::move_bytes(dst, src, length, Affinity::cacheable, Affinity::cacheable);
+  } else {
+    move_plain(Operation::copy, to, from, 0, length);
+  }
   note_inline(worth, mapped);
   *ticket = Ticket::decided(Code::ok, length);
   return true;
 }
 
-// A fill, which has no source that could be far away.
+// The same for a fill, which has no source that could be far away. (Whether its pages were missing
+// is not seen afterwards, so it does not count towards waking a mover.)
 [[gnu::always_inline]] inline bool short_fill(void* dst, std::uint64_t pattern,
                                               unsigned pattern_bytes, std::size_t length,
                                               Ticket* ticket) noexcept {
   const auto to = reinterpret_cast<std::uintptr_t>(dst);
   const bool mapped = service_maps(to, to, length);
   const std::uint64_t bytes = plan::counted_bytes(Operation::fill, length);
-  const auto in_memory = [] { return false; };
-  if (!is_callers(bytes, mapped, in_memory)) {
+  const auto access = [=] { return access_of_fill(to, length); };
+  if (!is_callers(bytes, mapped, access)) {
     return publish_plain(Operation::fill, to, copy::widen_pattern(pattern, pattern_bytes), length,
                          mapped, ticket);
   }
-  copy::fill_bytes(dst, length, pattern, pattern_bytes, Affinity::cacheable);
-  note_inline(worth_waking(bytes, mapped, in_memory), mapped);
+  if (length < new_pages_from_bytes) [[likely]] {
+    copy::fill_bytes(dst, length, pattern, pattern_bytes, Affinity::cacheable);
+  } else {
+    move_plain(Operation::fill, to, copy::widen_pattern(pattern, pattern_bytes), pattern_bytes,
+               length);
+  }
+  note_inline(worth_waking(bytes, mapped, [] { return plan::Access::cached; }), mapped);
   *ticket = Ticket::decided(Code::ok, length);
   return true;
 }

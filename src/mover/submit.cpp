@@ -4,126 +4,19 @@
 #include <optional>
 
 #include "client/link.hpp"
-#include "copy/cache_lines.hpp"
 #include "engine/registry.hpp"
-#include "engine/spaces.hpp"
+#include "engine/uffd/uffd.hpp"
 #include "execution/caller.hpp"
 #include "execution/inherit.hpp"
 #include "gate/gate.hpp"
 #include "mover/mover.hpp"
+#include "mover/request_view.hpp"
 #include "mover/short_road.hpp"
 #include "request/rights.hpp"
 #include "request/sharing.hpp"
 
 namespace haul {
 namespace {
-
-bool any_overlap(const Request& request) noexcept {
-  if (request.operation != Operation::copy) return false;
-  if (!same_memory(request.dst_space, request.src_space)) return false;
-  SegmentWalk walk(request);
-  Segment segment;
-  for (std::size_t length = 0; walk.next(&segment, &length);) {
-    if (overlaps(segment.dst, segment.src, length)) return true;
-  }
-  return false;
-}
-
-void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
-  inputs->engine_count = engine_count();
-  for (std::size_t i = 0; i < inputs->engine_count; ++i) {
-    const Engine& engine = engine_at(i);
-    const EngineFacts& facts = engine.facts();
-    inputs->engines[i] =
-        plan::EngineView{facts.name,
-                         engine.available(),
-                         engine.reaches(request.operation, request.dst_space, request.src_space),
-                         facts.checked,
-                         facts.synchronous,
-                         facts.device};
-  }
-}
-
-bool in_arena(const Extent* extents, std::uint32_t count) noexcept {
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (!gate.maps(extents[i].address, extents[i].length)) return false;
-  }
-  return true;
-}
-
-// How the node's service would get at the request's memory; none also for what it does not do:
-// sides that overlap (half done by a service that dies, they could not be redone), checked requests
-// within this process (the service cannot know what was unmapped here), notifications that it would
-// have to write through the kernel (that is not atomic).
-plan::ServiceReach service_reach(const Request& request, const plan::RequestFacts& facts) noexcept {
-  if (gate.service_bell.load(std::memory_order_relaxed) == nullptr || facts.overlapping ||
-      (request.checked && !facts.granted) ||
-      (request.notify != nullptr &&
-       !gate.maps(reinterpret_cast<std::uintptr_t>(request.notify), 8))) {
-    return plan::ServiceReach::none;
-  }
-  const bool copy = request.operation == Operation::copy;
-  const auto side = [](Space space, const Extent* extents, std::uint32_t count) {
-    if (is_grant(space) || (space == self_space && in_arena(extents, count)))
-      return plan::ServiceReach::mapped;
-    return space == self_space && service_reaches_memory() ? plan::ServiceReach::kernel
-                                                           : plan::ServiceReach::none;
-  };
-  const plan::ServiceReach dst = side(request.dst_space, request.dst, request.dst_count);
-  const plan::ServiceReach src =
-      copy ? side(request.src_space, request.src, request.src_count) : plan::ServiceReach::mapped;
-  if (dst == plan::ServiceReach::none || src == plan::ServiceReach::none)
-    return plan::ServiceReach::none;
-  return dst == plan::ServiceReach::kernel ? dst : src;
-}
-
-// The source is looked at only where the plan depends on it, and where this thread may read it.
-bool source_in_memory(const Request& request, const plan::Inputs& inputs) noexcept {
-  const bool may_look = request.operation == Operation::copy && request.src_space == self_space &&
-                        request.dst_space == self_space && !request.checked &&
-                        request.src->length != 0;
-  return may_look && plan::depends_on_source(inputs) &&
-         copy::in_memory(reinterpret_cast<const void*>(request.src->address), request.src->length);
-}
-
-// Memory of another process that this one reaches by itself?
-bool names_peer(const Request& request) noexcept {
-  const auto peer = [](Space space) { return space != self_space && !is_grant(space); };
-  return peer(request.dst_space) ||
-         (request.operation == Operation::copy && peer(request.src_space));
-}
-
-// Is the calling thread to do it itself, since a mover has other rights? Before there is a mover it
-// is not: that inherits the rights of who makes it.
-bool has_other_rights(const Request& request) noexcept {
-  if (keyed_apart()) return true;
-  return names_peer(request) && mover_rights() != nobodys && !may_act_for(mover_rights());
-}
-
-void view_request(const Request& request, Ring* ring, std::uint64_t burst_bytes,
-                  plan::Inputs* inputs) noexcept {
-  plan::RequestFacts& facts = inputs->request;
-  facts.operation = request.operation;
-  facts.dst_affinity = request.dst_affinity;
-  facts.src_affinity = request.src_affinity;
-  facts.length = request.length;
-  facts.self_only = request.dst_space == self_space && request.src_space == self_space;
-  facts.overlapping = any_overlap(request);
-  facts.burst_bytes = burst_bytes;
-  facts.checked = request.checked;
-  facts.granted = is_grant(request.dst_space) || is_grant(request.src_space);
-  facts.service_reach = service_reach(request, facts);
-  // A ring moves to where the service sees it when it is quiet, if it has a place there; until then
-  // this is not the way.
-  if (!facts.granted && ring != nullptr && !thread_slot.shared &&
-      (ring->index >= max_shared_rings || !ring->quiet()))
-    facts.service_reach = plan::ServiceReach::none;
-  facts.fenced_behind = request.fence && ring != nullptr && !ring->quiet();
-  facts.force_inline = request.force_inline;
-  facts.other_rights = has_other_rights(request);
-  facts.force_dedicated = request.force_dedicated;
-  facts.source_in_memory = source_in_memory(request, *inputs);
-}
 
 // Adds to what the request says what was planned, and where its bytes lie. False if the ring's
 // arena has no room for the segments.
@@ -269,7 +162,7 @@ bool is_mapped(const Request& request) noexcept {
 
 // Is a copy for a mover wherever its source lies?
 bool is_large(const Request& request) noexcept {
-  const auto nowhere = [] { return false; };  // the long road looks
+  const auto nowhere = [] { return plan::Access::cached; };  // the long road looks
   const std::uint64_t bytes = plan::counted_bytes(request.operation, request.length);
   return plan::route(gate, gate.candidate(is_mapped(request)), bytes, thread_slot.burst_bytes,
                      nowhere)
@@ -299,8 +192,6 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
   }
   if (request.complete && !nested && ring == nullptr) return refuse(error, no_ring);
   plan::Inputs inputs;
-  fill_inputs(&inputs);
-  view_engines(request, &inputs);
   view_request(request, ring, thread_slot.burst_bytes, &inputs);  // reads the program's memory
   BusyThread busy;
   if (reserve_completion(request, ring, nested, error) != Code::ok) {
@@ -373,16 +264,33 @@ Ticket submit(const Request& request, Error* error) noexcept {
   if (ran_inline && !request.force_inline) {
     const bool mapped = is_mapped(request);
     const std::uint64_t bytes = plan::counted_bytes(request.operation, request.length);
-    note_inline(worth_waking(bytes, mapped, [] { return false; }), mapped);
+    note_inline(worth_waking(bytes, mapped, [] { return plan::Access::cached; }), mapped);
   }
   return ticket;
+}
+
+bool defer_copy(int userfault, bool may_make_huge, std::uintptr_t dst, std::uintptr_t src,
+                std::size_t length, Ticket* ticket) noexcept {
+  constexpr std::uint32_t page_block_log2 = 12;  // a chunk begins where a page does
+  // Nobody helps with such chunks, and each may tear a huge page at either end.
+  constexpr std::size_t least_chunk_bytes = std::size_t{16} << 20;
+  const BusyThread busy;
+  Error error;
+  if (!busy || gate.closed.load(std::memory_order_relaxed)) return false;
+  Ring* const ring = ring_for_submit(&error);
+  if (ring == nullptr || !ring->has_room() || !mover_ready(plan::Mover::thread)) return false;
+  name_userfault(userfault, may_make_huge);
+  Job job;
+  job.engine = uffd_index;
+  job.dst = dst;
+  job.src_or_pattern = src;
+  job.chunks = plan::cut_for_mover(length, least_chunk_bytes, page_block_log2);
+  return publish(*ring, job, nullptr, ticket);
 }
 
 void explain(const Request& request, Explanation* explanation) noexcept {
   const std::uint64_t burst_bytes =
       thread_slot.burst_bytes + plan::counted_bytes(request.operation, request.length);
-  fill_inputs(&explanation->inputs);
-  view_engines(request, &explanation->inputs);
   view_request(request, own_ring(), burst_bytes, &explanation->inputs);
   explanation->plan = make_plan(explanation->inputs, &explanation->reasons);
 }

@@ -1,6 +1,9 @@
 // The long road of a request: planned, then given to a mover or carried out by the caller.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "base/error.hpp"
 #include "completion/ticket.hpp"
 #include "plan/plan.hpp"
@@ -9,15 +12,22 @@
 
 namespace haul {
 
-// Adds a request to the thread's burst: what it has submitted since it last looked at a ticket.
+// Adds a request to the thread's burst: the bytes submitted since it last looked at a ticket.
 inline void add_to_burst(const Request& request) noexcept {
   thread_slot.burst_bytes += plan::counted_bytes(request.operation, request.length);
 }
 
 // Plans a checked request, which the thread's burst contains already, and carries the plan out. A
-// refusal (closed, again, no memory) is a decided ticket with *error filled in; so is the outcome
-// of a request that the caller's thread ran, without. Blocks only to run it inline.
+// refusal (closed, again, no memory) is a decided ticket with *error filled in; the outcome of a
+// request that the caller's thread ran is a decided ticket without an error. Blocks only to run it
+// inline.
 Ticket submit(const Request& request, Error* error) noexcept;
+
+// Publishes a copy of whole pages for the engine `uffd`: into missing pages that `userfault`
+// watches; huge ones where it fills these and `may_make_huge`. The source must stay as it is until
+// the ticket is done. False: no mover takes it now, and nothing has been done.
+bool defer_copy(int userfault, bool may_make_huge, std::uintptr_t dst, std::uintptr_t src,
+                std::size_t length, Ticket* ticket) noexcept;
 
 // What submit() would do, and why.
 struct Explanation {

@@ -1,11 +1,10 @@
-// The machine, read once a process.
 #include "mover/survey.hpp"
 
 #include <atomic>
 #include <climits>
 
-#include "base/apart.hpp"
-#include "base/os.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/apart.hpp"
 
 namespace haul {
 namespace {
@@ -13,7 +12,7 @@ namespace {
 enum Progress : std::uint32_t { none, running, done };
 
 constinit std::atomic<std::uint32_t> progress{none};
-constinit Topology found;  // the survey's, before it raises `progress` to done
+constinit Topology found;  // written by the survey before it raises `progress` to done
 
 void look(void* /*unused*/) noexcept {
   if (const auto read = read_topology(""); read) {
@@ -34,7 +33,7 @@ void start_survey() noexcept {
   std::uint32_t before = none;
   if (progress.compare_exchange_strong(before, running, std::memory_order_relaxed) &&
       os::start_apart(survey) != 0) {
-    progress.store(none, std::memory_order_relaxed);  // the next one may find a thread
+    progress.store(none, std::memory_order_relaxed);  // next time a thread may be available
   }
 }
 

@@ -1,22 +1,22 @@
 // The mover threads' lives: lease, serve, sleep.
 //
 // A mover serves the rings on a leased core until nothing has come for the spin time. Then it falls
-// asleep on the word gate.asleep, and the question is how a submit cannot be missed that comes at
-// that very moment. Each side writes first and looks second: the mover stores `sleeps`, issues a
-// membarrier and looks at all rings once more; a submit publishes and then loads `asleep`, with a
-// compiler barrier alone between the two, since the mover's membarrier stands in for the fence of
-// every submitter. So either the last look finds the request, or the submit finds the word and
-// rings the bell. A mover that sleeps while no thread has a ring retires (roster.cpp), so that a
-// process whose own threads have ended can end. docs/design/hot-path.md has the proof's steps, and
-// tests/model/sleep.pml checks them.
+// asleep on the word gate.asleep, and a submit that comes at that very moment must not be missed.
+// Each side writes first and looks second: the mover stores `sleeps`, issues a membarrier and looks
+// at all rings once more; a submit publishes and then loads `asleep`, with a compiler barrier alone
+// between the two, since the mover's membarrier stands in for the fence of every submitter. So
+// either the last look finds the request, or the submit finds the word and rings the bell. A mover
+// that sleeps while no thread has a ring retires (roster.cpp), so that a process whose own threads
+// have ended can end. docs/design/hot-path.md has the proof's steps, and tests/model/sleep.pml
+// checks them.
 #include <cerrno>
 
-#include "base/clock.hpp"
-#include "base/cpu.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/topology.hpp"
+#include "base/machine/clock.hpp"
+#include "base/machine/cpu.hpp"
+#include "base/machine/topology.hpp"
+#include "base/os/os.hpp"
 #include "client/link.hpp"
 #include "completion/barrier.hpp"
 #include "gate/gate.hpp"
@@ -33,16 +33,17 @@ constinit Crew crew;
 
 namespace {
 
-constexpr std::uint64_t retire_after_ns = 100'000'000;  // without a thread that has a ring
+constexpr std::uint64_t retire_after_ns = 100'000'000;  // how long no thread may have had a ring
 
-constexpr std::uint64_t denied_pause_ns = 50'000'000;  // then the lease may be asked for again
+constexpr std::uint64_t denied_pause_ns = 50'000'000;  // before a refused lease is asked for again
 constexpr std::uint64_t nap_ns = 1'000'000;            // in place of a membarrier
 constexpr std::uint64_t round_trip_every_ns = 10'000'000'000;
 constexpr std::uint64_t round_trip_pause_ns = 50'000'000;  // at least, between two measurements
 constexpr unsigned rounds_between_clocks = 64;
 constexpr std::uint64_t lease_every_ns = 20'000'000;  // is the lease still ours?
 constexpr unsigned no_lease = max_movers;
-// For how long a mover serves on any core while its machine is being looked at; then it guesses.
+// For how long a mover serves on any core while the survey of the machine is under way; after that
+// it guesses.
 constexpr std::uint64_t survey_patience_ns = 50'000'000, survey_step_ns = 200'000;
 
 constinit std::atomic<MoverHook> started_hook{nullptr};
@@ -52,13 +53,13 @@ constinit bool caches_told = false;                 // to the gate; the first mo
 constinit RoundTripMeter meter;                     // the first mover's
 constinit std::uint64_t round_trip_started_ns = 0;  // likewise
 
-// What is known of the machine, or the guess.
+// What the survey found, or else the guess.
 const Topology& topology_now() noexcept {
   const Topology* known = surveyed();
   return known != nullptr ? *known : guess;
 }
 
-// The machine is being looked at; moves what waits meanwhile.
+// Serves what has been submitted while the survey is under way.
 void await_machine(MoverLoop& loop) noexcept {
   if (const auto mask = guess_topology(); mask && !guessed.load(std::memory_order_relaxed))
     guess = *mask;
@@ -77,8 +78,8 @@ void tell_caches() noexcept {
   }
 }
 
-// Picks and takes a core: by knob, else the nearest one to the submitter that is not the
-// submitter's own.
+// Picks and takes a core: the one that the knob names, else the nearest to the submitter that is
+// not the submitter's own.
 int choose_core(unsigned index) noexcept {
   if (const std::uint64_t wanted = knob_number(Knob::mover_cpu); wanted != knob_auto) {
     const auto cpu = static_cast<unsigned>(wanted) + index;
@@ -95,13 +96,13 @@ int choose_core(unsigned index) noexcept {
   return os::pin_thread(cpu) ? static_cast<int>(cpu) : -1;
 }
 
-// tune/ is told at each waking, and when the distance has been measured again.
+// Runs tune/'s hook: at each waking, and when the distance has been measured again.
 void run_hook() noexcept {
   if (const MoverHook hook = started_hook.load(std::memory_order_relaxed); hook != nullptr) hook();
 }
 
-// The distance is measured when a mover starts, when the cores turn out to have moved, and now and
-// then; only in moments without work, and without waiting for the other core.
+// Measures the distance when a mover starts, when the cores seem to have moved, and now and then;
+// only in moments without work, and without waiting for the other core.
 void watch_distance(MoverLoop& loop) noexcept {
   if (meter.busy()) {
     if (const double measured = meter.poll(); measured > 0) {
@@ -121,8 +122,9 @@ void watch_distance(MoverLoop& loop) noexcept {
               crew.submitter_cpu.load(std::memory_order_relaxed));
 }
 
-// Serves the rings until there has been nothing to do for the spin time, or the program has closed
-// the socket of the lease under which the core is taken: another process may take it.
+// Serves the rings until there has been nothing to do for the spin time, or until the program has
+// closed the socket of the lease under which the core is taken, since another process may then take
+// it.
 void serve(MoverLoop& loop, std::uint64_t spin_ns, unsigned lease = no_lease) noexcept {
   const bool watch = lease == 0;
   std::uint64_t idle_since = 0, lease_seen = now_ns();
@@ -134,7 +136,7 @@ void serve(MoverLoop& loop, std::uint64_t spin_ns, unsigned lease = no_lease) no
     }
     cpu_relax();
     if (turn % rounds_between_clocks != 0) continue;
-    // A few quiet microseconds first: a helper that finds the mover busy spins in vain.
+    // After a few quiet microseconds: a helper that finds the mover busy spins in vain.
     if (watch && (meter.busy() || turn >= 16 * rounds_between_clocks)) watch_distance(loop);
     const std::uint64_t now = now_ns();
     if (lease != no_lease && now - lease_seen >= lease_every_ns) {
@@ -150,8 +152,8 @@ void serve(MoverLoop& loop, std::uint64_t spin_ns, unsigned lease = no_lease) no
   }
 }
 
-// The first mover says it sleeps, and looks once more: a submit either is seen by that look, or
-// sees the word.
+// Announces that the first mover sleeps, and looks once more: a submit is either seen by that look,
+// or sees the announcement.
 bool fell_asleep(MoverLoop& loop) noexcept {
   gate.asleep.store(mover_sleeps, std::memory_order_relaxed);
   if (!asymmetric_barrier()) os::sleep_ns(nap_ns);  // store buffers have drained long before
@@ -160,8 +162,9 @@ bool fell_asleep(MoverLoop& loop) noexcept {
   return false;
 }
 
-// Until it is called, or timeout_ns are over (0: never). True if it has retired instead: no thread
-// has a ring any more, so a process whose own threads have all ended can end.
+// Sleeps until the mover is called, or for timeout_ns (0: no limit). True if it has retired
+// instead, because no thread has a ring any more: so a process whose own threads have all ended can
+// end.
 bool sleep_until_called(MoverThread& self, plan::MoverState state,
                         std::uint64_t timeout_ns) noexcept {
   rest_left_rings();
@@ -169,7 +172,8 @@ bool sleep_until_called(MoverThread& self, plan::MoverState state,
   while (!fell_asleep(self.loop)) serve(self.loop, 0);
   while (!crew.stopping.load(std::memory_order_acquire)) {
     std::uint32_t word = gate.asleep.load(std::memory_order_acquire);
-    // A thread has given up its ring. Back to sleep first: then the next one is not missed.
+    // A thread has given up its ring. Announce sleep again before looking, so that the next one to
+    // do so is not missed.
     if (word == mover_looks &&
         gate.asleep.compare_exchange_strong(word, mover_sleeps, std::memory_order_acq_rel))
       word = mover_sleeps;
@@ -188,13 +192,14 @@ bool sleep_until_called(MoverThread& self, plan::MoverState state,
 
 // True if it has retired.
 bool run_first(MoverThread& self) noexcept {
-  os::widen_mask();  // the thread that made this one may be pinned
+  os::widen_mask();  // its maker may be pinned
   await_machine(self.loop);
   while (!crew.stopping.load(std::memory_order_acquire)) {
     note_mover_rights(rights_number());
     gate.asleep.store(mover_runs, std::memory_order_relaxed);
     tell_caches();
-    // Where a cgroup grants less than two CPUs' time, spinning would come off the program's own.
+    // Where a cgroup grants less than two CPUs' time, spinning would be taken from the program's
+    // own.
     const double cpu_quota = topology_now().cpu_quota;
     const bool may_spin = cpu_quota <= 0 || cpu_quota >= 2;
     const std::uint64_t spin_ns = may_spin ? knob_number(Knob::mover_spin_us) * 1000 : 0;

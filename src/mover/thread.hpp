@@ -1,4 +1,4 @@
-// What the lives of the mover threads (thread.cpp) and their making and ending (roster.cpp) share.
+// What the mover threads' lives (thread.cpp) and their making and ending (roster.cpp) share.
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 namespace haul {
 
-// none: there is no such thread. over: it has ended, as it was told to, and is to be joined.
+// none: there is no such thread. over: it has ended as it was told to, and must be joined.
 enum class Life : std::uint32_t { none, running, over };
 
 struct MoverThread {
@@ -30,22 +30,22 @@ struct Crew {
   MoverThread movers[max_movers];
   std::atomic<bool> stopping{false};
   std::atomic<int> first_cpu{-1};
-  std::atomic<int> submitter_cpu{-1};  // of whoever woke the mover last
-  // Raised when the first mover wakes, or ends: the others follow.
+  std::atomic<int> submitter_cpu{-1};  // of the thread that woke the mover last
+  // Raised when the first mover wakes or ends: the other movers follow it.
   std::atomic<std::uint32_t> party{0};
 };
 extern constinit Crew crew;
 
 // ---- thread.cpp ----
 void* live(void* mover) noexcept;
-// The first mover's thread has ended: what it had begun beside is waited for (0.2 ms).
+// Called when the first mover's thread has ended: waits for the measurement that it may have begun
+// (0.2 ms).
 void tidy_after_first_mover() noexcept;
-// In a child of fork: there is no such thread.
+// For a child of fork, in which there is no such thread.
 void forget_first_mover() noexcept;
 
-// ---- roster.cpp ----
-// A mover that has slept while no thread had a ring ends itself. False if it is needed after all;
-// after true nothing of it may be touched, and its thread ends.
+// Called by a mover that has slept while no thread had a ring. False if it is needed after all;
+// after true its state must not be touched any more, and its thread ends.
 bool retire(MoverThread& self) noexcept;
 // May a mover beyond the first retire?
 bool first_is_gone() noexcept;

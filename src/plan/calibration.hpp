@@ -1,14 +1,14 @@
-// The figures a plan rests on: what copying costs the caller here, and what it costs it to have
-// another core do it.
+// The figures that a plan rests on: what copying costs the caller here, and what it costs the
+// caller to have another core do it.
 #pragma once
 
 #include <cstdint>
 
 namespace haul::plan {
 
-// All in nanoseconds, or nanoseconds a 64-byte line. Plain data; the defaults are safe guesses for
-// a machine that was never measured: they put copies on a dedicated core later than is ideal, never
-// sooner.
+// All in nanoseconds, or in nanoseconds a 64-byte line. Plain data. The defaults are safe guesses
+// for a machine that was never measured: with them, copies go to a dedicated core later than is
+// ideal, never sooner.
 struct Calibration {
   bool measured = false;
   double round_trip_ns = 400;   // caller -> mover core -> caller, when the rest was measured
@@ -19,8 +19,8 @@ struct Calibration {
   double l3_line_ns = 0.9;      // ... in the shared cache
   double cold_line_ns = 2.5;    // ... in memory
   double remote_line_ns = 1.2;  // extra for the caller to read a line that the mover's core wrote
-  // process_vm_readv of small pages that the mover's core wrote: a call, and each line of it.
-  // (Where it was not measured, or is refused, nobody is to choose it for its speed.)
+  // process_vm_readv of small pages that the mover's core wrote: a call, and each line of it. (If
+  // it was not measured, or is refused, these defaults keep it from being chosen for its speed.)
   double kernel_call_ns = 2000;
   double kernel_line_ns = 100;
 };

@@ -1,4 +1,3 @@
-// Where two ways cost the same.
 #include "plan/messages.hpp"
 
 #include <algorithm>
@@ -13,14 +12,14 @@ constexpr std::size_t page_bytes = 4096;
 }  // namespace
 
 std::size_t eager_bytes(const Calibration& figures) noexcept {
-  // What asking costs beside the lines' way: two packets to write, to poll for and to match, and
-  // the first piece, which nobody copies out while it comes in.
+  // What asking costs beyond the transfer of lines: two packets to write, to poll for and to match,
+  // and the first piece, which nobody copies out while it comes in.
   constexpr double handling_ns = 1500;
   constexpr double least_line_ns = 0.01;
   const double round_trip_ns = std::max(figures.round_trip_ns, 0.0) + handling_ns;
-  // The message was written a moment ago: some of it is still in a cache of the receiver's own. And
-  // three quarters of what the other copy takes are saved again: parts are copied out while the
-  // next come in.
+  // The message was written a moment ago, so some of it is still in one of the receiver's caches.
+  // And three quarters of what the other copy takes are saved again, since parts are copied out
+  // while the next come in.
   const double line_ns =
       std::max((figures.hot_line_ns + figures.l3_line_ns) / 2 / 4, least_line_ns);
   const double bytes = line_bytes * round_trip_ns / line_ns;
@@ -35,15 +34,15 @@ KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexc
   // measured; 51 on an EPYC, Zen 5, 50 measured.)
   const double ring_line_ns = figures.l3_line_ns + figures.remote_line_ns;
   const double saved_ns = ring_line_ns - figures.kernel_line_ns / 2;
-  // Not a number saves nothing. (The EPYC: 1.3 - 4.2 / 2. The Xeon: 10.6 - 12.5 / 2.)
+  // NaN saves nothing. (The EPYC: 1.3 - 4.2 / 2. The Xeon: 10.6 - 12.5 / 2.)
   if (!(saved_ns > 0)) return {};
   const double bytes = line_bytes * std::max(figures.kernel_call_ns, 0.0) / saved_ns;
   constexpr double most = std::size_t{1} << 40;
   if (!(bytes < most)) return {};
   // While a buffer and its copy fit in a core's own cache, copies through shared memory leave them
-  // there, and one by the kernel takes their lines to the other core: whoever writes the buffer
-  // anew, or reads what has come, pays that back. (The Xeon, L2 of 2 MiB, time of the kernel's copy
-  // over the ring's: 512 KiB, buffers rewritten 1.2, fresh 1.5; 1 MiB, 0.94 and 1.0.)
+  // there, and one by the kernel takes their lines to the other core, which costs the thread that
+  // writes the buffer again or reads what has come. (The Xeon, L2 of 2 MiB, time of the kernel's
+  // copy over the ring's: 512 KiB, buffers rewritten 1.2, fresh 1.5; 1 MiB, 0.94 and 1.0.)
   constexpr std::size_t usual_l2_bytes = std::size_t{1} << 20;
   const std::size_t cached = (l2_bytes != 0 ? l2_bytes : usual_l2_bytes) / 2;
   const std::size_t pages = (static_cast<std::size_t>(bytes) + page_bytes - 1) / page_bytes;

@@ -1,4 +1,5 @@
-// From which length on a message takes which way between two processes of one machine.
+// The lengths from which on a message takes one way or the other between two processes of one
+// machine.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +12,10 @@ namespace haul::plan {
 inline constexpr std::size_t least_eager_bytes = std::size_t{4} << 10;  // paper 001's limit
 inline constexpr std::size_t most_eager_bytes = std::size_t{64} << 10;
 
-// Asking costs a round trip of packets; not asking costs another copy, if nobody waits for the
-// message. The length at which they cost the same, rounded down to a power of two, within the
-// limits above. (A Xeon took 16.3 us for 64 KiB asked for, 13.8 unasked; 128 KiB that nobody writes
-// are copied once by the kernel in two thirds of the time that they take unasked.)
+// Asking first costs a round trip of packets; not asking costs another copy, if nobody waits for
+// the message. This is the length at which they cost the same, rounded down to a power of two,
+// within the limits above. (A Xeon took 16.3 us for 64 KiB asked for, 13.8 unasked; 128 KiB that
+// nobody writes are copied once by the kernel in two thirds of the time that they take unasked.)
 std::size_t eager_bytes(const Calibration& figures) noexcept;
 
 // From which length on, in whole pages, one copy of small pages by the kernel, half of it by each

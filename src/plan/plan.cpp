@@ -18,12 +18,12 @@ int index_of(const Inputs& inputs, const char* name) noexcept {
   return -1;
 }
 
-// What the service uses is its own choice; this is what it will be.
+// Which engine the service uses is its own choice; this is what it will choose.
 int engine_of_service(const Inputs& inputs, Reasons* reasons) noexcept {
   const bool mapped = inputs.request.service_reach == ServiceReach::mapped;
   say(reasons, mapped ? "Engine cpu: the service has this memory mapped."
                       : "Engine cma: the service reaches private memory through the kernel only; "
-                        "memory from haul_alloc() it maps.");
+                        "it maps memory from haul_alloc().");
   return index_of(inputs, mapped ? "cpu" : "cma");
 }
 
@@ -36,7 +36,7 @@ int find_engine(const Inputs& inputs, Reasons* reasons) noexcept {
   if (const int set = inputs.settings.engine;
       set >= 0 && static_cast<std::size_t>(set) < inputs.engine_count) {
     const EngineView& engine = inputs.engines[set];
-    // An engine that may stop half-way cannot take an overlapping copy: the rest would start from
+    // An engine that may stop halfway cannot take an overlapping copy: the rest would start from
     // overwritten bytes.
     if (fits(static_cast<std::size_t>(set)) && (!request.overlapping || engine.synchronous)) {
       say(reasons, "Engine %s: HAUL_PLAN_ENGINE asks for it.", engine.name);
@@ -63,10 +63,10 @@ int find_engine(const Inputs& inputs, Reasons* reasons) noexcept {
   return -1;
 }
 
-// route() for one of the planner's requests. Of memory that the service has not mapped it need not
-// know who the dedicated core is, only from where on that is worth it.
+// route() for one of the planner's requests. For memory that the service has not mapped it need not
+// know which dedicated core it would be, only from where on that is worth it.
 template <class Probe>
-Route route_to(const Inputs& inputs, Mover dedicated, Probe in_memory) noexcept {
+Route route_to(const Inputs& inputs, Mover dedicated, Probe access) noexcept {
   const RequestFacts& request = inputs.request;
   const std::uint64_t bytes = counted_bytes(request.operation, request.length);
   const bool mapped = dedicated == Mover::service && request.service_reach == ServiceReach::mapped;
@@ -74,14 +74,14 @@ Route route_to(const Inputs& inputs, Mover dedicated, Probe in_memory) noexcept 
   if (mapped) candidate = inputs.service.asleep ? Candidate::sleeping_service : Candidate::service;
   ThresholdSet figures = inputs.thresholds;
   if (!mapped) figures.own = thresholds_for(inputs, dedicated);
-  Route decided = route(figures, candidate, bytes, std::max(request.burst_bytes, bytes), in_memory);
+  Route decided = route(figures, candidate, bytes, std::max(request.burst_bytes, bytes), access);
   if (decided.mover != Mover::caller) decided.mover = dedicated;
   return decided;
 }
 
-// What decides whatever the length comes first, the most compelling before the others.
+// Decides by what counts whatever the length, the most compelling reason first.
 template <class Probe>
-Route choose_mover(const Inputs& inputs, Mover dedicated, Probe in_memory) noexcept {
+Route choose_mover(const Inputs& inputs, Mover dedicated, Probe access) noexcept {
   const RequestFacts& request = inputs.request;
   const Settings& settings = inputs.settings;
   const bool by_setting =
@@ -96,7 +96,7 @@ Route choose_mover(const Inputs& inputs, Mover dedicated, Probe in_memory) noexc
   if (request.force_dedicated) return {dedicated, Reason::dedicated_asked};
   if (by_setting) return {dedicated, Reason::dedicated_set};
   if (request.fenced_behind) return {dedicated, Reason::fenced};
-  return route_to(inputs, dedicated, in_memory);
+  return route_to(inputs, dedicated, access);
 }
 
 }  // namespace
@@ -122,16 +122,19 @@ Mover dedicated_for(const Inputs& inputs) noexcept {
   const bool service = inputs.service.attached && !settings.mover_thread &&
                        inputs.request.service_reach != ServiceReach::none;
   const bool thread = inputs.mover != MoverState::denied && inputs.mover != MoverState::impossible;
-  // What it has mapped the service moves as fast as a thread would, on a core that all share.
-  // Private memory a thread moves faster, if it can have a core.
+  // The service moves what it has mapped as fast as a thread would, on a core that all processes
+  // share. A thread moves private memory faster, if it can have a core.
   const bool mapped = inputs.request.service_reach == ServiceReach::mapped;
   if (service && (mapped || settings.mover_service || !thread)) return Mover::service;
   return thread ? Mover::thread : Mover::caller;
 }
 
-bool depends_on_source(const Inputs& inputs) noexcept {
+bool depends_on_access(const Inputs& inputs) noexcept {
   bool asked = false;
-  choose_mover(inputs, dedicated_for(inputs), [&] { return asked = true; });
+  choose_mover(inputs, dedicated_for(inputs), [&] {
+    asked = true;
+    return Access::cached;
+  });
   return asked;
 }
 
@@ -139,8 +142,7 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   Plan plan;
   const RequestFacts& request = inputs.request;
   const Mover dedicated = dedicated_for(inputs);
-  const Route route =
-      choose_mover(inputs, dedicated, [&] { return inputs.request.source_in_memory; });
+  const Route route = choose_mover(inputs, dedicated, [&] { return inputs.request.access; });
   plan.mover = route.mover;
   if (reasons != nullptr) explain_mover(inputs, dedicated, route, reasons);
   plan.engine = plan.mover == Mover::service ? engine_of_service(inputs, reasons)

@@ -23,10 +23,10 @@ enum class MoverState : std::uint32_t {
   awake = 1,
   asleep = 2,
   denied = 3,      // another process leases the core
-  impossible = 4,  // one CPU, or no thread to be had
+  impossible = 4,  // one CPU, or no thread can be made
 };
 
-// How the node's service gets at a request's memory.
+// How the node's service reaches a request's memory.
 enum class ServiceReach : std::uint8_t {
   none,    // not at all, or it cannot do what the request asks
   mapped,  // it has all of it mapped
@@ -49,16 +49,17 @@ struct RequestFacts {
   bool self_only = true;     // both sides in this process
   bool overlapping = false;  // a side overlaps the other: one directional chunk
   bool checked = false;
-  // This and what the thread submitted since it looked at a ticket, as counted_bytes().
+  // The bytes of this request and of what the thread submitted since it last looked at a ticket, as
+  // counted_bytes().
   std::uint64_t burst_bytes = 0;
-  bool source_in_memory = false;  // a timed read found it in no cache
-  bool fenced_behind = false;     // a fence, and earlier requests are pending
+  Access access = Access::cached;
+  bool fenced_behind = false;  // a fence, and earlier requests are pending
   bool force_inline = false, force_dedicated = false;
-  // The asker's rights are not the movers': it reaches a peer that they do not or the other way
-  // round, or has opened other protection keys.
+  // The asking thread's rights are not the movers': it reaches a peer that they do not, or the
+  // other way round, or has opened other protection keys.
   bool other_rights = false;
   ServiceReach service_reach = ServiceReach::none;
-  // It names memory that another process has granted: the service alone gets there.
+  // It names memory that another process has granted, which only the service reaches.
   bool granted = false;
 };
 
@@ -73,7 +74,7 @@ struct EngineView {
 };
 inline constexpr std::size_t max_engine_views = 8;
 
-// Settings of the user (knobs); the defaults leave it to the planner.
+// The user's settings (knobs); the defaults leave the decision to the planner.
 struct Settings {
   bool mover_caller = false, mover_thread = false, mover_service = false;  // HAUL_PLAN_MOVER
   bool service_off = false;                                                // HAUL_SERVICE_USE=off
@@ -95,11 +96,11 @@ struct Inputs {
   std::size_t l3_bytes = 32u << 20;
   Calibration calibration;
   Settings settings;
-  // threshold_set_of() these inputs: it changes with the state of the movers only.
+  // threshold_set_of() these inputs; it changes with the state of the movers only.
   ThresholdSet thresholds;
 };
 
-// How a request for a mover is cut. Smaller chunks let a waiter take its half, larger ones cost
+// How a request for a mover is cut. Smaller chunks let a waiter take its half, and larger ones cost
 // less: cold, 256 KiB in chunks of 32 KiB took the mover 11.1 us, of 64 KiB 10.5, as one 10.0.
 inline Chunks cut_for_mover(std::size_t length, std::size_t min_chunk,
                             std::uint32_t block_log2) noexcept {
@@ -131,12 +132,12 @@ struct Reasons {
 Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept;
 const char* scheme_of(const Plan& plan, const Inputs& inputs) noexcept;
 
-// Does the plan depend on whether the source lies in memory? Only then is that to be found out.
-// (inputs.request.source_in_memory is not read.)
-bool depends_on_source(const Inputs& inputs) noexcept;
+// Does the plan depend on the request's Access? Only then need that be found out.
+// (inputs.request.access is not read.)
+bool depends_on_access(const Inputs& inputs) noexcept;
 
-// The dedicated core that this request would go to, if to any: a thread of this process, or the
-// node's service; caller: there is neither.
+// The dedicated core that this request would go to, if to any: a thread of this process or the
+// node's service; caller if there is neither.
 Mover dedicated_for(const Inputs& inputs) noexcept;
 
 }  // namespace haul::plan

@@ -1,4 +1,3 @@
-// Sentences, chosen by the reason that the decision gave.
 #include "plan/reasons.hpp"
 
 #include <cstdarg>
@@ -18,12 +17,15 @@ void explain_lengths(const Inputs& inputs, Mover dedicated, const Route& route, 
   const Number bytes = counted_bytes(request.operation, request.length);
   const Thresholds thresholds = thresholds_for(inputs, dedicated);
   const bool in_memory = route.reason == Reason::in_memory;
-  const Number from = in_memory ? thresholds.inline_below : thresholds.mover_from;
-  const char* where = in_memory ? " for a source in memory" : " wherever the source lies";
+  const bool new_pages = route.reason == Reason::new_pages;
+  const Number from = in_memory || new_pages ? thresholds.inline_below : thresholds.mover_from;
+  const char* where = in_memory   ? " for a source in memory"
+                      : new_pages ? " for a destination without pages"
+                                  : " wherever the source lies";
   if (route.mover != Mover::caller && bytes < from) {
     say(reasons,
-        "%s copies: with what this thread submitted since it last looked at a ticket it makes %llu "
-        "bytes, and from %llu on handing over pays.",
+        "%s copies: with what this thread submitted since it last looked at a ticket there are "
+        "%llu bytes, and from %llu on handing over pays.",
         core, Number{request.burst_bytes}, from);
   } else if (route.mover != Mover::caller) {
     say(reasons, "%s copies: %llu bytes are at least the %llu from which handing over pays%s.",
@@ -45,24 +47,25 @@ void explain_lengths(const Inputs& inputs, Mover dedicated, const Route& route, 
 }
 
 void explain_no_core(const Inputs& inputs, Reasons* reasons) noexcept {
-  say(reasons, inputs.mover == MoverState::denied
-                   ? "The caller copies: another process leases the node's mover core."
-                   : "The caller copies: no dedicated core is to be had (one CPU, or no thread).");
+  say(reasons,
+      inputs.mover == MoverState::denied
+          ? "The caller copies: another process leases the node's mover core."
+          : "The caller copies: there is no dedicated core (one CPU, or no thread could be made).");
   if (inputs.service.attached) {
     say(reasons,
-        "The node's service is there, but does not reach this memory or cannot do this "
-        "request; memory from haul_alloc() it reaches.");
+        "The node's service runs, but does not reach this memory or cannot do this request; it "
+        "reaches memory from haul_alloc().");
   }
 }
 
-// The rest of the sentence that says who copies.
+// The rest of the sentence that says who copies, and why.
 const char* ground_of(Reason reason) noexcept {
   switch (reason) {
     case Reason::other_rights:
       return "its credentials or protection keys are not the mover's, and memory is reached with "
-             "the rights of who asks";
+             "the rights of the thread that asks";
     case Reason::held: return "a fork or a shutdown is under way";
-    case Reason::ring_full: return "its ring is full, so whoever asks for more does some";
+    case Reason::ring_full: return "its ring is full, so it does some of the work";
     case Reason::inline_asked: return "HAUL_INLINE asks for it";
     case Reason::inline_set: return "HAUL_PLAN_MOVER=caller";
     case Reason::dedicated_asked: return "HAUL_DEDICATED asks for it";
@@ -95,6 +98,7 @@ void explain_mover(const Inputs& inputs, Mover dedicated, const Route& route,
     case Reason::no_core: explain_no_core(inputs, reasons); break;
     case Reason::large:
     case Reason::in_memory:
+    case Reason::new_pages:
     case Reason::small:
     case Reason::cached: explain_lengths(inputs, dedicated, route, core, reasons); break;
     default:
@@ -112,11 +116,16 @@ void explain_costs(const Inputs& inputs, Reasons* reasons) noexcept {
       "caller reads back.",
       hand_over_ns(inputs) / 1000, states[static_cast<unsigned>(inputs.mover)],
       round_trip_ns(inputs), remote_line_ns(inputs));
-  const double line_ns =
-      inline_line_ns(inputs, inputs.request.length, inputs.request.source_in_memory);
+  const bool in_memory = inputs.request.access == Access::in_memory;
+  const double line_ns = inline_line_ns(inputs, inputs.request.length, in_memory);
   say(reasons, "Copying it itself costs the caller %s%.1f us (%.2f ns a line%s).",
-      inputs.request.source_in_memory ? "about " : "at least ", lines * line_ns / 1000, line_ns,
-      inputs.request.source_in_memory ? "" : ", as if all were in the nearest cache it fits");
+      in_memory ? "about " : "at least ", lines * line_ns / 1000, line_ns,
+      in_memory ? "" : ", as if all were in the nearest cache it fits");
+  if (inputs.request.access == Access::new_pages) {
+    say(reasons,
+        "The destination has no pages yet: whoever copies makes them first, huge ones where the "
+        "copy fills them (HAUL_MEMORY_HUGE).");
+  }
   say(reasons, "Figures: %s.",
       inputs.calibration.measured ? "measured on this machine"
                                   : "safe defaults; haul tune measures this machine");

@@ -1,4 +1,5 @@
-// Handing over is compared with copying inline, at each length; settings and states overrule it.
+// Compares handing over with copying inline at each length; settings and states overrule the
+// result.
 #include "plan/thresholds.hpp"
 
 #include <algorithm>
@@ -6,9 +7,9 @@
 namespace haul::plan {
 namespace {
 
-// Does handing over pay? Twice over: a caller that computes meanwhile must gain, though it then
-// reads lines that another core wrote; and one that waits at once must not lose more than a
-// twentieth.
+// Does handing over pay? Two conditions: a caller that computes meanwhile must gain, although it
+// then reads lines that another core wrote; and a caller that waits at once must not lose more than
+// a twentieth.
 bool pays(const Inputs& inputs, std::size_t length, bool in_memory) noexcept {
   constexpr double probe_ns = 250, tolerable_loss = 0.05;
   const double lines = static_cast<double>(length) / 64;
@@ -63,13 +64,13 @@ Thresholds kernel_thresholds(const Inputs& inputs) noexcept {
   return {from, from, from};
 }
 
-// What a copy that the caller makes itself must reach to count towards waking a mover.
+// The length that a copy which the caller makes itself must have to count towards waking a mover.
 Thresholds worth_thresholds(const Inputs& inputs) noexcept {
   constexpr std::uint64_t first = first_start_from_bytes;
   const Settings& settings = inputs.settings;
   if (inputs.held || settings.mover_caller) return never;
   if (!thread_possible(inputs)) {
-    // Programs that copy much look for the node's service now and then.
+    // Programs that copy a lot look for the node's service now and then.
     return inputs.service.attached || settings.service_off ? never
                                                            : Thresholds{first, first, first};
   }
@@ -86,8 +87,8 @@ double round_trip_ns(const Inputs& inputs) noexcept {
   return inputs.round_trip_ns > 0 ? inputs.round_trip_ns : inputs.calibration.round_trip_ns;
 }
 
-// What reading a line that the mover wrote costs extra, at the distance of the cores as it is now.
-// At least a five-hundredth of the round trip, whatever was measured when the cores were elsewhere:
+// What reading a line that the mover wrote costs extra, at the present distance of the cores. It is
+// at least a five-hundredth of the round trip, whatever was measured when the cores were elsewhere:
 // Zen 5 showed 0.0022 to 0.0027 of it, from siblings of one core (80 ns) to different caches (500
 // ns).
 double remote_line_ns(const Inputs& inputs) noexcept {
@@ -108,8 +109,8 @@ double hand_over_ns(const Inputs& inputs) noexcept {
   return figures.submit_ns + 2 * round_trip_ns(inputs) + wake;
 }
 
-// What a copy of this length costs the caller a line at the least: the data may be as near as the
-// caches are large, unless its source is known to lie in memory.
+// What a copy of this length costs the caller a line at least: the data may be as near as the sizes
+// of the caches allow, unless its source is known to lie in memory.
 double inline_line_ns(const Inputs& inputs, std::size_t length, bool in_memory) noexcept {
   const Calibration& figures = inputs.calibration;
   if (in_memory) return figures.cold_line_ns;
@@ -147,6 +148,11 @@ ThresholdSet short_road_of(const Inputs& inputs) noexcept {
       inputs.service.reaches_memory ? ServiceReach::kernel : ServiceReach::none;
   ThresholdSet set = unmapped.thresholds;
   set.own = thresholds_for(unmapped, dedicated_for(unmapped));
+  // HAUL_PLAN_MOVER=thread: what the service has mapped is as all other memory is.
+  if (inputs.settings.mover_thread) {
+    set.mapped = set.own;
+    set.mapped_asleep_from = set.own.mover_from;
+  }
   if (inputs.settings.engine >= 0) set.own.inline_below = set.mapped.inline_below = 0;
   return set;
 }

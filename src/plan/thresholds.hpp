@@ -1,6 +1,6 @@
 // From which lengths on handing over pays: the figures that route() compares with, computed from
-// what things cost. They change when a mover's state or distance does, so the gate has them
-// computed then and keeps them.
+// what things cost. They change when a mover's state or distance does; the gate then has them
+// computed and keeps them.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +17,25 @@ Thresholds thresholds_of(const Inputs& inputs) noexcept;
 // inputs.thresholds are not read.
 ThresholdSet threshold_set_of(const Inputs& inputs) noexcept;
 
-// The thresholds that hold for inputs.request if `dedicated` is who would move it.
+// The thresholds that hold for inputs.request if `dedicated` would move it.
 Thresholds thresholds_for(const Inputs& inputs, Mover dedicated) noexcept;
 
 // What the gate tells the short road, which knows no more of a request than its length and whether
-// the service has its memory mapped. `own` is for all memory that it has not: a thread's, or, where
-// none can be had, what the service reaches through the kernel. Where a setting wants an engine of
-// its own, nothing is small enough to stay: the long road is to be asked.
+// the service has its memory mapped. `own` is for all memory that the service has not mapped: for a
+// thread; where there can be no thread, for what the service reaches through the kernel. Where a
+// setting wants a particular engine, nothing is small enough to stay inline: the long road must be
+// asked.
 ThresholdSet short_road_of(const Inputs& inputs) noexcept;
 
-// By process_vm_* the service moves bytes two to five times slower than memory can (4 KiB pages are
-// pinned one by one, and between two private ranges everything is copied twice): worth it only to a
-// caller that computes meanwhile, and from here on.
+// Through process_vm_* the service moves bytes two to five times slower than memory can (4 KiB
+// pages are pinned one by one, and between two private ranges everything is copied twice): that is
+// worth it only to a caller that computes meanwhile, and from here on.
 inline constexpr std::uint64_t kernel_reach_from_bytes = 1u << 20;
 
 // Before the first mover has started nothing is known: neither the distance nor the stored figures.
-// A process that copies much is worth finding out for, once; and so is, where there is no mover,
-// whether a service runs by now. What counts as much is copied in pieces from here on.
+// For a process that copies a lot, finding out is worth it once; and so is looking, where there is
+// no mover, whether a service runs by now. Copying a lot means in pieces of this many bytes or
+// more.
 inline constexpr std::uint64_t first_start_from_bytes = 64u << 10;
 
 // What the costs are made of.

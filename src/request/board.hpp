@@ -3,10 +3,10 @@
 //
 // The process writes requests into its rings; both sides claim chunks, report them and end requests
 // by the same words (completion/tenancy.hpp), so a waiter helps the service as it helps a mover.
-// Neither follows a pointer that the other has written: addresses of the client are looked up by
-// the service, and the service's never come here. To the service every byte of this memory is
-// hostile input, which may change at any time to anything: each word is read once into private
-// memory, then checked, then used (service/ring_view.hpp).
+// Neither follows a pointer that the other has written: the service looks up the client's
+// addresses, and its own never come here. To the service every byte of this memory is hostile
+// input, which may change at any time to anything: each word is read once into private memory, then
+// checked, then used (service/copying/ring_view.hpp).
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@
 
 namespace haul {
 
-// Rings of a process: threads that have one at the same time. Each is mapped when it is first
-// needed (sizeof(Ring) of addresses), and costs a page once its thread is gone.
+// How many threads of a process may have a ring at the same time. Each ring is mapped when it is
+// first needed (sizeof(Ring) of addresses), and costs a page once its thread is gone.
 inline constexpr std::uint32_t max_rings = 16384;
-// Those that can lie in the shared table: the first ones. It is address space that the service
-// takes for each of its clients.
+// The first ones of them can lie in the shared table, for which the service takes address space for
+// each of its clients.
 inline constexpr std::uint32_t max_shared_rings = 1024;
 
 struct alignas(4096) Board {
@@ -32,7 +32,7 @@ struct alignas(4096) Board {
   // How many chunks of this process the service has moved; for the process's own statistics.
   std::atomic<std::uint64_t> chunks;
   // ns from a submitter's store of a line to its arrival at the service's core, a running median;
-  // 0: not known. (The distance of the two cores is about twice that.)
+  // 0: not known. (The two cores are about twice that apart.)
   std::atomic<std::uint32_t> line_ns;
 
   // Written by the process: which rings in this memory are in use. The service looks at no other.

@@ -33,7 +33,7 @@ struct Job {
   std::uint32_t segment_first = 0, segment_count = 0;  // 0: one extent a side
   Chunks chunks;
 
-  // Is all of it in the memory of the process that asked?
+  // Is all of it in the memory of the process that submitted it?
   bool is_local() const noexcept {
     return dst_space == self_space && (operation == Operation::fill || src_space == self_space);
   }
@@ -69,7 +69,8 @@ struct alignas(64) Parameters {
   // if that tenancy is over.
   bool read(std::uint64_t wanted, Job* job) const noexcept {
     if (seq.load(std::memory_order_acquire) != wanted) return false;
-    // Acquire on each word: whoever then finds the tenancy still going has read no later one's.
+    // Acquire on each word: a reader that then finds the tenancy still going has read no later
+    // tenancy's words.
     const std::uint64_t bits = packed.load(std::memory_order_acquire);
     const std::uint64_t both = spaces.load(std::memory_order_acquire);
     const std::uint64_t vector = segments.load(std::memory_order_acquire);

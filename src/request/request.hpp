@@ -1,4 +1,4 @@
-// What is asked, checked and in the library's own terms; lives on the stack of the submit.
+// A request, checked and in the library's own terms; it lives on the stack of the submit.
 #pragma once
 
 #include <atomic>
@@ -75,8 +75,8 @@ class SegmentWalk {
   std::uint64_t offset_ = 0;
 };
 
-// What a job takes over from its request as it is: all but where the bytes lie, in which chunks,
-// and who moves them.
+// The part of a job that is taken from its request unchanged: all but where the bytes lie, how they
+// are cut into chunks, and who moves them.
 inline Job job_of(const Request& request) noexcept {
   Job job;
   job.operation = request.operation;

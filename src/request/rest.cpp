@@ -1,9 +1,8 @@
-// Rings come to rest, and wake.
 #include "request/rest.hpp"
 
 #include <utility>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "request/rings.hpp"
 #include "request/sharing.hpp"
 
@@ -12,11 +11,11 @@ namespace {
 
 constexpr std::uint32_t none = RingSet::none;
 
-// Under the rings' lock: the rings at rest that have their pages. None: a free place.
+// Under the rings' lock: the rings at rest that keep their pages; `none` marks a free place.
 constinit std::uint32_t warm[warm_rings] = {none, none, none, none};
 
 void give_back_pages(Ring& ring) noexcept {
-  // Before the pages go: whoever wakes it fills in what they held.
+  // Before the pages go: the thread that wakes the ring fills in what they held.
   ring.emptied.store(true, std::memory_order_relaxed);
   if (ring_is_shared(ring.index)) {
     remove_shared_pages(ring.index, ring.body_bytes());

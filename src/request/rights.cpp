@@ -1,5 +1,5 @@
-// The table of rights that were met, and what the movers have. An entry is written once, by the
-// thread that has taken it from `free` to `changing`, and never changes after `made`: so a number
+// The table of the rights met so far, and what the movers have. An entry is written once, by the
+// thread that has taken it from `free` to `changing`, and never changes after `made`. So a number
 // means the same rights for as long as the process lives, and readers need no lock.
 #include "request/rights.hpp"
 
@@ -32,8 +32,8 @@ RightsNumber number_of(const os::Rights& rights) noexcept {
       entry.state.store(KnownRights::made, std::memory_order_release);
       state = KnownRights::made;
     }
-    // Another thread enters rights just now, perhaps these (or did, in a process that this one is
-    // the child of): for the moment they are nobody's.
+    // Another thread is entering rights, perhaps these (or was, in a process of which this one is
+    // the child): for the moment they count as nobody's.
     if (state == KnownRights::changing) return nobodys;
     if (state == KnownRights::made && entry.rights == rights)
       return static_cast<RightsNumber>(i + 1);
@@ -60,8 +60,8 @@ void forget_mover_rights() noexcept {
 void note_mover_keys() noexcept {
   if (!cpu_features().protection_keys) return;
   mover_keys.opened.store(opened_keys(), std::memory_order_relaxed);
-  // Release: a thread that sees it sees what is opened. (One that does not see it sees the movers'
-  // state no sooner.)
+  // Release: a thread that sees it sees which keys are opened. (One that does not see it has not
+  // seen the movers' state either.)
   mover_keys.keyed.store(true, std::memory_order_release);
 }
 

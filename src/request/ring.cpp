@@ -1,4 +1,3 @@
-// The owner's side of a ring: room, segments, publishing.
 #include "request/ring.hpp"
 
 #include <algorithm>
@@ -54,8 +53,8 @@ void Ring::fill_in_ended() noexcept {
   const std::uint64_t tail = next_seq();
   for (std::uint64_t seq = std::max(first_seq, tail - slots); seq < tail; ++seq) {
     const std::uint64_t at = seq % slots;
-    // All claimed, so that nobody claims more; ended; and only then published once, for movers,
-    // whose cursors walk over it.
+    // All chunks are claimed, so that nobody claims more, and the state says ended; only then is it
+    // published, for movers, whose cursors walk over it.
     claims_[at].claim.store((seq / slots) << 32 | ~std::uint32_t{0}, std::memory_order_release);
     Code code = Code::ok;
     if (!ledger_empty() || ledger_forgot(index, seq)) {
@@ -76,7 +75,7 @@ void Ring::forget_waiters() noexcept {
 }
 
 void Ring::adopt() noexcept {
-  import_failures();  // of slots that are about to be used again, without a look at them
+  import_failures();  // of slots that are about to be reused unseen
   completions.abandon();
   credit_ = slots;
   reclaimed_ = next_seq();
@@ -88,14 +87,14 @@ void Ring::adopt() noexcept {
 
 bool Ring::look_for_room() noexcept {
   const std::uint64_t next = next_seq();
-  // Slot of seq is free when the tenancy before it has ended. Independent loads: their transfers
-  // overlap.
+  // A seq's slot is free when the tenancy before it has ended. The loads are independent, so their
+  // transfers overlap.
   constexpr std::uint64_t at_once = slots / 4;
   std::uint64_t free = 0;
   for (; free < at_once; ++free) {
     const std::uint64_t word = state_word(next + free).load(std::memory_order_acquire);
     if (State::seq(word) != next + free - slots) break;
-    // Its slot is about to be used again: what the service left there must not be lost.
+    // The slot is about to be used again: what the service left there must not be lost.
     if (State::code(word) != Code::ok) import_failure(next + free - slots, State::code(word));
   }
   credit_ = free;
@@ -152,7 +151,7 @@ void Ring::cancel_segments() noexcept {
 void Ring::publish(Job& job, const Extras* extras) noexcept {
   const std::uint64_t seq = next_seq();
   const std::uint64_t at = seq % slots;
-  // A slot's former tenant may not have been reclaimed yet: its segments go back now.
+  // A slot's former tenancy may not have been reclaimed yet: its segments are given back now.
   if (reclaimed_ + slots <= seq) {
     segment_free_ += segments_used_[at];
     reclaimed_ = seq - slots + 1;
@@ -164,19 +163,19 @@ void Ring::publish(Job& job, const Extras* extras) noexcept {
   if (extras != nullptr) extras_[at] = *extras;
   --credit_;
   parameters_[at].publish(job);
-  // After the publishing: who drains by the tail must not wait for what a signal handler
-  // interrupted half-way.
+  // After the publishing: a thread that drains by the tail must not wait for a request that a
+  // signal handler has interrupted halfway.
   tail_.store(seq + 1, std::memory_order_release);
-  // For a burst: the line of a coming request may have left the cache meanwhile.
+  // For a burst: the line of a request to come may have left the cache meanwhile.
   __builtin_prefetch(&parameters_[(seq + 4) % slots], 1);
 }
 
 std::uint64_t Ring::first_unfinished(std::uint64_t end) noexcept {
   const std::uint64_t known = finished_below_.load(std::memory_order_acquire);
-  // Whatever is a whole ring older has ended, else its slot would not have been used again.
+  // Every request a whole ring older has ended, else its slot would not have been used again.
   std::uint64_t seq = std::max(known, end - std::min(end, slots));
   while (seq < end && State::seq(state_word(seq).load(std::memory_order_acquire)) >= seq) ++seq;
-  // Release: who trusts the hint has not read the states itself.
+  // Release: a thread that trusts the hint has not read the states itself.
   if (seq > known) {
     std::uint64_t expected = known;
     while (expected < seq &&

@@ -1,6 +1,10 @@
 // The set of the rings in use: those that a thread owns, and those whose owner has left requests
-// behind. Movers, drains and gates walk this set, so their cost follows the threads of now, not
-// those of ever.
+// behind. Movers, drains and gates walk this set, so their cost follows the threads there are now,
+// not all that ever were.
+//
+// The set is a bitmap with a version. Changes happen under the rings' lock: a change sets or clears
+// the bit, then raises the version. Readers take no lock: they read the version, then the bits, and
+// walk again when the version has changed.
 #pragma once
 
 #include <atomic>
@@ -15,7 +19,7 @@ class RingSet {
  public:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-  // Under the rings' lock. The ring is made before it is added.
+  // Under the rings' lock. The ring must be made before it is added.
   void add(std::uint32_t index) noexcept {
     words_[index / 64].fetch_or(std::uint64_t{1} << index % 64, std::memory_order_release);
     version_.fetch_add(1, std::memory_order_release);
@@ -33,9 +37,8 @@ class RingSet {
     return (words_[index / 64].load(std::memory_order_relaxed) >> index % 64 & 1) != 0;
   }
 
-  // Changes with every change of the set, a moment after it. A thread that reads the version
-  // (acquire), then walks the set, then finds the same version has missed nothing that was added
-  // before it read.
+  // A thread that reads the version (acquire), walks the set, and finds the same version again has
+  // missed nothing that was added before it first read it.
   std::uint32_t version() const noexcept { return version_.load(std::memory_order_acquire); }
 
   // Calls act(index) for each member below `count`, lowest first. Any thread; rings that come and

@@ -1,7 +1,7 @@
 // Making, adopting and giving up rings.
 //
 // A thread gets its ring on its first submit: one at rest if there is one, else a new one. It keeps
-// it until the thread ends; what is unfinished then stays in the ring, which comes to rest once all
+// the ring until it ends; what is unfinished then stays in the ring, which comes to rest once all
 // of it has ended. The table's lock, with signals blocked, orders these changes; submits, movers
 // and tickets never take it. They rely on three things: a ring, once made, stays at its place for
 // the life of the process; the set of rings in use is a bitmap with a version; and the cookie, a
@@ -14,9 +14,9 @@
 #include <new>
 #include <utility>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
-#include "base/process_lock.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/sync/process_lock.hpp"
 #include "request/rest.hpp"
 #include "request/sharing.hpp"
 
@@ -40,9 +40,9 @@ constinit ProcessLock table_lock;
 constinit os::SignalMask signals_before_lock{};  // of the lock's holder
 constinit std::atomic<std::uint32_t>* cookie_page = nullptr;
 constinit std::uint32_t cookie = 0;
-// Under the lock; `left` is read without.
+// Under the lock; `left` is read without it.
 constinit std::atomic<std::uint32_t> left{0};  // rings in use that nobody owns
-constinit std::uint32_t late = 0;              // owned ones of threads that are ending
+constinit std::uint32_t late = 0;              // rings owned by threads that are ending
 constexpr std::uint32_t least_to_look_over = 64;
 constinit std::uint32_t look_over_at = least_to_look_over;  // rings; then all owners are looked for
 constinit std::int32_t process = 0;                         // whose threads the owners are
@@ -61,8 +61,8 @@ std::uint32_t make_cookie() noexcept {
   return static_cast<std::uint32_t>(x) | 1;
 }
 
-// Locked. True if the table had to be made. In a child by a bare clone the cookie reads 0: all
-// there is was the parent's, so the table is made afresh.
+// Locked. True if the table had to be made. In a bare clone()'s child the cookie reads 0:
+// everything there was the parent's, so a new table is made.
 bool make_table() noexcept {
   if (ring_table.cookie() != 0) return false;
   void* page = os::map_anonymous(page_bytes);
@@ -86,7 +86,7 @@ bool make_table() noexcept {
   return true;
 }
 
-// The lock, with signals blocked: a handler of this thread's must not ask for it meanwhile.
+// Holds the lock with signals blocked, so that no handler of this thread's asks for it meanwhile.
 class Hold {
  public:
   Hold() noexcept { table_lock.lock(&saved_); }
@@ -98,7 +98,7 @@ class Hold {
   os::SignalMask saved_;
 };
 
-// Locked. It is nobody's any more.
+// Locked. Leaves the ring without an owner.
 void give_up(Ring& ring) noexcept {
   ring.owned.store(false, std::memory_order_relaxed);
   left.fetch_add(1, std::memory_order_relaxed);
@@ -119,7 +119,8 @@ void rest_left() noexcept {
 }
 
 // Locked. A thread whose destructors came round once too often has not given up its ring. Looks for
-// the owners of all rings, of late ones, or until one is found; how many there are.
+// the owners of all rings, of late ones, or of rings until one owner is found; returns how many
+// there are.
 enum class Owners : std::uint8_t { all, ending, any };
 std::uint32_t look_for_owners(Owners which) noexcept {
   std::uint32_t living = 0;
@@ -127,7 +128,7 @@ std::uint32_t look_for_owners(Owners which) noexcept {
   for_each_ring([&](Ring& ring) {
     if (!ring.owned.load(std::memory_order_relaxed)) return;
     if ((which == Owners::ending && !ring.late) || (which == Owners::any && living != 0)) return;
-    // (Another ring of the caller's number had a thread that is gone.)
+    // (Another ring with the caller's thread number belonged to a thread that is gone.)
     if (&ring == thread_slot.ring ||
         (ring.owner_thread != self && os::thread_lives(process, ring.owner_thread))) {
       ++living;
@@ -145,7 +146,7 @@ Ring* take_ring() noexcept {
   if (Ring* ring = wake_ring(); ring != nullptr) return ring;
   const std::uint32_t count = ring_table.count.load(std::memory_order_relaxed);
   if (count >= look_over_at) {
-    // Seldom enough to cost each new ring a look at two owners or so.
+    // So rarely that it costs each new ring a look at two owners or so.
     look_over_at = std::max(2 * look_for_owners(Owners::all), least_to_look_over);
     rest_left();
     if (Ring* ring = wake_ring(); ring != nullptr) return ring;
@@ -153,7 +154,7 @@ Ring* take_ring() noexcept {
   if (count >= max_rings) return nullptr;
   void* place = os::map_anonymous(sizeof(Ring));
   if (place == nullptr) return nullptr;
-  os::keep_pages_small(place, sizeof(Ring));  // else what is at rest would keep more than its head
+  os::keep_pages_small(place, sizeof(Ring));  // else a ring at rest would keep more than its head
   Ring& ring = *static_cast<Ring*>(place);
   ring.begin(count, cookie);
   ring_places[count].store(&ring, std::memory_order_relaxed);
@@ -163,8 +164,8 @@ Ring* take_ring() noexcept {
   return &ring;
 }
 
-// Locked, which is as a handler's fork must find it: the ring is the thread's, and it knows. The
-// thread has none of this process.
+// Locked, so that a fork in a handler finds both done or neither: the ring is the thread's, and the
+// thread knows it. The thread has no ring of this process.
 Ring* take_own_ring() noexcept {
   thread_slot.ring = nullptr;
   Ring* const ring = take_ring();
@@ -177,7 +178,7 @@ Ring* take_own_ring() noexcept {
   return ring;
 }
 
-// In a child of fork.
+// For a child of fork.
 void inherit(Ring& ring) noexcept {
   const bool own = &ring == thread_slot.ring;
   const bool quiet = ring.quiet();
@@ -193,7 +194,8 @@ void inherit(Ring& ring) noexcept {
     return;
   }
   left.fetch_add(1, std::memory_order_relaxed);
-  // Its thread is not here. As a rule it is quiet, as the gate left it, and can serve another.
+  // Its thread does not exist here. As a rule the ring is quiet, as the gate left it, and can serve
+  // another.
   ring.publishing.store(false, std::memory_order_relaxed);
   ring.owned.store(false, std::memory_order_relaxed);
   if (!quiet || publishing) ring.abandoned.store(true, std::memory_order_relaxed);
@@ -232,8 +234,8 @@ void detach_ring() noexcept {
 void give_up_own_ring() noexcept {
   if (own_ring() == nullptr) return;
   {
-    // Both sides of it under the lock: a child that a handler forks finds that the thread has the
-    // ring, or has not.
+    // Both steps under the lock: in a child that a handler forks, the thread either has the ring or
+    // has not.
     const Hold hold;
     if (Ring* ring = own_ring(); ring != nullptr) give_up(*ring);
     thread_slot.ring = nullptr;
@@ -276,7 +278,7 @@ void unlock_rings() noexcept {
 }
 
 void rings_before_fork() noexcept {
-  // A handler that forks amid it would take away in its child what is being written here.
+  // A handler that forked during it would, in its child, take away what is being written here.
   os::SignalMask saved;
   os::block_signals(&saved);
   sharing_before_fork();
@@ -288,7 +290,7 @@ void rings_after_fork_parent() noexcept {
 }
 
 bool rings_after_fork_child() noexcept {
-  // Whoever held it is not here: the forking thread holds it with signals blocked.
+  // No holder exists here: the forking thread holds it with signals blocked.
   table_lock.forget();
   forks_survived.fetch_add(1, std::memory_order_relaxed);
   cookie_page->store(cookie, std::memory_order_relaxed);
@@ -301,7 +303,7 @@ bool rings_after_fork_child() noexcept {
   late = 0;
   process = os::process_id();
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (rings_in_use.has(i)) inherit(ring_table.ring(i));  // at rest it stays
+    if (rings_in_use.has(i)) inherit(ring_table.ring(i));  // a ring at rest stays so
   }
   return true;
 }

@@ -6,19 +6,19 @@
 #include <cstdint>
 
 #include "base/error.hpp"
-#include "base/os.hpp"
-#include "base/stack_mark.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/stack_mark.hpp"
 #include "request/board.hpp"
 #include "request/ring_set.hpp"
 
 namespace haul {
 
-// Where each ring lies, once it has been made: there it stays for as long as the process lives.
+// Where each ring lies once it has been made; it stays there for as long as the process lives.
 extern constinit std::atomic<Ring*> ring_places[max_rings];
 
 // What every call reads first. The cookie lies in a page of its own that a fork wipes
-// (MADV_WIPEONFORK) and the fork handler restores: 0 means not yet made, or a child that came by a
-// bare clone.
+// (MADV_WIPEONFORK) and the fork handler restores: 0 means that there is no table yet, or that this
+// is a bare clone()'s child.
 struct RingTable {
   std::atomic<const std::atomic<std::uint32_t>*> cookie_word;
   std::atomic<std::uint32_t> count;  // rings [0, count) exist
@@ -33,8 +33,8 @@ struct RingTable {
 extern constinit RingTable ring_table;
 extern constinit RingSet rings_in_use;
 
-// How often a fork has made this process another, so far as it had rings. A frame that finds it
-// changed has come over into a child with a signal handler's fork.
+// Counts the forks that led to this process, those of processes that had rings. A function that
+// finds the count changed is running in a child that a signal handler forked in the middle of it.
 extern constinit std::atomic<std::uint32_t> forks_survived;
 
 // Calls act(ring) for each ring in use. Any thread, no lock.
@@ -51,22 +51,23 @@ bool any_ring_owned() noexcept;
 struct ThreadSlot {
   Ring* ring = nullptr;
   std::uint64_t burst_bytes = 0;  // submitted since it last looked at a ticket
-  // Bytes it copied itself while the mover slept, since it last woke it.
+  // Bytes that it copied itself while the mover slept, since it last woke the mover.
   std::uint64_t invested = 0;
   unsigned carrying = 0;  // chunks that it has claimed and is copying
   unsigned forking = 0;   // forks that it is in, between the handlers
   bool shared = false;    // its ring lies in memory that the node's service can map (sharing.hpp)
-  bool left = false;      // it has given up a ring: its thread-specific destructors run
-  // Within what a submit or a reap does to the ring: a signal handler's call copies inline. The
-  // program's memory is not touched meanwhile, for a fault's handler may leave by siglongjmp().
+  bool left = false;      // gave up a ring: its thread-specific destructors run
+  // True while a submit or a reap changes the ring: a call from a signal handler then copies
+  // inline. The program's memory is not touched meanwhile, since a fault's handler may leave by
+  // siglongjmp().
   bool busy = false;
-  // Where the inline request stands for which room in the completion queue is taken.
+  // Marks the stack frame of the inline request for which room in the completion queue is taken.
   const StackMark* reserved = nullptr;
 };
 extern constinit thread_local ThreadSlot thread_slot;
 
-// Marks the calling thread busy; false if it is already, because this call is a signal handler's in
-// the middle of another.
+// Marks the calling thread busy; converts to false if it was busy already, because this call comes
+// from a signal handler that interrupted another.
 class BusyThread {
  public:
   BusyThread() noexcept : mine_(!thread_slot.busy) {
@@ -74,7 +75,7 @@ class BusyThread {
     os::compiler_barrier();
   }
   ~BusyThread() { end(); }
-  // Not busy any more, before the scope ends.
+  // Ends the marking before the scope does.
   void end() noexcept {
     os::compiler_barrier();
     if (mine_) thread_slot.busy = false;
@@ -98,20 +99,20 @@ inline Ring* own_ring() noexcept {
 // nullptr with *error when there can be none: the thread's copies are then inline.
 Ring* attach_ring(Error* error) noexcept;
 
-// Gives up the calling thread's ring, which comes to rest (rest.hpp) now if its requests have
-// ended, else when the next thread comes or goes or the mover falls asleep after. Runs at thread
-// exit by itself. A thread whose destructors ask for a ring once more, after the last that haul's
-// own could hear of, leaves one behind: it comes to rest when the next thread wants one.
+// Gives up the calling thread's ring. It comes to rest (rest.hpp) now if its requests have ended,
+// else later, when the next thread comes or goes or the mover falls asleep. Runs by itself at
+// thread exit. A thread whose destructors ask for a ring again, after the last round in which
+// haul's own destructor runs, leaves one behind: it comes to rest when the next thread wants one.
 void detach_ring() noexcept;
-// The same for a thread that goes on, and may want another one: haul's own.
+// The same for one of haul's own threads, which goes on and may want another ring.
 void give_up_own_ring() noexcept;
 
-// Rings that their threads have left come to rest, where their requests have ended.
+// Puts to rest the rings whose threads have left and whose requests have ended.
 void rest_left_rings() noexcept;
 
 // Runs `hook` before a table is made, so that no other thread ever sees a table without the
-// handlers that mover/ registers there: in the first thread of a process to submit (in each, if
-// several come at once), and again in a child by a bare clone. No lock is held. Set before any
+// handlers that mover/ registers in the hook: in the first thread of a process to submit (in each,
+// if several come at once), and again in a bare clone()'s child. No lock is held. Set before any
 // submit.
 using TableHook = void (*)();
 void on_new_table(TableHook hook) noexcept;
@@ -124,9 +125,9 @@ void lock_rings() noexcept;
 void unlock_rings() noexcept;
 
 // Around fork, once there is a table, with the gate held; no lock is kept. The child keeps the
-// calling thread's ring; those of others serve threads of its own, but for those that were not
-// quiet, which it abandons. False: there was no memory for them, so the child has no table, as one
-// by a bare clone.
+// calling thread's ring; its own threads may get the others, except those that were not quiet,
+// which it abandons. False: there was no memory for the rings, so the child has no table, like a
+// bare clone()'s.
 void rings_before_fork() noexcept;
 void rings_after_fork_parent() noexcept;
 bool rings_after_fork_child() noexcept;

@@ -1,4 +1,4 @@
-// The places, best first, and whether a directory may be trusted.
+// The places where the service may listen, best first, and whether a directory may be trusted.
 #include "request/service_socket.hpp"
 
 #include <fcntl.h>
@@ -9,21 +9,21 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/keep_errno.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
 
 namespace haul {
 namespace {
 
 constexpr const char* file_name = "service.sock";
 
-// False if the text does not fit: a cut path would be another one.
+// False if the text did not fit: a truncated path would be another one.
 bool fits(int length) noexcept {
   return length > 0 && static_cast<std::size_t>(length) < socket_path_bytes;
 }
 
-// The directory of `path` into `directory`; false if there is none to speak of.
+// Copies the directory of `path` into `directory`; false if it has none.
 bool directory_of(const char* path, char (&directory)[socket_path_bytes]) noexcept {
   const char* slash = std::strrchr(path, '/');
   if (slash == nullptr || slash == path) return false;
@@ -34,7 +34,7 @@ bool directory_of(const char* path, char (&directory)[socket_path_bytes]) noexce
   return true;
 }
 
-// 0 if it is this user's alone to write to; -EPERM if not, -ENOENT if there is none.
+// 0 if only this user may write to it; -EPERM if others may, -ENOENT if it does not exist.
 int directory_state(const char* directory) noexcept {
   struct stat status {};
   if (lstat(directory, &status) != 0) return -errno;
@@ -73,7 +73,7 @@ bool service_socket_path(unsigned index, char (&path)[socket_path_bytes]) noexce
     return false;
   }
   for (unsigned place = 0; place < place_count; ++place) {
-    // What cannot be used is passed over, so that the index counts those that can.
+    // Places that cannot be used are skipped, so that the index counts those that can.
     if (place_at(place, path) && index-- == 0) return true;
   }
   path[0] = '\0';

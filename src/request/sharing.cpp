@@ -8,9 +8,9 @@
 // private memory over every shared ring before any of its threads can publish there.
 #include "request/sharing.hpp"
 
-#include "base/os.hpp"
-#include "base/sealed.hpp"
-#include "base/unforked.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
+#include "base/thread/unforked.hpp"
 #include "completion/ledger.hpp"
 #include "request/rings.hpp"
 
@@ -19,10 +19,10 @@ namespace {
 
 constinit SharedTable own{};  // under the rings' lock
 constinit std::atomic<const Board*> board_now{nullptr};
-constinit std::atomic<bool> shared_rings[max_shared_rings];  // likewise; read without it
+constinit std::atomic<bool> shared_rings[max_shared_rings];  // likewise, but read without it
 
-// What a child needs of its parent's rings, put aside before the fork by the thread that forks: the
-// parent goes on using them while the child comes to life.
+// What a child needs of its parent's rings; the forking thread copies it before the fork, since the
+// parent goes on using its rings while the child comes to life.
 struct Past {
   std::uint64_t tail;
   Ring::Unfinished unfinished;
@@ -61,7 +61,7 @@ Code make_shared_table(SharedTable* table, Error* error) noexcept {
   if (table->file.intact()) return Code::ok;
   *error = make_error(Code::closed, 0,
                       "The program has closed descriptor %d, haul's rings, so no service can be "
-                      "attached to any more; close only descriptors that are yours.",
+                      "attached to any more; close only descriptors of your own.",
                       table->file.number());
   return Code::closed;
 }
@@ -79,7 +79,8 @@ bool move_in(Ring* ring) noexcept {
   copy_ring(place, ring);
   os::unmap(place, sizeof(Ring));
   if (os::map_shared(ring, sizeof(Ring), fd, offset) == nullptr) return false;
-  // In between as well: then these pages are a file's, and whoever shares them is unknown.
+  // The program may have done so in between as well: these pages are then another file's, and
+  // nobody knows who shares them.
   if (own.file.intact()) return true;
   Ring* const back = static_cast<Ring*>(os::map_anonymous(sizeof(Ring)));
   if (back != nullptr) {
@@ -97,18 +98,18 @@ bool share_own_ring() noexcept {
   if (ring == nullptr) return false;
   if (thread_slot.shared) return true;
   if (ring->index >= max_shared_rings || !ring->quiet()) return false;
-  // With signals blocked: a handler on this thread must not count or copy between the copy and the
-  // switch.
+  // With signals blocked: a handler on this thread must not count or copy anything between the copy
+  // and the switch.
   lock_rings();
   const Unforked unforked;
   const bool moved = unforked && move_in(ring);
   if (moved) {
-    // Who counts itself in or out during the switch counts on one side of it only. All requests
-    // have ended, so nobody is about to sleep.
+    // A thread that counts itself in or out during the switch is counted in one of the memories
+    // only. All requests have ended, so no thread is about to sleep.
     ring->forget_waiters();
     const std::uint32_t index = ring->index;
     shared_rings[index].store(true, std::memory_order_relaxed);
-    // Release: the ring is there before the service is told of it.
+    // Release: the ring is in place before the service is told of it.
     own.board->shared[index / 64].fetch_or(std::uint64_t{1} << index % 64,
                                            std::memory_order_release);
     thread_slot.shared = true;
@@ -136,7 +137,7 @@ void show_shared_ring(std::uint32_t index, bool in_use) noexcept {
   if (own.board == nullptr || !ring_is_shared(index)) return;
   const std::uint64_t bit = std::uint64_t{1} << index % 64;
   std::atomic<std::uint64_t>& word = own.board->shared[index / 64];
-  // Release: what the ring holds by then.
+  // Release: what the ring holds comes first.
   if (in_use) {
     word.fetch_or(bit, std::memory_order_release);
   } else {
@@ -145,8 +146,8 @@ void show_shared_ring(std::uint32_t index, bool in_use) noexcept {
 }
 
 void remove_shared_pages(std::uint32_t index, std::size_t bytes) noexcept {
-  // The descriptor serves where the mapping is locked. Refused by both, the pages stay, as they
-  // are.
+  // Where the mapping is locked, the descriptor is used. If both are refused, the pages stay as
+  // they are.
   if (os::remove_pages(&ring_table.ring(index), bytes)) return;
   if (const int fd = own.file.get(); fd >= 0) os::punch_hole(fd, ring_offset(index), bytes);
 }
@@ -190,7 +191,8 @@ bool sharing_after_fork_child() noexcept {
   }
   sharing_after_fork_parent();
   if (own.board != nullptr) {
-    // A call that a signal handler's fork has interrupted may look at it once more: zeros, awake.
+    // A call that a signal handler's fork has interrupted may look at it once more: it then reads
+    // zeros, which mean awake.
     if (!os::map_private_at(own.board, sizeof(Board))) os::unmap(own.board, sizeof(Board));
   }
   own.file.close();

@@ -2,8 +2,8 @@
 // moves it into the shared table when it first wants the service, and there it stays.
 #pragma once
 
-#include "base/descriptor.hpp"
 #include "base/error.hpp"
+#include "base/os/descriptor.hpp"
 #include "request/board.hpp"
 
 namespace haul {
@@ -25,29 +25,29 @@ Code make_shared_table(SharedTable* table, Error* error) noexcept;
 // calls.
 bool share_own_ring() noexcept;
 
-// False where the table's descriptor is not the calling thread's: the program has closed it, or the
-// thread has descriptors of its own (unshare(CLONE_FILES)), from before the table was made. Takes
-// the rings' lock.
+// False if the table's descriptor is not the calling thread's: the program has closed it, or the
+// thread has had descriptors of its own (unshare(CLONE_FILES)) since before the table was made.
+// Takes the rings' lock.
 bool has_table_descriptor() noexcept;
 
 bool ring_is_shared(std::uint32_t index) noexcept;
 
-// Under the rings' lock; nothing where the ring is not shared. Tells the service whether the ring
-// is in use.
+// Tells the service whether the ring is in use; does nothing if the ring is not shared. Under the
+// rings' lock.
 void show_shared_ring(std::uint32_t index, bool in_use) noexcept;
-// Gives the first `bytes` of a shared ring back; they read as zero, also for the service.
+// Gives the first `bytes` of a shared ring back; they then read as zero, for the service too.
 void remove_shared_pages(std::uint32_t index, std::size_t bytes) noexcept;
 
 // The table's board; nullptr: there is none. Lock-free.
 const Board* shared_board() noexcept;
 
-// Around fork: puts aside what the child needs, and gives the child private rings again. Nothing
-// can be published by then, and what could be finished is. False: there was no memory for them, so
-// they are still the parent's and must not be touched.
+// Around fork: copies what the child needs, and gives the child private rings again. By then
+// nothing can be published, and what could be finished has been. False: there was no memory for the
+// rings, so they are still the parent's and must not be touched.
 void sharing_before_fork() noexcept;
 void sharing_after_fork_parent() noexcept;
 bool sharing_after_fork_child() noexcept;
-// In a child by a bare clone: the parent's table is none of ours.
+// For a bare clone()'s child: drops the parent's table.
 void forget_sharing() noexcept;
 
 }  // namespace haul

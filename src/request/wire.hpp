@@ -1,6 +1,6 @@
 // What a process and the node's service say to each other over their socket (SOCK_SEQPACKET, one
-// message a packet). The bulk of their talk goes through shared rings (board.hpp); this is for what
-// happens seldom.
+// message a packet). Requests go through shared rings (board.hpp); messages are for what happens
+// rarely.
 //
 //   process                                  service
 //   Hello + table [, arena]             -->
@@ -12,8 +12,7 @@
 //   Unbind                              -->  (no answer)
 //   Bell                                -->  (wakes it)
 //                                       <--  Reap: a completion queue that was armed has an entry
-//                                       <--  Yours: a chunk, all within the process, that the
-//                                       service
+//                                       <--  Yours: a chunk within the process that the service
 //                                            has claimed and cannot move
 //                                       <--  Distance: Board::line_ns has changed by much
 //                                       <--  Refused and close: it broke the rules
@@ -83,8 +82,8 @@ struct Hello {  // fds: table; then the arena's, if arena_bytes != 0
   std::uint32_t reserved = 0;
   std::uint8_t key[key_bytes] = {};  // of this process's grants, random
   std::uint64_t arena_base = 0, arena_bytes = 0;
-  // A word of this process and what it holds: the service reads it to learn whether the kernel lets
-  // it, and whether it has the right process.
+  // A word of this process and its value: the service reads it to learn whether the kernel lets it,
+  // and whether it has the right process.
   std::uint64_t probe_address = 0, probe_value = 0;
 };
 

@@ -1,14 +1,14 @@
-// The cache file first; measuring only where there is none.
+// Loads the file first, and measures only if there is none.
 #include "tune/background.hpp"
 
 #include <atomic>
 #include <cerrno>
 
-#include "base/aide.hpp"
-#include "base/clock.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/aide.hpp"
 #include "gate/gate.hpp"
 #include "mover/mover.hpp"
 #include "request/rings.hpp"
@@ -19,8 +19,9 @@
 namespace haul::tune {
 namespace {
 
-// Half a second of CPU in all: this thread's share, and the mover's, which spins while it is waited
-// for (200 ms at most), through some 75 runs with their pauses (130 ms) and five wakings (50 ms).
+// Half a second of CPU in all: this is the thread's share; the mover's goes to spinning while it is
+// waited for (200 ms at most), to some 75 runs with their pauses (130 ms) and to five wakings (50
+// ms).
 constexpr std::uint64_t background_cpu_ns = 100'000'000;
 constexpr std::uint64_t background_pause_ns = 1'000'000;
 constexpr unsigned background_patience_ms = 200;
@@ -29,20 +30,21 @@ constexpr std::uint64_t load_patience_ns = 1'000'000'000, store_patience_ns = 5'
                         asker_patience_ns = 1'000'000'000, look_patience_ns = 200'000'000;
 constexpr std::uint64_t never = ~std::uint64_t{0};
 constexpr std::uint64_t second_ns = 1'000'000'000;
-constexpr std::uint64_t look_again_ns = 600 * second_ns;   // at what was stored, and at the machine
-constexpr std::uint64_t other_process_ns = 5 * second_ns;  // that measures now
+constexpr std::uint64_t look_again_ns = 600 * second_ns;   // at what is stored, and at the machine
+constexpr std::uint64_t other_process_ns = 5 * second_ns;  // that is measuring now
 
-// When there is something to do again, on the monotonic clock.
+// When to look again, on the monotonic clock.
 constinit std::atomic<std::uint64_t> due_ns{0};
 constinit std::atomic<bool> may_measure{false};  // there is a mover to measure with
-// What was stored, for a look at each distance that is measured; 0: there is nothing.
+// When the stored figures were measured; 0: there are none. Read whenever the distance has been
+// measured.
 constinit std::atomic<std::uint64_t> stored_at_s{0};
 constinit std::atomic<double> stored_round_trip_ns{0};
 constinit std::atomic<bool> waits_for_quiet{false};  // or for another process that measures
-// Of the thread at work, one after the other:
-constinit bool told = false;       // of a file that is of no use
+// Used by the thread at work; there is one at a time:
+constinit bool told = false;       // of an unusable file
 constinit unsigned disturbed = 0;  // measurements in a row
-constinit Measured latest;         // that is believed: loaded or measured; of time 0: none
+constinit Measured latest;         // those in use: loaded or measured; of time 0: none
 
 void publish(const Measured& measured) noexcept {
   set_calibration(in_order(measured.figures));
@@ -56,7 +58,7 @@ void use(const Measured& measured) noexcept {
   publish(measured);
 }
 
-// With what the host has taken meanwhile, where that can be read.
+// Measures, and adds what the host has taken meanwhile, if that can be read.
 Expected<Measured> measure_all(const Watch& watch) noexcept {
   const CpuTimes before = cpu_times_patiently(look_patience_ns);
   auto measured = measure(watch);
@@ -86,9 +88,9 @@ std::uint64_t repeat_later(const char* why) noexcept {
 // When to come back.
 std::uint64_t measure_and_store() noexcept {
   const CalibrationLock lock;
-  if (!lock.held()) {  // another process is at it, or this one forks
+  if (!lock.held()) {  // another process is measuring, or this one forks
     waits_for_quiet.store(true, std::memory_order_relaxed);
-    return now_ns() + other_process_ns;  // then its figures are there
+    return now_ns() + other_process_ns;  // its figures are there then
   }
   Watch watch;
   watch.cpu_limit_ns = background_cpu_ns;
@@ -113,7 +115,7 @@ void tell(const Error& error) noexcept {
   told = true;
 }
 
-// Why the latest figures do not do, as a clause; nullptr: they do.
+// Why the latest figures do not suffice, as a clause; nullptr: they do.
 const char* why_measure() noexcept {
   if (latest.quality.measured_at_s == 0) return "there is none";
   Seen seen;
@@ -128,7 +130,7 @@ std::uint64_t work() noexcept {
   const auto stored = load_patiently(load_patience_ns);
   if (!stored) {
     if (stored.error().sys_errno != ENOENT) tell(stored.error());
-    // It may answer yet.
+    // The file system may answer yet.
     if (stored.error().code == Code::timed_out) return now_ns() + second_ns;
   } else if (stored->quality.measured_at_s >= latest.quality.measured_at_s) {
     use(*stored);
@@ -136,11 +138,11 @@ std::uint64_t work() noexcept {
   if (knob_number(Knob::tune_background) == 1) return never;  // 1: "off"
   const char* why = why_measure();
   if (why == nullptr) return now_ns() + look_again_ns;
-  log(LogLevel::debug, "The calibration is to be measured, since %s.", why);
+  log(LogLevel::debug, "The calibration must be measured, since %s.", why);
   return may_measure.load(std::memory_order_relaxed) ? measure_and_store() : 0;
 }
 
-// Does the distance that the mover has just measured speak against what is stored?
+// Does the distance that the mover has just measured contradict what is stored?
 bool distance_contradicts() noexcept {
   Measured stored;
   stored.figures.round_trip_ns = stored_round_trip_ns.load(std::memory_order_relaxed);
@@ -154,15 +156,16 @@ bool distance_contradicts() noexcept {
 
 void tend(void* /*unused*/) noexcept {
   os::lowest_priority();
-  os::widen_mask();  // whoever made the aide may be pinned
-  // On the mover's CPU it would be in the mover's way.
+  os::widen_mask();  // the aide's maker may be pinned
+  // Keeps off the mover's CPU, where it would be in the mover's way.
   if (const int cpu = mover_cpu(); cpu >= 0) os::avoid_cpu(static_cast<unsigned>(cpu));
   due_ns.store(work(), std::memory_order_relaxed);
-  // It has submitted while it measured. An owned ring keeps movers, and so the process.
+  // It has submitted while it measured, so it owns a ring; an owned ring keeps the movers, and so
+  // the process, alive.
   give_up_own_ring();
 }
 
-// Where it is at work already there is nothing to begin.
+// Wakes the aide; does nothing if it is at work already.
 void begin() noexcept {
   os::ask_aide(os::Aide::tune, tend, nullptr);
 }
@@ -172,7 +175,7 @@ void begin() noexcept {
 void consider() noexcept {
   const std::uint64_t due = due_ns.load(std::memory_order_relaxed);
   if (due == never || files_stall()) return;
-  // A disturbed measurement is not repeated sooner for being contradicted as well.
+  // A disturbed measurement is not repeated sooner because it is contradicted as well.
   if (now_ns() < due &&
       (waits_for_quiet.load(std::memory_order_relaxed) || !distance_contradicts()))
     return;
@@ -197,12 +200,12 @@ Code calibrate_now(void (*progress)(int percent, void* context), void* context,
   }
   if (const char* why = distrust(*measured); why != nullptr) {
     *error = make_error(Code::again, 0,
-                        "The machine was too busy to be measured (%s), so the figures of before "
+                        "The machine was too busy to be measured (%s), so the previous figures "
                         "hold; run haul tune again when it is quiet.",
                         why);
     return error->code;
   }
-  publish(*measured);  // the thread at work will find them stored
+  publish(*measured);  // the thread at work will find them in the file
   *error = store_patiently(*measured, store_patience_ns);
   return error->code;
 }

@@ -9,22 +9,22 @@
 
 namespace haul::tune {
 
-// Has a thread of the lowest priority ("haul-tune") load the stored figures; if there are none, or
-// what is seen of the machine speaks against them (trust.hpp; looked at every ten minutes), it
-// measures (one process of a user at a time, half a second of CPU at most) and stores what can be
-// believed. A disturbed measurement is repeated later, seven times at most. For the mover, at each
-// of its wakings and measurings of the distance; does nothing where there is nothing to do, and
-// never blocks. That thread, an aide (base/aide.hpp), opens no file either (files.hpp).
+// Lets a thread of the lowest priority ("haul-tune") load the stored figures. If there are none, or
+// what is seen of the machine speaks against them (trust.hpp; looked at every ten minutes), the
+// thread measures (one process of a user at a time, half a second of CPU at most) and stores what
+// can be believed. It repeats a disturbed measurement later, seven times at most. Movers call this
+// whenever they wake or have measured the distance; it does nothing if there is nothing to do, and
+// never blocks. That thread, an aide (base/thread/aide.hpp), opens no file either (files.hpp).
 // HAUL_TUNE_BACKGROUND=off: loads only.
 void consider() noexcept;
 
-// Has the stored figures loaded, if there are any; measures nothing. For a process whose copies go
-// to the node's service. Never blocks.
+// Loads the stored figures in the background, if there are any; measures nothing. For a process
+// whose copies go to the node's service. Never blocks.
 void load_stored() noexcept;
 
-// Measures in the calling thread and stores. progress may be nullptr. Code::again also for a
-// machine that was too busy. Blocks for a fraction of a second; 5 s more where the file system does
-// not answer.
+// Measures in the calling thread and stores. progress may be nullptr. Code::again also if the
+// machine was too busy. Blocks for a fraction of a second, and 5 s more if the file system does not
+// answer.
 Code calibrate_now(void (*progress)(int percent, void* context), void* context,
                    Error* error) noexcept;
 

@@ -14,18 +14,18 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/descriptor.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
-#include "base/unforked.hpp"
+#include "base/os/descriptor.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/unforked.hpp"
 #include "tune/machine_key.hpp"
 
 namespace haul::tune {
 
 namespace {
 
-// The figures in the order of the file. In the file they are decimals with three places, whatever
-// the program's locale; in between, thousandths of a nanosecond.
+// The figures in the order of the file. There they are decimals with three places, whatever the
+// program's locale; in memory they are read as thousandths of a nanosecond.
 struct Figure {
   const char* key;
   double plan::Calibration::*member;
@@ -44,12 +44,12 @@ constexpr Figure figures_in_order[] = {
     {"kernel_call_ns", &plan::Calibration::kernel_call_ns, 1},
     {"kernel_line_ns", &plan::Calibration::kernel_line_ns, 1},
 };
-// A figure that is measured but not kept would come back as its default.
+// A figure that were measured but not stored would come back as its default.
 static_assert(sizeof(plan::Calibration) ==
               sizeof figures_in_order / sizeof figures_in_order[0] * sizeof(double) +
                   alignof(plan::Calibration));
 
-// How they came about, likewise in thousandths.
+// How they came about, in thousandths too.
 struct Share {
   const char* key;
   double Quality::*member;
@@ -63,7 +63,6 @@ constexpr Share shares_in_order[] = {
 
 constexpr std::size_t file_bytes = 1024;  // of a good file, with room to spare
 
-// Text being put together.
 class Writer {
  public:
   [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) noexcept {
@@ -81,7 +80,7 @@ class Writer {
   std::size_t size_ = 0;
 };
 
-// Text being taken apart. Each step answers whether the text went on as it must.
+// Parses the text. Each step returns whether the text went on as it must.
 class Reader {
  public:
   Reader(const char* text, std::size_t size) noexcept : at_(text), end_(text + size) {}
@@ -193,22 +192,22 @@ Code code_of(int sys_errno) noexcept {
 }
 
 Error unusable(const char* path, Verdict verdict) noexcept {
-  const char* cause = "is cut short or damaged";
+  const char* cause = "is truncated or damaged";
   if (verdict == Verdict::other_version) cause = "is of another version of haul";
   if (verdict == Verdict::other_machine) cause = "was measured on another machine";
   if (verdict == Verdict::doubtful) cause = "was measured on a busy machine";
-  return make_error(Code::invalid, 0,
-                    "the calibration file %.100s %s, so defaults hold; run 'haul tune' to replace "
-                    "it",
-                    path, cause);
+  return make_error(
+      Code::invalid, 0,
+      "the calibration file %.100s %s, so the defaults hold; run 'haul tune' to replace it", path,
+      cause);
 }
 
 Error unreadable(const char* path, int sys_errno) noexcept {
   const char* remedy = "make it readable to this user, or set HAUL_TUNE_CACHE to another file";
   if (sys_errno == EISDIR) remedy = "remove the directory, or set HAUL_TUNE_CACHE to a file";
   return make_error(code_of(sys_errno), sys_errno,
-                    "the calibration file %.80s cannot be read (%s), so defaults hold; %s", path,
-                    describe_errno(sys_errno), remedy);
+                    "the calibration file %.80s cannot be read (%s), so the defaults hold; %s",
+                    path, describe_errno(sys_errno), remedy);
 }
 
 }  // namespace
@@ -219,8 +218,8 @@ Error default_calibration_path(char* path, std::size_t size) noexcept {
   if (const char* file = knob_text(Knob::tune_cache); file[0] != '\0') {
     length = snprintf(path, size, "%s", file);
   } else {
-    // secure_getenv: a set-user-id program must not write where whoever starts it says. A path that
-    // is not absolute is void by the XDG base directory specification.
+    // secure_getenv: a set-user-id program must not write where its invoker says. A path that is
+    // not absolute is invalid by the XDG base directory specification.
     const char* below = "";
     const char* directory = secure_getenv("XDG_CACHE_HOME");
     if (directory == nullptr || directory[0] != '/') {
@@ -249,14 +248,14 @@ Expected<Measured> load_calibration(const char* path) noexcept {
   char text[file_bytes + 1];
   const ssize_t size = os::read_file(path, text, sizeof text);
   if (size == -ENOENT) {
-    return make_error(Code::io, ENOENT,
-                      "there is no calibration file %.100s, so defaults hold; run 'haul tune' to "
-                      "make one",
-                      path);
+    return make_error(
+        Code::io, ENOENT,
+        "there is no calibration file %.100s, so the defaults hold; run 'haul tune' to make one",
+        path);
   }
   if (size < 0) return unreadable(path, static_cast<int>(-size));
   Measured measured;
-  // One that fills the buffer is too long for a good file, and fails at its end.
+  // A text that fills the buffer is too long for a good file, and fails at its end.
   const Verdict verdict = parse(text, static_cast<std::size_t>(size), measured);
   if (verdict == Verdict::good) return measured;
   return unusable(path, verdict);
@@ -282,13 +281,13 @@ Error store_calibration(const char* path, const Measured& measured) noexcept {
   for (const Figure& figure : figures_in_order) {
     const double ns = figures.*figure.member;
     const double rounded_up = ns * 1000 + 0.5;
-    // Not a number fails every comparison.
+    // NaN fails every comparison.
     const bool usable = rounded_up >= static_cast<double>(figure.minimum_ps) &&
                         rounded_up < static_cast<double>(maximum_ps + 1);
     if (!figures.measured || !usable) {
       return make_error(Code::invalid, 0,
-                        "the calibration is not kept, since %s is no measured figure; run 'haul "
-                        "tune' again on a quieter machine",
+                        "the calibration is not kept, since %s cannot be a measured figure; run "
+                        "'haul tune' again on a quieter machine",
                         figure.key);
     }
     const auto ps = static_cast<std::uint64_t>(rounded_up);
@@ -310,7 +309,7 @@ namespace {
 constinit os::Descriptor held_lock;  // of this process's one CalibrationLock, if it holds it
 constinit std::atomic<bool> fork_handler_set{false};
 
-// A child must not hold the parent's lock for its life.
+// A child must not hold the parent's lock for as long as it lives.
 void close_in_child() noexcept {
   held_lock.close();
 }
@@ -323,7 +322,8 @@ CalibrationLock::CalibrationLock() noexcept {
   }
   char name[64];
   snprintf(name, sizeof name, "haul-tune-%u-%016" PRIx64, os::user_id(), machine_key());
-  // A child closes the lock it knows of. (haul's threads, who measure, have signals blocked.)
+  // A child closes the lock only if it knows of it. (haul's threads, which measure, have signals
+  // blocked.)
   const Unforked unforked;
   if (!unforked) return;
   const auto lock = os::Descriptor::of(os::bind_abstract(name));

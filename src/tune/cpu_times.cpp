@@ -3,12 +3,12 @@
 
 #include <cstring>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::tune {
 
 CpuTimes parse_cpu_times(const char* text) noexcept {
-  constexpr unsigned stolen_field = 7, fields = 8;  // guests' time is in user's already
+  constexpr unsigned stolen_field = 7, fields = 8;  // user includes the guests' time
   if (std::strncmp(text, "cpu ", 4) != 0) return {};
   CpuTimes times;
   const char* at = text + 4;

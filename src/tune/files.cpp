@@ -1,4 +1,11 @@
-// One piece of work at a time, in static storage: a stalled one keeps its place.
+// Runs one piece of work at a time, in static storage, where a stalled one keeps its place.
+//
+// A word guards the place. A thread takes it from free to taken by compare-and-swap, writes what it
+// wants, and starts the work (running); the worker stores its result and then `done` (release),
+// which the waiting thread reads (acquire) before it takes the result and frees the place. A thread
+// whose patience ends moves the word from running to stalled instead, and goes: the worker then
+// frees the place itself when the file system has answered. The word also carries the process, so a
+// child of fork finds its parent's word to be none of its own.
 #include "tune/files.hpp"
 
 #include <atomic>
@@ -6,26 +13,25 @@
 #include <climits>
 #include <cstdio>
 
-#include "base/aide.hpp"
-#include "base/apart.hpp"
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/aide.hpp"
+#include "base/thread/apart.hpp"
 #include "tune/calibration_file.hpp"
 #include "tune/machine_key.hpp"
 
 namespace haul::tune {
 namespace {
 
-// free -> taken (by who asks) -> running -> done -> free. stalled: who asked has gone, and the work
-// frees its place when it ends.
+// free -> taken -> running -> done -> free; running -> stalled -> free.
 enum ReadingPhase : std::uint32_t { free, taken, running, done, stalled };
 constexpr unsigned phase_bits = 3;
 
-// The phase, and above it the number of the process that it is of: a child of fork inherits the
-// word, and none of the work.
+// The phase, and above it the id of the process that it belongs to: a child of fork inherits the
+// word but not the work.
 constinit std::atomic<std::uint32_t> word{free};
 
-// When the work began; before that a file that takes its time is no stalled one.
+// When the work began; a file system is slow, and not stalled, until some time after that.
 constinit std::atomic<std::uint64_t> began_ns{0};
 constexpr std::uint64_t ordinary_ns = 200'000'000;
 
@@ -40,12 +46,12 @@ bool is_own(std::uint32_t value) noexcept {
 }
 
 void let_go() noexcept {
-  // Release: whoever takes the place next finds the work at rest.
+  // Release: the thread that takes the place next finds the work at rest.
   word.store(free, std::memory_order_release);
   os::futex_wake(&word, INT_MAX);
 }
 
-// The work: of who took the place, and of the thread while it runs.
+// The work. It belongs to the thread that took the place, and to the worker while that runs.
 enum class Kind : std::uint8_t { load, store, look };
 struct Work {
   Kind kind = Kind::load;
@@ -55,8 +61,8 @@ struct Work {
 };
 constinit Work work;
 
-// What is being read or written, for describe_stall(): whoever reads it while the next piece of
-// work begins may find two names mixed.
+// What is being read or written, for describe_stall(): a thread that reads this while the next
+// piece of work begins may see two names mixed.
 constexpr const char* key_files = "/sys and /etc";
 constexpr const char* times_file = "/proc/stat";
 constinit std::atomic<char> place[path_bytes];
@@ -96,7 +102,7 @@ void access_file(void* /*unused*/) noexcept {
   } else {
     load_or_store();
   }
-  // Not own(): a helper process has a number of its own. Release: pairs with have_done().
+  // Not own(): a helper process has an id of its own. Release: pairs with have_done().
   std::uint32_t seen = word.load(std::memory_order_relaxed);
   if (phase_of(seen) == running &&
       word.compare_exchange_strong(seen, seen - running + done, std::memory_order_release)) {
@@ -108,20 +114,21 @@ void access_file(void* /*unused*/) noexcept {
 
 constexpr os::Apart file_access{"haul-files", access_file, nullptr};
 
-// By the aide; where there is none yet, by a thread that is made for it. 0 or -errno.
+// Starts the work on the aide or, if there is none yet, on a thread that is made for it. 0 or
+// -errno.
 int begin_access(std::uint64_t until_ns) noexcept {
   constexpr std::uint64_t step_ns = 50'000;
   for (;;) {
     const int refused = os::ask_aide(
         os::Aide::files, [](void*) noexcept { os::run_apart(file_access); }, nullptr);
     if (refused == -ESRCH) return os::start_apart(file_access);
-    // It is just ending the access of before.
+    // The aide is just ending its previous work.
     if (refused != -EBUSY || now_ns() >= until_ns) return refused;
     os::sleep_ns(step_ns);
   }
 }
 
-// Waits until the word is another; false once it is too late.
+// Waits until the word has changed; false if it is too late.
 bool wait_while(std::uint32_t seen, std::uint64_t until_ns) noexcept {
   const std::uint64_t now = now_ns();
   if (now >= until_ns) return false;
@@ -148,7 +155,7 @@ bool take(std::uint64_t until_ns) noexcept {
   }
 }
 
-// Takes the place and has this work done; `wanted` becomes its result. Or timed_out.
+// Takes the place and has this work done; its result is put into `wanted`. Or timed_out.
 Error have_done(Work* wanted, std::uint64_t patience_ns) noexcept {
   const std::uint64_t until_ns = now_ns() + patience_ns;
   if (!take(until_ns)) return no_answer();

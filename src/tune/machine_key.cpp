@@ -1,4 +1,3 @@
-// What makes a machine itself, hashed.
 #include "tune/machine_key.hpp"
 
 #include <limits.h>
@@ -7,9 +6,9 @@
 #include <atomic>
 #include <cstdio>
 
-#include "base/cpu.hpp"
-#include "base/os.hpp"
-#include "base/topology.hpp"
+#include "base/machine/cpu.hpp"
+#include "base/machine/topology.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::tune {
 

@@ -6,7 +6,8 @@
 
 namespace haul::tune {
 
-// Of the file's format and of what its figures mean: a new one makes the old files strangers.
+// The version of the file's format and of its figures' meaning: raising it makes old files those of
+// another machine.
 inline constexpr unsigned calibration_version = 3;
 
 // FNV-1a, to name and to check, not to protect.
@@ -23,7 +24,7 @@ constexpr std::uint64_t hash(std::uint64_t seed, const char* data, std::size_t s
 // like /. Reads some twenty files.
 std::uint64_t compute_machine_key(const char* root) noexcept;
 
-// The real machine's, computed once. Any thread.
+// The real machine's key, computed once. Any thread.
 std::uint64_t machine_key() noexcept;
 
 }  // namespace haul::tune

@@ -1,14 +1,14 @@
-// Each figure is a median of short runs: caller's copies hot, from the shared cache and from
-// memory; the price of reading what the mover wrote, which is the difference to reading what one
-// wrote oneself; and the kernel's copies of what the mover wrote.
+// Each figure is a median of short runs: the caller's copies hot, from the shared cache and from
+// memory; the price of reading what the mover wrote, which is the difference from reading what the
+// same thread wrote; and the kernel's copies of what the mover wrote.
 #include "tune/measure.hpp"
 
 #include <algorithm>
 
-#include "base/clock.hpp"
-#include "base/cpu.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/machine/cpu.hpp"
+#include "base/os/os.hpp"
 #include "copy/cache_lines.hpp"
 #include "copy/copy.hpp"
 #include "gate/gate.hpp"
@@ -24,19 +24,19 @@ constexpr std::size_t l3_bytes = 2u << 20;
 constexpr std::size_t cold_bytes = 1u << 20;
 constexpr std::size_t remote_bytes = 256u << 10;
 constexpr std::size_t kernel_bytes = 64u << 10;
-// What the mover does not do within this time it may never do.
+// What the mover has not done within this time it may never do.
 constexpr std::uint64_t stuck_ns = 3'000'000'000;
-// So long one waits for it without sleeping.
+// How long to wait for it without sleeping.
 constexpr std::uint64_t spin_ns = 100'000'000;
 
-// Two buffers, and what to measure with them.
+// Two buffers and the measurements made with them.
 class Bench {
  public:
   explicit Bench(const Watch& watch) noexcept : watch_(watch), cpu_began_ns_(thread_cpu_ns()) {}
   ~Bench() {
     if (stuck_) {
-      // The mover may yet do what it was asked, with these buffers: they stay mapped, on purpose,
-      // but for their pages.
+      // The mover may yet do what it was asked to with these buffers, so they stay mapped on
+      // purpose; only their pages are dropped.
       if (src_ != nullptr) os::drop_pages(src_, buffer_bytes);
       if (dst_ != nullptr) os::drop_pages(dst_, buffer_bytes);
       return;
@@ -59,13 +59,13 @@ class Bench {
     return true;
   }
 
-  // Did the mover go away? Then what was timed was something else.
+  // Did the mover go away? What was timed is then worthless.
   bool lost() const noexcept { return lost_; }
 
-  // Has the mover left a request undone? Then nothing more is asked of it.
+  // Has the mover left a request undone? It is then asked nothing more.
   bool stuck() const noexcept { return stuck_; }
 
-  // Is it plain already that this thread gets no CPU? Then it is not worth going on.
+  // Is it clear already that this thread gets no CPU? It is then not worth going on.
   bool starved() const noexcept {
     constexpr std::uint64_t look_ns = 100'000'000;
     return wanted_ns_ >= look_ns && ran_ns_ < wanted_ns_ / 2;
@@ -75,7 +75,6 @@ class Bench {
     return watch_.cpu_limit_ns != 0 && thread_cpu_ns() - cpu_began_ns_ > watch_.cpu_limit_ns;
   }
 
-  // Of what was run until now.
   Quality quality() const noexcept {
     Quality quality;
     quality.measured_at_s = os::unix_time_s();
@@ -87,13 +86,13 @@ class Bench {
     return quality;
   }
 
-  // ns a line of the caller's own copy. flush: both sides are in memory before.
+  // ns a line of the caller's own copy. flush: both sides are put out of the caches first.
   double copy_line_ns(std::size_t bytes, bool flush) noexcept {
     return median(&line_spread_, [&] {
       if (flush) {
         copy::flush_lines(src_, src_ + bytes);
         copy::flush_lines(dst_, dst_ + bytes);
-        os::thread_id();  // a system call: the flushes are behind us
+        os::thread_id();  // a system call, so that the flushes are over
       }
       const std::uint64_t begin = fenced_ticks();
       copy::move_bytes(dst_, src_, bytes, Affinity::cacheable, Affinity::cacheable);
@@ -101,7 +100,7 @@ class Bench {
     });
   }
 
-  // ns a line to read the destination after the mover wrote it (or this thread did).
+  // ns a line to read the destination after the mover (or this thread) wrote it.
   double read_line_ns(bool by_mover) noexcept {
     return median(nullptr, [&] {
       if (by_mover) {
@@ -191,7 +190,7 @@ class Bench {
     return ns(elapsed_ticks) / (static_cast<double>(bytes) / 64);
   }
 
-  // Without helping: the mover is to write all of it.
+  // Waits without helping, since the mover must write all of it.
   void await(const Ticket& ticket) noexcept {
     if (ticket.cookie() == 0 || stuck_) return;
     const Ring& ring = ring_table.ring(ticket.ring());
@@ -217,7 +216,7 @@ class Bench {
     }
   }
 
-  // Sleeps the pause between two runs. Who wakes much too late has waited for a CPU.
+  // Sleeps for the pause between two runs. A thread that wakes much too late has waited for a CPU.
   void rest() noexcept {
     constexpr std::uint64_t ordinary_ns = 500'000;
     if (watch_.pause_ns == 0) return;
@@ -273,7 +272,7 @@ Expected<Measured> measure(const Watch& watch) noexcept {
   const auto is = [](plan::MoverState state) {
     return gate.state.load(std::memory_order_relaxed) == state;
   };
-  // None is made while the node's service is looked for, which takes a moment.
+  // No mover is made while the node's service is looked for, which takes a moment.
   Code woken = wake_mover(&error);
   while (woken == Code::again && is(plan::MoverState::none) && now_ns() < until_ns) {
     os::sleep_ns(1'000'000);
@@ -301,7 +300,8 @@ Expected<Measured> measure(const Watch& watch) noexcept {
   Bench bench(watch);
   if (!bench.prepare()) {
     return make_error(Code::no_memory, 0,
-                      "No memory to measure with (16 MiB); nothing was measured.");
+                      "There is no memory to measure with (16 MiB), so nothing was measured; free "
+                      "some and try again.");
   }
   plan::Calibration figures;
   const double distance = round_trip_now();
@@ -337,8 +337,8 @@ Expected<Measured> measure(const Watch& watch) noexcept {
   tell(watch, 100);
   if (bench.out_of_time() && !bench.starved()) {
     return make_error(Code::timed_out, 0,
-                      "Measuring took more CPU time than it may; the safe figures hold, and haul "
-                      "tune measures at leisure.");
+                      "Measuring took more CPU time than it may; the safe figures hold; run haul "
+                      "tune to measure without that limit.");
   }
   return Measured{figures, bench.quality()};
 }

@@ -15,17 +15,17 @@ struct Watch {
   void (*progress)(int percent, void* context) = nullptr;
   void* context = nullptr;
   unsigned runs = 15;  // of each kind, for a median; 1 to max_runs
-  // How long it waits for the mover to be awake and its distance known; the mover spins meanwhile.
+  // How long to wait until the mover is awake and its distance known; the mover spins meanwhile.
   unsigned patience_ms = 3000;
-  // Of the measuring thread's CPU time; then it stops and fails with timed_out.
+  // The limit on the measuring thread's CPU time, at which it stops and fails with timed_out.
   std::uint64_t cpu_limit_ns = 0;
   std::uint64_t pause_ns = 0;  // sleeps this long between the small steps, so that others run
 };
 
 // Runs copies of all kinds on the calling thread and on the mover, which it keeps awake. Fails if
-// there is no mover to be had, or it does nothing for seconds. Maps 16 MiB. Takes no lock that a
-// fork waits for. The figures are as they came; of their quality, what was stolen is for the caller
-// to add (trust.hpp).
+// there is no mover, or if it does nothing for seconds. Maps 16 MiB. Takes no lock that a fork
+// waits for. The figures are as measured; the caller adds to their quality how much was stolen
+// (trust.hpp).
 Expected<Measured> measure(const Watch& watch) noexcept;
 
 // ns a line of copies in the nearest cache, now; 0 where there is no memory. Takes some 50 us.

@@ -30,8 +30,12 @@ endfunction()
 
 haul_soak(atomic_soak "${atomic_dir}/soak.cpp" "${atomic_dir}/soak_client.cpp"
   "${atomic_dir}/soak_forgetful.cpp" "${atomic_dir}/soak_check.cpp")
-# Behind the shared library: only the control's tables come from it.
-target_link_libraries(atomic_soak PRIVATE haul_atomic_internal)
+# The control serves from the library's own tables, which the shared library does not export. The whole static
+# library would bring a second search for plug-ins, from a program whose path leads to none.
+target_sources(atomic_soak PRIVATE "${PROJECT_SOURCE_DIR}/atomic/responder/tables.cpp"
+  "${PROJECT_SOURCE_DIR}/atomic/link/udp_socket.cpp" "${PROJECT_SOURCE_DIR}/atomic/link/socket_address.cpp"
+  "${PROJECT_SOURCE_DIR}/atomic/wire/wire_packet.cpp")
+target_link_libraries(atomic_soak PRIVATE haul_base)
 haul_soak(atomic_lock_soak "${atomic_dir}/lock_soak.cpp" "${atomic_dir}/lock_referee.cpp"
   "${atomic_dir}/lock_member.cpp" "${atomic_dir}/lock_board.cpp" "${atomic_dir}/lock_check.cpp"
   "${atomic_dir}/lock_star.cpp")

@@ -114,6 +114,16 @@ fields affinity 'source destination size_bytes source_ns_per_line destination_ns
 expect_json "$work/rows.json" 'len({(r["source"], r["destination"]) for r in d["rows"]}) == 9'
 fields checked 'scheme engine cache size_bytes checked_ns unchecked_ns ratio' 4K
 fields order 'memcpy_ns sum_ns total_ns ratio placement' 1M
+fields fresh 'dst size_bytes memcpy_ns placement' 1M
+expect_json "$work/rows.json" 'all("inline_ratio" in r and "together_ratio" in r or "preload_ratio" in r for r in d["rows"])'
+fields protect 'mechanism page_size size_bytes protect_ns memcpy_ns ratio' 64K
+fields transparent 'plan page_size fresh size_bytes blocking_ns call_ns call_ratio total_ns spared_ratio touch_ns' 1M
+expect_json "$work/rows.json" '{r["plan"] for r in d["rows"]} == {"none", "auto", "caller", "together", "deferred"}'
+# Programs that are not installed are left out, each with its remedy.
+PATH=/nonexistent "$haul" bench programs --quick --json "$work/rows.json" > "$work/out" 2> "$work/err" ||
+  failed "bench programs without programs fails: $(cat "$work/err")"
+grep -q 'install python3' "$work/err" || failed "bench programs does not say what to install: $(cat "$work/err")"
+expect_json "$work/rows.json" 'd["suite"] == "programs" and d["rows"] == []'
 expect_status 0 '' bench latency --quick --sizes 4K --json -
 cp "$work/out" "$work/rows.json"
 expect_json "$work/rows.json" '{r["cache"] for r in d["rows"]} == {"hot", "l3", "cold"}'
@@ -175,7 +185,7 @@ for shell in zsh fish; do
     $shell -n "$work/completion.$shell" || failed "$shell completion does not parse"
   fi
 done
-expect_status 0 'wrote 15 pages' man --out "$work/man"
+expect_status 0 'wrote 16 pages' man --out "$work/man"
 for page in "$work"/man/*; do
   if command -v groff > /dev/null; then
     warnings=$(groff -man -Tutf8 -ww -z "$page" 2>&1)

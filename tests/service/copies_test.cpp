@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 #include "service/fake.hpp"
 
 namespace haul::service_test {

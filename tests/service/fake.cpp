@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 
 namespace haul::service_test {
 namespace {

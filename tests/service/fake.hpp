@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/os.hpp"
-#include "base/sealed.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 #include "request/board.hpp"
 #include "request/wire.hpp"
 #include "service/server.hpp"

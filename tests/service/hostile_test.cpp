@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 #include "service/fake.hpp"
 
 namespace haul::service_test {

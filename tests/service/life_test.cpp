@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 #include "service/fake.hpp"
 
 namespace haul::service_test {

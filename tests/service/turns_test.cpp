@@ -5,9 +5,9 @@
 #include <cstring>
 #include <memory>
 
+#include "service/clients/hub.hpp"
+#include "service/copying/work.hpp"
 #include "service/fake.hpp"
-#include "service/hub.hpp"
-#include "service/work.hpp"
 
 namespace haul::service_test {
 namespace {

@@ -1,18 +1,17 @@
 // haul's benchmark of messages: exchanges of each size with each kind of buffers, under whatever
 // MPI it is compiled and launched with.
-//
 // Usage: bench TESTS KINDS SIZES CPUS CACHE_BYTES BUDGET_US WHEN
 //   TESTS, KINDS, SIZES, CPUS   comma-separated; ranks are pinned to CPUS in turn
 //   BUDGET_US                   how long to measure each figure
 //   WHEN                        pin "early" (before MPI_Init) or "late", so that threads of the
 //                               library may run on other CPUs
-// Output, a line a figure: row TEST KIND RANKS BYTES US GBPS LOOP_US LEAST_US
+// Output, one line for each figure: row TEST KIND RANKS BYTES US GBPS LOOP_US LEAST_US
 //   US: the median time of what is reported: a message there or back (pingpong), a message (rate,
-//   bandwidth), else the whole exchange. LOOP_US: the same with the making and unmaking of fresh
+//   bandwidth), else the whole exchange. LOOP_US: the same, with the making and unmaking of fresh
 //   buffers. LEAST_US: the least time instead of the median; a busy machine disturbs it less.
-// Every byte of some messages before and after the timed ones is checked, of timed ones each byte
-// where a program would read it (rewritten, fresh), else the first and the last word of a batch's
-// last message.
+// Every byte of some messages before and after the timed ones is checked. Of the timed messages,
+// every byte is checked where a program would read it (rewritten, fresh), else the first and last
+// word of a batch's last message.
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -71,7 +70,7 @@ static int takes_part(const struct Measurement* m) {
   return !m->test->pair || m->side.rank < 2;
 }
 
-// Exchanges whose every byte is checked, into areas that held something else.
+// Runs exchanges into areas that held something else, and checks every byte.
 static void check_exchanges(struct Measurement* m) {
   struct Side plain = m->side;
   plain.produce = plain.consume = NULL;
@@ -89,7 +88,7 @@ static void check_exchanges(struct Measurement* m) {
 
 // ---- time ------------------------------------------------------------------------------------
 
-// `count` exchanges in a row; their time in microseconds.
+// Makes `count` exchanges in a row and returns their time in microseconds.
 static double time_batch(struct Measurement* m, long count) {
   const int marked = m->side.produce == NULL;
   m->stamp++;
@@ -108,7 +107,7 @@ static double time_batch(struct Measurement* m, long count) {
   return elapsed;
 }
 
-// One exchange with new buffers; *loop_us is its time with their making and unmaking.
+// Makes one exchange with new buffers; *loop_us is its time including their making and unmaking.
 static double time_fresh(struct Measurement* m, double* loop_us) {
   m->stamp++;
   const double begin = now_us();
@@ -134,7 +133,7 @@ static double agree(double value) {
   return value;
 }
 
-// Warms up (libraries learn from use), and returns the time of one exchange as rank 0 saw it.
+// Warms up, since libraries learn from use, and returns the time of one exchange as rank 0 saw it.
 static double warm_up(struct Measurement* m) {
   const int fresh = m->buffers.kind == FRESH;
   double spent = 0, last = 0, loop;

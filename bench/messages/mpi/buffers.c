@@ -32,7 +32,7 @@ struct Buffers make_buffers(enum Kind kind, size_t out_bytes, size_t in_bytes, s
   made.out_stride = (out_bytes + line - 1) / line * line;
   made.in_stride = (in_bytes + line - 1) / line * line;
   if (kind == OFF_CACHE) {
-    // All ranks together use twice the cache before an area comes again.
+    // All ranks together use twice the cache before they use an area again.
     const size_t share = 2 * cache_bytes / (size_t)ranks;
     made.slots = share / at_least_one(made.out_stride + made.in_stride) + 2;
   }
@@ -47,7 +47,7 @@ struct Buffers make_buffers(enum Kind kind, size_t out_bytes, size_t in_bytes, s
     made.out = map(made.slots * made.out_stride);
     made.in = map(made.slots * made.in_stride);
   }
-  // A page that was only read may be the shared zero page.
+  // A page that has only been read may be the shared zero page.
   memset(made.out, 1, made.slots * made.out_stride);
   memset(made.in, 1, made.slots * made.in_stride);
   return made;

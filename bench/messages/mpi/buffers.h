@@ -25,8 +25,7 @@ struct Buffers {
   unsigned char *out, *in;
 };
 
-// cache_bytes: the last-level cache that all ranks share among them. Ends the program if there is
-// no memory.
+// cache_bytes: the last-level cache that all ranks share. Ends the program if there is no memory.
 struct Buffers make_buffers(enum Kind kind, size_t out_bytes, size_t in_bytes, size_t cache_bytes,
                             int ranks);
 void free_buffers(struct Buffers* buffers);
@@ -34,5 +33,5 @@ void free_buffers(struct Buffers* buffers);
 // The areas of the next exchange; each acquire is followed by one release.
 struct Areas acquire(struct Buffers* buffers);
 void release(struct Buffers* buffers, struct Areas areas);
-// The areas that acquire() will return when `ahead` acquires have gone before. Not for FRESH.
+// The areas that acquire() will return after `ahead` more acquires. Not for FRESH.
 struct Areas peek(const struct Buffers* buffers, size_t ahead);

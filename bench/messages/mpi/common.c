@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-// The launcher says it in a variable of its own.
+// Each launcher has a variable of its own for the rank.
 static int rank_before_init(void) {
   const char* names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
   for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {

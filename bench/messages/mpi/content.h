@@ -1,5 +1,5 @@
-// What messages hold: words that depend on who sent which piece when, so that a byte of another
-// message, of an older one or at another place is noticed.
+// What messages hold: words that depend on which rank sent which piece when, so that a byte of
+// another message, of an older one, or at another place is noticed.
 #pragma once
 
 #include <stddef.h>
@@ -12,6 +12,6 @@ void fill(unsigned char* at, size_t bytes, uint64_t seed);
 // The first wrong byte, or `bytes`.
 size_t first_wrong(const unsigned char* at, size_t bytes, uint64_t seed);
 
-// The same for the first and the last word alone: cheap, for messages within a timed batch.
+// The same for the first and last word only: cheap, for messages within a timed batch.
 void fill_ends(unsigned char* at, size_t bytes, uint64_t seed);
 size_t first_wrong_end(const unsigned char* at, size_t bytes, uint64_t seed);

@@ -46,7 +46,7 @@ static void run_pingping(const struct Side* side, struct Areas areas) {
   consume(side, areas);
 }
 
-// Piece 0 goes to the left, piece 1 to the right: a neighbour's right is this rank.
+// Piece 0 goes left and piece 1 right; what is right for a neighbour is this rank.
 static void run_exchange(const struct Side* side, struct Areas areas) {
   const int left = (side->rank + side->ranks - 1) % side->ranks;
   const int right = (side->rank + 1) % side->ranks;
@@ -96,7 +96,7 @@ static void run_bandwidth(const struct Side* side, struct Areas areas) {
   run_window(side, areas, BANDWIDTH_WINDOW);
 }
 
-// Of a pair, all others have nothing to send.
+// Ranks beyond the pair have nothing to send.
 static int one_of_pair(int rank, int ranks) {
   (void)ranks;
   return rank < 2;

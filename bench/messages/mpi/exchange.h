@@ -11,7 +11,8 @@ enum { RATE_WINDOW = 64, BANDWIDTH_WINDOW = 16 };
 struct Side {
   int rank, ranks;
   size_t bytes;  // of a message
-  // Around the communication of each exchange, where a program would write and read; may be null.
+  // Called around the communication of each exchange, where a program would write and read; may be
+  // null.
   void (*produce)(void* context, struct Areas areas);
   void (*consume)(void* context, struct Areas areas);
   void* context;
@@ -19,8 +20,8 @@ struct Side {
 
 struct Test {
   const char* name;
-  bool pair;      // ranks 0 and 1 alone take part
-  bool rank0;     // its clock tells the time; else the slowest rank's
+  bool pair;      // only ranks 0 and 1 take part
+  bool rank0;     // rank 0's clock tells the time; else the slowest rank's
   double one_in;  // an exchange is this many times what is reported (2: there and back)
   double moved;   // messages that a rank sends and receives in what is reported, for the bandwidth
   // Pieces that a rank sends and receives.

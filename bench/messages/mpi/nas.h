@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-// x -> 5^13 x mod 2^46, beginning behind 314159265.
+// x -> 5^13 x mod 2^46, starting from 314159265.
 struct Random {
   uint64_t state;
 };
@@ -23,6 +23,6 @@ struct Run {
 // of two.
 struct Run begin_run(int* argc, char*** argv);
 
-// Prints "nas KERNEL CLASS RANKS SECONDS MOPS" on rank 0 and ends MPI. Whoever cannot verify its
-// result has failed before.
+// Prints "nas KERNEL CLASS RANKS SECONDS MOPS" on rank 0 and ends MPI. A rank that could not verify
+// its result has ended the run before.
 void end_run(const struct Run* run, const char* kernel, double seconds, double operations);

@@ -82,7 +82,8 @@ static const struct Class* find_class(char name) {
 
 // ---- one-dimensional transforms ----------------------------------------------------------------
 
-// BATCH lines at once: their values of one index side by side, so that a CPU's vectors fit.
+// Transforms BATCH lines at once: their values of one index lie side by side, so that a CPU's
+// vectors fit.
 struct Lines {
   double re[BATCH], im[BATCH];
 };
@@ -130,8 +131,9 @@ static inline void butterfly(const struct Lines* restrict x, const struct Lines*
   }
 }
 
-// Stockham's, which needs no bit reversal: each pass halves the transforms and doubles how many
-// there are. Returns where the result lies, a or b. sign: 1 forward, -1 inverse (unscaled).
+// Stockham's algorithm, which needs no bit reversal: each pass halves the length of the transforms
+// and doubles their number. Returns where the result lies, a or b. sign: 1 forward, -1 inverse
+// (unscaled).
 static struct Lines* transform(const struct Plan* plan, int sign) {
   struct Lines *from = plan->a, *to = plan->b;
   for (int half = plan->n / 2, many = 1; half >= 1; half /= 2, many *= 2) {
@@ -150,8 +152,7 @@ static struct Lines* transform(const struct Plan* plan, int sign) {
   return from;
 }
 
-// Transforms `lines` lines whose values lie `step` apart; a line begins `gap` behind the one
-// before.
+// Transforms `lines` lines whose values lie `step` apart; a line begins `gap` after the one before.
 static void transform_lines(const struct Plan* plan, int sign, struct Complex* at, size_t step,
                             size_t lines, size_t gap) {
   for (size_t first = 0; first < lines; first += BATCH) {
@@ -357,7 +358,7 @@ int main(int argc, char** argv) {
   const struct Run run = begin_run(&argc, &argv);
   struct Field field = {0};
   set_up(&field, &run);
-  // The rules' untimed part: memory is touched, the library's paths are used once.
+  // The part that the rules leave untimed: it touches memory and uses the library's paths once.
   make_damping(&field);
   make_planes(&field);
   forward(&field);
@@ -367,7 +368,7 @@ int main(int argc, char** argv) {
   const double own_s = (now_us() - begin_us) * 1e-6;
   double seconds = 0;
   MPI_Reduce(&own_s, &seconds, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-  // The rules' count of operations.
+  // The number of operations by the rules.
   const double n = (double)(field.nx * field.ny * field.nz), steps = field.class->steps;
   const double operations = n * (14.8157 + 7.19641 * log(n) + (5.23518 + 7.21113 * log(n)) * steps);
   tear_down(&field);

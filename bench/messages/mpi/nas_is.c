@@ -111,14 +111,14 @@ static void set_up(struct Sort* sort, const struct Run* run) {
 
 // ---- one ranking -------------------------------------------------------------------------------
 
-// The rules' change before ranking t, so that none repeats the one before.
+// The rules change two keys before ranking t, so that no ranking repeats the one before.
 static void change_keys(struct Sort* sort, int t) {
   const long low = t - sort->first_key, high = t + RANKINGS - sort->first_key;
   if (low >= 0 && low < sort->own_keys) sort->keys[low] = t;
   if (high >= 0 && high < sort->own_keys) sort->keys[high] = (1 << sort->class->values_log2) - t;
 }
 
-// Which keys are tested is known by position: behind the counts they travel to all.
+// The positions of the tested keys are known; their values travel to all ranks behind the counts.
 static void count_buckets(struct Sort* sort, int* own, int* all) {
   memset(own, 0, (BUCKETS + TESTED) * sizeof *own);
   for (long i = 0; i < sort->own_keys; i++) own[sort->keys[i] >> sort->value_shift]++;
@@ -130,7 +130,7 @@ static void count_buckets(struct Sort* sort, int* own, int* all) {
   memcpy(sort->tested_keys, all + BUCKETS, sizeof sort->tested_keys);
 }
 
-// Neighbouring buckets to each rank, until it has its share: end[r] is the first bucket of rank
+// Each rank gets neighbouring buckets until it has its share: end[r] is the first bucket of rank
 // r+1.
 static void share_out(struct Sort* sort, const int* all, int* end) {
   long given = 0;
@@ -211,15 +211,15 @@ static void rank_keys(struct Sort* sort, int t) {
 
 // ---- full verification -------------------------------------------------------------------------
 
-// The same for the same keys in any order.
+// A digest that does not depend on the order of the keys.
 static uint64_t digest(const int* keys, long count) {
   uint64_t sum = 0;
   for (long i = 0; i < count; i++) sum += ((uint64_t)keys[i] + 1) * ((uint64_t)keys[i] + 1);
   return sum;
 }
 
-// Puts every key where its rank says; then all must be in order. Beyond the rules: they are the
-// keys that were sent.
+// Puts every key where its rank says; then all must be in order. Also checks, beyond the rules,
+// that they are the keys that were sent.
 static void check_all(struct Sort* sort) {
   int* sorted = allocate((size_t)sort->received_count * sizeof(int));
   bool* taken = allocate((size_t)sort->received_count);
@@ -255,7 +255,7 @@ int main(int argc, char** argv) {
   const struct Run run = begin_run(&argc, &argv);
   struct Sort sort = {0};
   set_up(&sort, &run);
-  rank_keys(&sort, 1);  // the rules' untimed one
+  rank_keys(&sort, 1);  // the ranking that the rules leave untimed
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin_us = now_us();
   for (int t = 1; t <= RANKINGS; t++) rank_keys(&sort, t);

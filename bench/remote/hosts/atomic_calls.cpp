@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
@@ -15,7 +15,7 @@ constexpr std::size_t warm_calls = 20;
 void expect(std::uint64_t found, std::uint64_t expected, const char* what) {
   if (found != expected)
     throw tools::CommandFailure(
-        fmt::format("{} gave {} and not {}; this is a bug of haul", what, found, expected));
+        fmt::format("{} returned {} instead of {}; this is a bug of haul", what, found, expected));
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ void Asker::call(Op op) {
       break;
     case Op::write: status = haul_atomic_write(remote_.get(), address_, ++current_); break;
   }
-  require_atomic(status, op_name(op));
+  tools::require(status, op_name(op));
 }
 
 void Asker::check_home() const {
@@ -111,14 +111,14 @@ double Asker::adds_per_s(unsigned batch, unsigned packets, std::uint64_t ns) {
   std::uint64_t now = begin;
   while (unanswered > 0 || now - begin < ns) {
     while (unanswered < packets && now - begin < ns) {
-      require_atomic(haul_atomic_submit(remote_.get(), operations.data(), batch, 0, nullptr),
+      tools::require(haul_atomic_submit(remote_.get(), operations.data(), batch, 0, nullptr),
                      "haul_atomic_submit()");
       ++unanswered;
     }
     const int count = haul_atomic_reap(remote_.get(), answers.data(), at_once);
-    require_atomic(count, "haul_atomic_reap()");
+    tools::require(count, "haul_atomic_reap()");
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      require_atomic(answers[i].status, "a fetch&add");
+      tools::require(answers[i].status, "a fetch&add");
       answered += answers[i].count;
     }
     unanswered -= static_cast<unsigned>(count);

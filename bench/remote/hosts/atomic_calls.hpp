@@ -1,4 +1,4 @@
-// Operations asked for again and again, one at a time or many at once, their results checked.
+// Repeats operations, one at a time or many at once, and checks their results.
 #pragma once
 
 #include <array>
@@ -10,13 +10,14 @@
 
 namespace haul::bench {
 
-// Those of paper 002, Fig. 4 (a compare&swap that swaps, and one that does not), and plain ones.
+// The operations of paper 002, Fig. 4 (a compare&swap that swaps, and one that does not), and plain
+// reads and writes.
 enum class Op { add, swap, cas_hit, cas_miss, read, write };
 inline constexpr std::array<Op, 6> all_ops = {Op::add,      Op::swap, Op::cas_hit,
                                               Op::cas_miss, Op::read, Op::write};
 const char* op_name(Op op);
 
-// How long to go on: whichever is reached first.
+// When to stop: at whichever is reached first.
 struct Limit {
   std::size_t count;
   std::uint64_t ns;
@@ -26,17 +27,19 @@ struct Calls {
   Samples times_us;
   double rate_per_s = 0;
 };
-// Calls one after the other, or, every_ns apart: who asks without a pause asks least while nobody
-// answers, and so does not see how often that is.
+// Makes calls one after the other or, if every_ns is not 0, that far apart. A client that calls
+// without a pause makes the fewest calls just while nobody answers, and so does not see how often
+// that happens.
 Calls time_calls(const Limit& limit, std::uint64_t every_ns, const std::function<void()>& call);
 
-// Asks for operations on the first word of a window at home, and knows what it holds.
+// Operates on the first word of a window at home, and knows what the word should hold.
 class Asker {
  public:
   Asker(const Node& client, const Window& home);
-  // As time_calls(). Throws Failure on a wrong result.
+  // As time_calls(). Throws CommandFailure on a wrong result.
   Calls ask(Op op, const Limit& limit, std::uint64_t every_ns = 0);
-  // fetch&adds a second, `batch` of them a packet, `packets` on their way at once.
+  // How many fetch&adds are done a second, `batch` of them in a packet, `packets` in flight at
+  // once.
   double adds_per_s(unsigned batch, unsigned packets, std::uint64_t ns);
 
  private:

@@ -1,14 +1,8 @@
 #include "bench/remote/hosts/atomic_nodes.hpp"
 
-#include <fmt/format.h>
-
 #include "tools/failure.hpp"
 
 namespace haul::bench {
-
-void require_atomic(int code, const char* what) {
-  if (code < 0) throw tools::CommandFailure(fmt::format("{} failed: {}", what, haul_last_error()));
-}
 
 Node open_node(const Namespace& where, const std::string& responder, int cpu,
                std::uint32_t spin_us) {
@@ -18,27 +12,35 @@ Node open_node(const Namespace& where, const std::string& responder, int cpu,
   options.spin_us = spin_us;
   haul_atomic_node* node = nullptr;
   const Inside inside(where);
-  require_atomic(haul_atomic_node_open(responder.c_str(), &options, &node), responder.c_str());
+  tools::require(haul_atomic_node_open(responder.c_str(), &options, &node), responder.c_str());
   return Node(node);
 }
 
 Window make_window(const Node& node, std::size_t bytes) {
   haul_atomic_window* window = nullptr;
-  require_atomic(haul_atomic_window_create(node.get(), bytes, &window),
+  tools::require(haul_atomic_window_create(node.get(), bytes, &window),
                  "haul_atomic_window_create()");
   return Window(window);
 }
 
 haul_atomic_window_name name_of(const Window& window) {
   haul_atomic_window_name name{};
-  require_atomic(haul_atomic_window_export(window.get(), &name), "haul_atomic_window_export()");
+  tools::require(haul_atomic_window_export(window.get(), &name), "haul_atomic_window_export()");
   return name;
 }
 
 Remote connect(const Node& node, const haul_atomic_window_name& name) {
   haul_atomic_remote* remote = nullptr;
-  require_atomic(haul_atomic_connect(node.get(), &name, &remote), "haul_atomic_connect()");
+  tools::require(haul_atomic_connect(node.get(), &name, &remote), "haul_atomic_connect()");
   return Remote(remote);
+}
+
+Lock join_lock(const Node& node, const Window& own, haul_atomic_lock_options options) {
+  options.size = sizeof options;
+  haul_atomic_lock* lock = nullptr;
+  tools::require(haul_atomic_lock_open(node.get(), own.get(), &options, &lock),
+                 "haul_atomic_lock_open()");
+  return Lock(lock);
 }
 
 std::uint64_t word_of(const Window& window, std::size_t offset) {

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
 namespace {
 
-// As sysfs wants a set of CPUs: hexadecimal words of 32 bits, the last one first.
+// A set of one CPU as sysfs wants it: hexadecimal words of 32 bits, the highest first.
 std::string mask_of(int cpu) {
   std::string text = fmt::format("{:x}", 1u << (cpu % 32));
   for (int word = cpu / 32; word > 0; --word) text += ",00000000";
@@ -22,7 +22,7 @@ Cores take_cores(SuiteRun& session) {
   const Stage& stage = session.stage;
   if (stage.partner_cpu() < 0)
     throw tools::CommandFailure(
-        "remote atomics are measured between two cores, and this process may use one");
+        "remote atomics are measured between two cores, but this process may use only one");
   const std::string why_not = why_no_atomics();
   if (!why_not.empty()) throw tools::CommandFailure(why_not);
   let_mover_sleep();  // it would spin on the home's core

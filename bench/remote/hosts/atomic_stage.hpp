@@ -1,5 +1,5 @@
-// The stage of remote atomics: a client's core and the home's, hosts in namespaces, who executes
-// operations at the home, and where the receive path runs.
+// The stage of remote atomics: the client's core and the home's, hosts in namespaces, the
+// responders at the home, and where the receive path runs.
 #pragma once
 
 #include <atomic>
@@ -15,54 +15,55 @@ namespace haul::bench {
 struct Cores {
   int client, home;
 };
-// Pins the calling thread to the client's core. Throws Failure where there is one core, or where
-// namespaces cannot be made.
+// Pins the calling thread to the client's core. Throws CommandFailure if there is only one core, or
+// if namespaces cannot be made.
 Cores take_cores(SuiteRun& session);
 
 // "" if the suites of remote atomics can run here, else why not.
 std::string why_no_atomics();
 
-// Where a packet that arrives is dealt with. A veth cable has no interrupts: by itself the sender's
-// core does all the receiver's kernel does, which flatters XDP. With receive packet steering the
-// sender's core interrupts that of the receiver instead, as a network card would.
+// Which core processes an arriving packet. A veth cable has no interrupts: on its own, the sender's
+// core does all that the receiver's kernel does, which flatters XDP. With receive packet steering
+// the sender's core interrupts the receiver's core instead, as a network card would.
 enum class PacketSteering { sender, rps };
 const char* placement_name(PacketSteering placement);  // inline, rps
 inline constexpr PacketSteering placements[] = {PacketSteering::sender, PacketSteering::rps};
 
-// What else the home's core does: nothing (the paper's SMP kernel: a core for each thread), or a
-// process that counts (UP).
+// What else runs on the home's core: nothing (the paper's SMP kernel: a core for each thread), or a
+// process that counts (its UP kernel).
 enum class Mode { apart, shared };
 const char* mode_name(Mode mode);
 
-// What arrives at that interface is dealt with as `placement` says, by `cpu` if steered.
+// Packets that arrive at that interface are processed as `placement` says, by `cpu` if they are
+// steered.
 void steer(const Namespace& where, const std::string& interface, PacketSteering placement, int cpu);
 
-// Who executes operations at the home.
+// What executes the operations at the home.
 struct ResponderChoice {
   const char* name;     // as in rows
   const char* word;     // of haul_atomic_node_open()
   bool is_host;         // a process of the home is involved
-  const char* hearing;  // the word of a client that hears by completion map in the same XDP mode
+  const char* hearing;  // the word for a client that hears by completion map in the same XDP mode
 };
-// Native XDP on veth runs before packets are steered, so it is there inline alone.
+// Native XDP on veth runs before packets are steered, so it exists for the placement `sender` only.
 std::vector<ResponderChoice> responders(PacketSteering placement);
 
 inline constexpr char atomic_interface[] = "haul0";
 
-// Two hosts, a client and a home, on a cable.
+// Two hosts, a client and a home, joined by a cable.
 class Pair {
  public:
   Pair();
   void place(PacketSteering placement, int client_cpu, int home_cpu);
-  // cpu: of a host responder's thread.
+  // cpu: where a host responder's thread runs.
   Node open_home(const ResponderChoice& responder, int cpu) const;
 
   static constexpr char client_address[] = "10.88.0.1", home_address[] = "10.88.0.2";
   Namespace client, home;
 };
 
-// Keeps a core from halting without taking it from anybody: a halted virtual core takes longer to
-// wake than an operation takes. SCHED_IDLE.
+// A SCHED_IDLE thread that keeps a core from halting without taking it from anybody: a virtual core
+// that has halted takes longer to wake than an operation takes.
 class IdleSpinner {
  public:
   explicit IdleSpinner(int cpu);
@@ -75,8 +76,8 @@ class IdleSpinner {
   std::thread thread_;
 };
 
-// take(one, share): each contestant once a round, in turning order, so that all see the same noise.
-// `share` of it all, 0 to 1, is done then.
+// take(one, share): called for each contestant once a round, in an order that rotates, so that all
+// see the same noise. `share`, 0 to 1, is how much of the whole is done.
 template <class Contestants, class Take>
 void take_rounds(unsigned rounds, Contestants& all, const Take& take) {
   const std::size_t count = all.size();

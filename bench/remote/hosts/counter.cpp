@@ -5,14 +5,14 @@
 
 #include <atomic>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::bench {
 namespace {
 
 struct CounterBlock {
   int cpu;
-  // Of its own line: the reader's looks disturb nothing else.
+  // The counter has a cache line of its own, so that reading it disturbs nothing else.
   alignas(128) std::atomic<std::uint64_t> count;
 };
 

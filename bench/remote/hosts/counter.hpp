@@ -1,5 +1,5 @@
-// A process that counts as fast as its core lets it: what others do on that core shows in its
-// count (paper 002, V-C: the counter process).
+// A process that counts as fast as its core lets it: the count shows what others do on that core
+// (paper 002, V-C: the counter process).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace haul::bench {
 
 class CountingProcess {
  public:
-  // On that core. Throws Failure if it does not start. The calling thread is pinned to `own_cpu`
-  // afterwards: starting a process undoes it.
+  // Starts it on that core; throws CommandFailure if it does not start. The calling thread is
+  // pinned to `own_cpu` afterwards, because starting a process unpins it.
   CountingProcess(int cpu, int own_cpu);
   // Iterations so far.
   std::uint64_t count() const;
@@ -21,7 +21,7 @@ class CountingProcess {
   Child child_;
 };
 
-// Dies with whoever started this process: for workers.
+// For workers: die when the process that started this one dies.
 void die_with_parent();
 
 }  // namespace haul::bench

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 #include "bench/kit/stats.hpp"
 
 namespace haul::bench {

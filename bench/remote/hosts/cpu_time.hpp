@@ -1,4 +1,4 @@
-// Whose CPU time operations take: the home's processes', or the kernel's in soft interrupts.
+// Who spends CPU time on operations: the home's processes, or the kernel in soft interrupts.
 #pragma once
 
 #include <sys/types.h>
@@ -7,11 +7,11 @@
 
 namespace haul::bench {
 
-// Adds up over spans. Soft interrupts are counted by the kernel's tick (4 ms), so spans of less
-// than a second or so in all are coarse; and a thread's time holds that of interrupts in it.
+// Adds up over several spans. The kernel counts soft interrupts by its tick (4 ms), so a total of
+// less than a second or so is coarse; and a thread's time includes the interrupts that hit it.
 class CpuTime {
  public:
-  // server: the process whose time is the responder's; 0: haul's responder threads in this one.
+  // server: the process that responds; 0: haul's responder threads in this process.
   explicit CpuTime(Cores cores, pid_t server = 0) : cores_(cores), server_(server) {}
   void begin() { began_ = now(); }
   void end();

@@ -24,7 +24,7 @@ int open_own() {
   return fd;
 }
 
-// In a thread of its own, whose namespaces end with it.
+// Runs in a thread of its own, whose namespaces end with it.
 template <class Work>
 std::string apart(Work work) {
   std::string failure;
@@ -97,7 +97,7 @@ Inside::Inside(const Namespace& space) : home_(open_own()) {
 }
 
 Inside::~Inside() {
-  // It was left a moment ago, so it can be entered.
+  // This thread left it a moment ago, so it can enter it again.
   if (setns(home_, CLONE_NEWNET) != 0) std::abort();
   close(home_);
 }

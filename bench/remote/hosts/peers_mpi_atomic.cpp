@@ -1,6 +1,6 @@
-// The launcher runs in the client's namespace. For both hosts it starts its daemon through an
-// agent, as it would through ssh; the agent enters the namespace, and gives the host a name of its
-// own, for two daemons of one name would take each other for one.
+// The launcher runs in the client's namespace. It starts a daemon on each host through an agent, as
+// it would through ssh. The agent enters the host's namespace and gives the host a name of its own:
+// two daemons with the same host name would take each other for one.
 #include "bench/remote/hosts/peers_mpi_atomic.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
@@ -38,12 +38,12 @@ MpiAtomic::MpiAtomic(const Pair& hosts, Cores cores) : hosts_(hosts), cores_(cor
       Pair::client_address, hosts.client.fd(), hosts.home.fd(), getpid());
   script.close();
   if (!script || chmod(agent_.c_str(), 0700) != 0)
-    throw tools::CommandFailure(
-        fmt::format("{} cannot be written; is the disk full? Else set TMPDIR", agent_));
+    throw tools::CommandFailure(fmt::format(
+        "cannot write {}; is the disk full? If not, set TMPDIR to another place", agent_));
 }
 
 MpiAtomic::Times MpiAtomic::run(const Limit& limit) const {
-  // osc: ucx claims the window, and then fails where there is no network of its own.
+  // osc: ucx claims the window and then fails, because it finds no network of its own here.
   const std::string words = fmt::format(
       "setpriv --pdeathsig TERM mpirun.openmpi --bind-to none --host {},{} -n 2 "
       "--mca plm_rsh_agent {} --mca oob_tcp_if_include {} --mca btl_tcp_if_include {} "

@@ -13,13 +13,13 @@ namespace haul::bench {
 
 class MpiAtomic {
  public:
-  // Compiles the program. Throws Failure if there is no Open MPI, or it cannot be used here.
+  // Compiles the program. Throws CommandFailure if there is no Open MPI or it cannot be used here.
   MpiAtomic(const Pair& hosts, Cores cores);
 
   struct Times {
     double median_us = 0, p99_us = 0, rate_per_s = 0;
   };
-  // A launch. Throws Failure with the launcher's complaint.
+  // Launches it once. Throws CommandFailure with the launcher's complaint.
   Times run(const Limit& limit) const;
 
  private:

@@ -11,8 +11,8 @@
 #include <charconv>
 #include <string_view>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "tools/failure.hpp"
 #include "tools/program.hpp"
 
@@ -20,15 +20,15 @@ namespace haul::bench {
 namespace {
 
 constexpr char server_program[] = "redis-server";
-constexpr std::uint16_t port = 6379;
-constexpr std::uint64_t patience_ns = 10'000'000'000, step_ns = 10'000'000;
+constexpr std::uint16_t redis_port = 6379;
+constexpr std::uint64_t redis_patience_ns = 10'000'000'000, redis_step_ns = 10'000'000;
 
-// Receives are polled, as haul's client polls: whoever sleeps pays for being woken.
+// Polls for replies as haul's client does: a client that sleeps pays for being woken.
 int try_connect() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
-  at.sin_port = htons(port);
+  at.sin_port = htons(redis_port);
   inet_pton(AF_INET, Pair::home_address, &at.sin_addr);
   if (fd >= 0 && connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0) {
     const int one = 1;
@@ -48,15 +48,15 @@ std::string Redis::missing() {
 
 Redis::Redis(const Pair& hosts, int home_cpu)
     : server_(hosts.home, home_cpu,
-              {server_program, "--bind", Pair::home_address, "--port", std::to_string(port),
+              {server_program, "--bind", Pair::home_address, "--port", std::to_string(redis_port),
                "--save", "", "--appendonly", "no", "--protected-mode", "no"}) {
   const Inside inside(hosts.client);
-  const std::uint64_t deadline = now_ns() + patience_ns;
+  const std::uint64_t deadline = now_ns() + redis_patience_ns;
   while ((socket_ = try_connect()) < 0) {
     if (!server_.running() || now_ns() > deadline)
       throw tools::CommandFailure(
           "redis-server does not answer; does it run when started by hand?");
-    os::sleep_ns(step_ns);
+    os::sleep_ns(redis_step_ns);
   }
 }
 
@@ -71,7 +71,7 @@ void Redis::increment() {
     throw tools::CommandFailure("redis-server has closed the connection; is memory short?");
   std::array<char, 64> reply{};
   std::size_t length = 0;
-  const std::uint64_t deadline = now_ns() + patience_ns;
+  const std::uint64_t deadline = now_ns() + redis_patience_ns;
   while (length < 2 || reply[length - 1] != '\n') {
     const ssize_t got =
         recv(socket_, reply.data() + length, reply.size() - length - 1, MSG_DONTWAIT);
@@ -83,7 +83,7 @@ void Redis::increment() {
   std::from_chars(reply.data() + 1, reply.data() + length, value);
   if (reply[0] != ':' || value != current_ + 1)
     throw tools::CommandFailure(
-        fmt::format("INCR gave '{}' and not {}; is somebody else on that Redis?",
+        fmt::format("INCR returned '{}' instead of {}; does somebody else use that Redis?",
                     std::string_view(reply.data(), length - 2), current_ + 1));
   current_ = value;
 }

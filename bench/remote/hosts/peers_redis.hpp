@@ -1,4 +1,4 @@
-// Redis as a peer: a server in the home's namespace, and a client that says INCR.
+// Redis for comparison: a server in the home's namespace, and a client that sends INCR.
 #pragma once
 
 #include <memory>
@@ -10,17 +10,18 @@ namespace haul::bench {
 
 class Redis {
  public:
-  // "" or why there is no Redis to measure.
+  // "", or why there is no Redis to measure.
   static std::string missing();
 
-  // The server on that core. Throws Failure if it does not answer within seconds.
+  // Starts the server on that core. Throws CommandFailure if it does not answer within seconds.
   Redis(const Pair& hosts, int home_cpu);
   ~Redis();
   Redis(const Redis&) = delete;
   Redis& operator=(const Redis&) = delete;
 
   pid_t server() const { return server_.pid(); }
-  // INCR of one key: the round trip. Throws Failure unless it gives one more than before.
+  // Sends INCR of one key and waits for the reply. Throws CommandFailure unless the reply is one
+  // more than the last.
   void increment();
 
  private:

@@ -22,7 +22,7 @@ Program::Program(const Namespace& where, int cpu, std::vector<std::string> words
   CPU_SET(static_cast<std::size_t>(cpu), &cpus);
   pid_ = tools::fork_process();
   if (pid_ > 0) return;
-  // The child of a program with threads: system calls alone.
+  // This is the child of a program with threads, so it may make system calls only.
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; ++fd) dup2(nowhere, fd);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && setns(where.fd(), CLONE_NEWNET) == 0 &&

@@ -1,4 +1,5 @@
-// Another program that serves a measurement, in a namespace and on a core. It dies with this one.
+// Another program that takes part in a measurement, in a namespace and on one core. It dies with
+// this process.
 #pragma once
 
 #include <sys/types.h>
@@ -12,8 +13,8 @@ namespace haul::bench {
 
 class Program {
  public:
-  // words[0] is looked up in PATH. Its output goes nowhere. Throws Failure if there is no process
-  // to be had; a program that is not there ends with status 127.
+  // words[0] is looked up in PATH. The program's output is discarded. Throws CommandFailure if no
+  // process can be started; a program that does not exist ends with status 127.
   Program(const Namespace& where, int cpu, std::vector<std::string> words);
   ~Program();  // kills it
   Program(const Program&) = delete;

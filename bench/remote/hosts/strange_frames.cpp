@@ -6,15 +6,15 @@
 
 #include <array>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
 namespace {
 
-// A neighbour of the client's whom nobody is: his frames come to the home, as there is no other
-// end, and are found there to be for another host.
+// An entry for a neighbour that does not exist: frames to it reach the home, as the cable has no
+// other end, and the home finds that they are for another host.
 constexpr char stranger[] = "10.88.0.99", stranger_mac[] = "02:00:00:00:00:63";
 constexpr std::size_t payload_bytes = 88;  // as a packet with one operation
 
@@ -31,7 +31,7 @@ StrangeFrames::StrangeFrames(const Pair& hosts) : hosts_(hosts) {
   socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket_ < 0 || connect(socket_, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) {
     os::close_fd(socket_);
-    throw tools::CommandFailure("no UDP socket can be had; raise ulimit -n");
+    throw tools::CommandFailure("no UDP socket can be opened; raise ulimit -n");
   }
 }
 

@@ -1,5 +1,5 @@
-// Frames that arrive at the home and that nobody there wants: what an operation costs the home's
-// core before anybody has looked at it.
+// Frames that arrive at the home and that nobody there wants: they show what an operation costs the
+// home's core before anybody has looked at it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class StrangeFrames {
   StrangeFrames(const StrangeFrames&) = delete;
   StrangeFrames& operator=(const StrangeFrames&) = delete;
 
-  // For `ns`, evenly; rate 0: lets the time pass.
+  // Sends frames evenly for `ns`; rate 0 only lets the time pass.
   void send(double rate_per_s, std::uint64_t ns);
   std::uint64_t sent() const { return sent_; }
 

@@ -1,4 +1,4 @@
-// Each page of a TCP stream, and each datagram, begins with its number.
+// Each page of a TCP stream, and each datagram, begins with a serial number.
 #include "bench/remote/hosts/stream.hpp"
 
 #include <arpa/inet.h>
@@ -8,15 +8,15 @@
 
 #include <cstring>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "bench/remote/hosts/counter.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
 namespace {
 
-constexpr std::uint16_t port = 9475;
+constexpr std::uint16_t stream_port = 9475;
 constexpr std::size_t page_bytes = 4096, chunk_bytes = 64 * page_bytes;
 constexpr std::size_t datagram_bytes = 1472;  // a frame of 1500 bytes
 constexpr int buffer_bytes = 4 << 20, quiet_ms = 200;
@@ -51,7 +51,7 @@ class Socket {
 sockaddr_in place_of(const StreamBlock& block) {
   sockaddr_in at{};
   at.sin_family = AF_INET;
-  at.sin_port = htons(port);
+  at.sin_port = htons(stream_port);
   inet_pton(AF_INET, block.sink_address, &at.sin_addr);
   return at;
 }
@@ -98,7 +98,7 @@ void receive_pages(int fd, StreamBlock& block) {
     const std::uint64_t first = received / page_bytes - chunk_bytes / page_bytes;
     for (std::size_t at = 0; at < chunk_bytes; at += page_bytes) {
       if (number_at(&chunk[at]) != first + at / page_bytes)
-        throw tools::CommandFailure("a stream's bytes are not those that were sent");
+        throw tools::CommandFailure("a stream carried other bytes than were sent");
     }
     filled = 0;
   }
@@ -123,7 +123,7 @@ void receive_datagrams(int fd, StreamBlock& block) {
     }
     const std::uint64_t found = number_at(datagram.data());
     if (got != datagram_bytes || found <= last)
-      throw tools::CommandFailure("a stream's datagrams are not those that were sent");
+      throw tools::CommandFailure("a stream carried other datagrams than were sent");
     last = found;
     block.received_bytes.fetch_add(datagram_bytes, std::memory_order_relaxed);
   }
@@ -143,7 +143,7 @@ void work_as_stream_source(unsigned, int block_fd) {
   const std::uint64_t deadline = now_ns() + patience_ns;
   while (!block.listening.load()) {
     if (now_ns() > deadline)
-      throw tools::CommandFailure("a stream's sink does not come; is memory short?");
+      throw tools::CommandFailure("a stream's sink does not start; is memory short?");
     os::sleep_ns(step_ns);
   }
   const Socket socket(block.protocol);
@@ -163,7 +163,7 @@ void work_as_stream_sink(unsigned, int block_fd) {
   const sockaddr_in at = place_of(block);
   setsockopt(socket.fd(), SOL_SOCKET, SO_RCVBUFFORCE, &buffer_bytes, sizeof buffer_bytes);
   if (bind(socket.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
-    throw tools::CommandFailure("a stream's sink cannot have its address; is its interface up?");
+    throw tools::CommandFailure("a stream's sink cannot use its address; is its interface up?");
   if (block.protocol == Protocol::tcp && listen(socket.fd(), 1) != 0)
     throw tools::CommandFailure("a stream's sink cannot listen");
   block.listening.store(true);
@@ -200,7 +200,7 @@ double Stream::finish() {
   for (Child& child : children_) child.finish("a stream's end");
   const std::uint64_t sent = block.sent_bytes.load(), received = block.received_bytes.load();
   if (received > sent || (block.protocol == Protocol::tcp && received != sent))
-    throw tools::CommandFailure("a stream's bytes are not as many as were sent");
+    throw tools::CommandFailure("a stream has lost bytes or gained some");
   return static_cast<double>(sent - received) / static_cast<double>(sent);
 }
 

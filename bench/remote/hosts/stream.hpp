@@ -1,5 +1,5 @@
-// A stream of bytes from one namespace to another as fast as it goes, by two processes (paper 002,
-// V-C: the bandwidth test). What arrives is checked.
+// Two processes stream bytes from one namespace to another as fast as they can (paper 002, V-C: the
+// bandwidth test). What arrives is checked.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ struct StreamEnd {
 
 class Stream {
  public:
-  // To an IPv4 address of the sink's. Throws Failure if it does not begin to flow. The calling
-  // thread is pinned to `own_cpu` afterwards.
+  // Streams to an IPv4 address of the sink's. Throws CommandFailure if the stream does not begin to
+  // flow. The calling thread is pinned to `own_cpu` afterwards.
   Stream(const StreamEnd& source, const StreamEnd& sink, const std::string& sink_address,
          Protocol protocol, int own_cpu);
 
-  // By the source: of UDP more than arrives.
+  // What the source has sent; with UDP that is more than arrives.
   std::uint64_t sent_bytes() const;
-  // Ends it. Throws Failure if a byte was wrong, or, with TCP, missing. Returns the share of bytes
-  // that got lost.
+  // Ends the stream. Throws CommandFailure if a byte was wrong or, with TCP, missing. Returns the
+  // share of bytes that were lost.
   double finish();
 
  private:

@@ -46,7 +46,7 @@ fi_ops_cq FabricCompletionQueue::cq_ops = {
 FabricCompletionQueue::FabricCompletionQueue(Domain& domain, const fi_cq_attr& attr,
                                              void* user_context) noexcept
     : fid_cq{},
-      owner_(domain),
+      Progressed(domain),
       size_(attr.size != 0 ? attr.size : default_queue_size),
       entry_bytes_(bytes_of(attr.format)),
       ring_(std::min(size_, default_queue_size)) {
@@ -117,12 +117,6 @@ std::size_t FabricCompletionQueue::copy_out(void* buffer, std::size_t count,
   return done;
 }
 
-void FabricCompletionQueue::stop_trying() noexcept {
-  tried_ = false;
-  --parked_;
-  group_.disarm();
-}
-
 ssize_t FabricCompletionQueue::read_now(void* buffer, std::size_t count,
                                         fi_addr_t* sources) noexcept {
   {
@@ -133,7 +127,7 @@ ssize_t FabricCompletionQueue::read_now(void* buffer, std::size_t count,
     const std::size_t done = copy_out(buffer, count, sources);
     if (done > 0) {
       backoff_.reset();
-      // Others may sleep although there is more to read: this thread has used up the ring of it.
+      // Other threads may be asleep although there is more to read, since each ring wakes one.
       if (parked_ > 0 && !ring_.empty()) wait_->ring();
       return static_cast<ssize_t>(done);
     }
@@ -234,9 +228,7 @@ ssize_t FabricCompletionQueue::blocking_read_from(fid_cq* queue, void* buffer, s
   for (;;) {
     done = self.read_now(buffer, count, sources);
     if (done != -FI_EAGAIN || self.take_signal() || deadline.passed()) break;
-    if (deadline.young() || !self.park()) continue;
-    self.wait_->sleep(deadline.remaining_ms());
-    self.unpark();
+    self.rest(deadline);
   }
   self.sleepers_.fetch_sub(1, std::memory_order_relaxed);
   return done;
@@ -250,7 +242,7 @@ ssize_t FabricCompletionQueue::blocking_read(fid_cq* queue, void* buffer, std::s
 int FabricCompletionQueue::signal(fid_cq* queue) noexcept {
   auto& self = *static_cast<FabricCompletionQueue*>(queue);
   if (self.wait_ == nullptr) return -FI_ENOSYS;
-  // fi_wait() is not what a signal ends.
+  // A signal ends blocking reads, not fi_wait().
   if (self.set_ == nullptr) {
     self.signals_.store(std::max(1u, self.sleepers_.load(std::memory_order_relaxed)),
                         std::memory_order_relaxed);
@@ -265,38 +257,9 @@ bool FabricCompletionQueue::ready() noexcept {
   return !ring_.empty() || overrun_;
 }
 
-bool FabricCompletionQueue::park() noexcept {
-  Guard guard(owner_.lock);
-  if (set_ == nullptr && wait_ != nullptr && parked_ == 0) wait_->quiet();
-  ++parked_;
-  group_.arm();
-  group_.progress();
-  // A signal that came before quiet() is still counted. And nothing rings when a copy is done.
-  if (ring_.empty() && !overrun_ && group_.idle() &&
-      signals_.load(std::memory_order_relaxed) == 0) {
-    return true;
-  }
-  --parked_;
-  group_.disarm();
-  return false;
-}
-
-void FabricCompletionQueue::unpark() noexcept {
-  Guard guard(owner_.lock);
-  --parked_;
-  group_.disarm();
-}
-
-bool FabricCompletionQueue::try_park() noexcept {
-  if (wait_ == nullptr) return false;
-  {
-    Guard guard(owner_.lock);
-    if (tried_) stop_trying();
-  }
-  if (!park()) return false;
-  Guard guard(owner_.lock);
-  tried_ = true;
-  return true;
+// A signal that came before quiet() is still counted.
+bool FabricCompletionQueue::has_news() const noexcept {
+  return !ring_.empty() || overrun_ || signals_.load(std::memory_order_relaxed) != 0;
 }
 
 }  // namespace haul::fabric

@@ -8,19 +8,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "fabric/endpoint/completion/completion_ring.hpp"
-#include "fabric/endpoint/waiting/poll_backoff.hpp"
-#include "fabric/endpoint/waiting/progress_group.hpp"
-#include "fabric/endpoint/waiting/wait_object.hpp"
+#include "fabric/endpoint/waiting/progressed.hpp"
 
 namespace haul::fabric {
 
-class Domain;
-class EndpointState;
-
-class FabricCompletionQueue final : public fid_cq, public Waitable {
+class FabricCompletionQueue final : public fid_cq, public Progressed {
  public:
   // fi_ops_domain.cq_open.
   static int open(fid_domain* domain, fi_cq_attr* attr, fid_cq** queue, void* context) noexcept;
@@ -28,12 +22,10 @@ class FabricCompletionQueue final : public fid_cq, public Waitable {
     return *static_cast<FabricCompletionQueue*>(reinterpret_cast<fid_cq*>(object));
   }
 
-  // These three, and room() and add(), under the data lock.
-  void join(EndpointState& endpoint) noexcept { group_.add(endpoint, wait_); }
-  void leave(EndpointState& endpoint) noexcept { group_.remove(endpoint, wait_); }
+  // Both under the data lock.
   bool room() const noexcept { return ring_.size() < size_; }
-  // An entry for the caller to fill in at once; never nullptr: without memory one that is lost, and
-  // the queue says so (FI_EOVERRUN).
+  // An entry for the caller to fill in at once. Without memory it is one that is lost, and the
+  // queue reports FI_EOVERRUN.
   CompletionEntry& add() noexcept {
     if (parked_ > 0) [[unlikely]]
       wait_->ring();
@@ -44,12 +36,7 @@ class FabricCompletionQueue final : public fid_cq, public Waitable {
     return lost_;
   }
 
-  Domain& owner() const noexcept { return owner_; }
-  // fi_trywait().
-  bool try_park() noexcept;
   bool ready() noexcept override;
-  bool park() noexcept override;
-  void unpark() noexcept override;
 
  private:
   FabricCompletionQueue(Domain& domain, const fi_cq_attr& attr, void* context) noexcept;
@@ -70,19 +57,15 @@ class FabricCompletionQueue final : public fid_cq, public Waitable {
 
   ssize_t read_now(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
   std::size_t copy_out(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
-  void stop_trying() noexcept;
+  void progress() noexcept override { group_.progress(); }
+  bool has_news() const noexcept override;
   bool take_signal() noexcept;
   void write_error(const CompletionEntry& entry, fi_cq_err_entry* out) noexcept;
 
-  Domain& owner_;
   const std::size_t size_;
   std::size_t entry_bytes_ = 0;  // of the format
-  unsigned parked_ = 0;
-  bool tried_ = false;    // one of parked_ is try_park()'s
-  bool overrun_ = false;  // entries were lost
+  bool overrun_ = false;         // entries were lost
   CompletionRing ring_;
-  PollBackoff backoff_;
-  ProgressGroup group_;
   std::atomic<unsigned> sleepers_{0};  // in blocking reads
   std::atomic<unsigned> signals_{0};   // fi_cq_signal() not yet noticed by sleepers
   Address error_address_;              // err_data of the latest error, where this queue owns it

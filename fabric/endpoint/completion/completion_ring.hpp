@@ -5,7 +5,6 @@
 #include <rdma/fi_eq.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
 

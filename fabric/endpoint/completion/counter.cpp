@@ -11,18 +11,7 @@
 
 namespace haul::fabric {
 
-fi_ops_cntr Counter::cntr_ops = {
-    .size = sizeof(fi_ops_cntr),
-    .read = read,
-    .readerr = read_errors,
-    .add = add,
-    .set = set,
-    .wait = wait,
-    .adderr = add_errors,
-    .seterr = set_errors,
-};
-
-Counter::Counter(Domain& domain, void* user_context) noexcept : fid_cntr{}, owner_(domain) {
+Counter::Counter(Domain& domain, void* user_context) noexcept : fid_cntr{}, Progressed(domain) {
   static fi_ops base_ops = object_calls(close, unimplemented, control);
   begin_object(fid, FI_CLASS_CNTR, user_context, base_ops);
   ops = &cntr_ops;
@@ -94,13 +83,10 @@ std::uint64_t Counter::read(const std::atomic<std::uint64_t>& value) noexcept {
   std::uint64_t now = 0;
   {
     Guard guard(owner_.lock);
-    if (tried_) [[unlikely]] {
-      tried_ = false;
-      --parked_;
-      group_.disarm();
-    }
+    if (tried_) [[unlikely]]
+      stop_trying();
     progress();
-    in_vain = !unseen();
+    in_vain = !has_news();
     see();
     now = value.load(std::memory_order_relaxed);
   }
@@ -112,47 +98,25 @@ std::uint64_t Counter::read(const std::atomic<std::uint64_t>& value) noexcept {
   return now;
 }
 
+template <Counter::Word word>
 std::uint64_t Counter::read(fid_cntr* counter) noexcept {
   auto& self = *static_cast<Counter*>(counter);
-  return self.read(self.value_);
+  return self.read(self.*word);
 }
 
-std::uint64_t Counter::read_errors(fid_cntr* counter) noexcept {
+// fi_cntr_add, fi_cntr_set and their like for errors.
+template <Counter::Word word, Counter::Change change>
+int Counter::change(fid_cntr* counter, std::uint64_t operand) noexcept {
   auto& self = *static_cast<Counter*>(counter);
-  return self.read(self.errors_);
-}
-
-// fi_cntr_add, fi_cntr_set and the like: what the program did itself is nothing new to it.
-int Counter::change(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {
-  value.store(to, std::memory_order_relaxed);
-  polled_value_ = value_.load(std::memory_order_relaxed);
-  polled_errors_ = errors_.load(std::memory_order_relaxed);
-  if (parked_ > 0) wait_->ring();
+  Guard guard(self.owner_.lock);
+  std::atomic<std::uint64_t>& value = self.*word;
+  if (change == Change::add) operand += value.load(std::memory_order_relaxed);
+  value.store(operand, std::memory_order_relaxed);
+  // To fi_poll() a change that the program made itself is no news.
+  self.polled_value_ = self.value_.load(std::memory_order_relaxed);
+  self.polled_errors_ = self.errors_.load(std::memory_order_relaxed);
+  if (self.parked_ > 0) self.wait_->ring();
   return 0;
-}
-
-int Counter::add(fid_cntr* counter, std::uint64_t value) noexcept {
-  auto& self = *static_cast<Counter*>(counter);
-  Guard guard(self.owner_.lock);
-  return self.change(self.value_, self.value_.load(std::memory_order_relaxed) + value);
-}
-
-int Counter::set(fid_cntr* counter, std::uint64_t value) noexcept {
-  auto& self = *static_cast<Counter*>(counter);
-  Guard guard(self.owner_.lock);
-  return self.change(self.value_, value);
-}
-
-int Counter::add_errors(fid_cntr* counter, std::uint64_t value) noexcept {
-  auto& self = *static_cast<Counter*>(counter);
-  Guard guard(self.owner_.lock);
-  return self.change(self.errors_, self.errors_.load(std::memory_order_relaxed) + value);
-}
-
-int Counter::set_errors(fid_cntr* counter, std::uint64_t value) noexcept {
-  auto& self = *static_cast<Counter*>(counter);
-  Guard guard(self.owner_.lock);
-  return self.change(self.errors_, value);
 }
 
 int Counter::wait(fid_cntr* counter, std::uint64_t threshold, int timeout) noexcept {
@@ -164,13 +128,11 @@ int Counter::wait(fid_cntr* counter, std::uint64_t threshold, int timeout) noexc
     if (self.read(self.value_) >= threshold) return 0;
     if (self.errors_.load(std::memory_order_relaxed) != errors) return -FI_EAVAIL;
     if (deadline.passed()) return -FI_ETIMEDOUT;
-    if (deadline.young() || !self.park()) continue;
-    self.wait_->sleep(deadline.remaining_ms());
-    self.unpark();
+    self.rest(deadline);
   }
 }
 
-bool Counter::unseen() const noexcept {
+bool Counter::has_news() const noexcept {
   return value_.load(std::memory_order_relaxed) != seen_value_ ||
          errors_.load(std::memory_order_relaxed) != seen_errors_;
 }
@@ -194,42 +156,18 @@ bool Counter::changed() noexcept {
 bool Counter::ready() noexcept {
   Guard guard(owner_.lock);
   progress();
-  return unseen();
+  return has_news();
 }
 
-bool Counter::park() noexcept {
-  Guard guard(owner_.lock);
-  if (set_ == nullptr && wait_ != nullptr && parked_ == 0) wait_->quiet();
-  ++parked_;
-  group_.arm();
-  progress();
-  // Nothing rings when a copy is done.
-  if (!unseen() && group_.idle()) return true;
-  --parked_;
-  group_.disarm();
-  return false;
-}
-
-void Counter::unpark() noexcept {
-  Guard guard(owner_.lock);
-  --parked_;
-  group_.disarm();
-}
-
-bool Counter::try_park() noexcept {
-  if (wait_ == nullptr) return false;
-  {
-    Guard guard(owner_.lock);
-    if (tried_) {
-      tried_ = false;
-      --parked_;
-      group_.disarm();
-    }
-  }
-  if (!park()) return false;
-  Guard guard(owner_.lock);
-  tried_ = true;
-  return true;
-}
+fi_ops_cntr Counter::cntr_ops = {
+    .size = sizeof(fi_ops_cntr),
+    .read = read<&Counter::value_>,
+    .readerr = read<&Counter::errors_>,
+    .add = change<&Counter::value_, Change::add>,
+    .set = change<&Counter::value_, Change::set>,
+    .wait = wait,
+    .adderr = change<&Counter::errors_, Change::add>,
+    .seterr = change<&Counter::errors_, Change::set>,
+};
 
 }  // namespace haul::fabric

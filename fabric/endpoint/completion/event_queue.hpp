@@ -1,16 +1,14 @@
-// The event queue: results of control operations. Everything here is synchronous in truth, so an
-// event is in its queue before the call that caused it returns. While there are events, the wait
-// object is awake.
+// The event queue: results of control operations. Control operations are really synchronous,
+// so an event is in its queue before the call that caused it returns. The wait object stays rung
+// as long as there are events.
 #pragma once
 
 #include <rdma/fabric.h>
 #include <rdma/fi_eq.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <vector>
 
 #include "fabric/endpoint/lock.hpp"

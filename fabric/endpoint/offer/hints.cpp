@@ -148,26 +148,21 @@ const char* refusal(const fi_rx_attr& attr) noexcept {
 }  // namespace
 
 const char* hints_refusal(std::uint32_t version, const fi_info& hints) noexcept {
-  if (beyond(hints.caps, offered_caps)) return "caps has more than is offered";
   if (hints.addr_format != FI_FORMAT_UNSPEC && hints.addr_format != address_format) {
     return "another addr_format is asked for; leave it FI_FORMAT_UNSPEC";
   }
   const char* reason = nullptr;
   if (hints.fabric_attr != nullptr) reason = refusal(*hints.fabric_attr);
-  if (reason == nullptr && hints.ep_attr != nullptr) reason = refusal(*hints.ep_attr, version);
   if (reason == nullptr && hints.domain_attr != nullptr) {
     reason = refusal(*hints.domain_attr, version);
   }
-  if (reason == nullptr && hints.tx_attr != nullptr) reason = refusal(*hints.tx_attr);
-  if (reason == nullptr && hints.rx_attr != nullptr) reason = refusal(*hints.rx_attr);
-  return reason;
+  return reason != nullptr ? reason : endpoint_refusal(version, hints);
 }
 
-const char* endpoint_refusal(const fi_info& info) noexcept {
+const char* endpoint_refusal(std::uint32_t version, const fi_info& info) noexcept {
   if (beyond(info.caps, offered_caps)) return "caps has more than is offered";
   const char* reason = nullptr;
-  // Fields that came with version 1.5 may be missing here.
-  if (info.ep_attr != nullptr) reason = refusal(*info.ep_attr, 0);
+  if (info.ep_attr != nullptr) reason = refusal(*info.ep_attr, version);
   if (reason == nullptr && info.tx_attr != nullptr) reason = refusal(*info.tx_attr);
   if (reason == nullptr && info.rx_attr != nullptr) reason = refusal(*info.rx_attr);
   return reason;

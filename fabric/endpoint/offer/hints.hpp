@@ -10,10 +10,10 @@
 namespace haul::fabric {
 
 // nullptr if the offer satisfies these hints of a program that asked for this API version; else the
-// reason, for a log.
+// reason, for the log.
 const char* hints_refusal(std::uint32_t version, const fi_info& hints) noexcept;
-// The same of an info that fi_endpoint() is called with.
-const char* endpoint_refusal(const fi_info& info) noexcept;
+// The same of what concerns an endpoint. Version 0: fields that came with 1.5 may be missing.
+const char* endpoint_refusal(std::uint32_t version, const fi_info& info) noexcept;
 
 // Says at debug level that `call` refuses for this reason.
 void log_refusal(const char* call, const char* reason) noexcept;

@@ -29,25 +29,28 @@ T either(T wanted, T usual) noexcept {
   return wanted != T{} ? wanted : usual;
 }
 
-void fill(fi_tx_attr& attr, std::uint64_t caps, const fi_tx_attr& hints) noexcept {
-  attr.caps = caps & send_caps;
-  attr.op_flags = either<std::uint64_t>(hints.op_flags, FI_TRANSMIT_COMPLETE);
+// What the attributes of both directions have alike.
+template <class Attributes>
+void fill_either(Attributes& attr, const Attributes& hints) noexcept {
   attr.msg_order = message_order;
   attr.comp_order = FI_ORDER_NONE;
-  attr.inject_size = std::max(hints.inject_size, usual_inject_size());
   attr.size = std::max(hints.size, default_queue_size);
   attr.iov_limit = max_pieces;
+}
+
+void fill(fi_tx_attr& attr, std::uint64_t caps, const fi_tx_attr& hints) noexcept {
+  fill_either(attr, hints);
+  attr.caps = caps & send_caps;
+  attr.op_flags = either<std::uint64_t>(hints.op_flags, FI_TRANSMIT_COMPLETE);
+  attr.inject_size = std::max(hints.inject_size, usual_inject_size());
   attr.rma_iov_limit = max_pieces;
 }
 
 void fill(fi_rx_attr& attr, std::uint64_t caps, const fi_rx_attr& hints) noexcept {
+  fill_either(attr, hints);
   attr.caps = caps & receive_caps;
   attr.op_flags = hints.op_flags;
-  attr.msg_order = message_order;
-  attr.comp_order = FI_ORDER_NONE;
   attr.total_buffered_recv = MatcherLimits{}.unexpected_bytes;
-  attr.size = std::max(hints.size, default_queue_size);
-  attr.iov_limit = max_pieces;
 }
 
 void fill(fi_ep_attr& attr, const fi_ep_attr& hints) noexcept {
@@ -63,7 +66,7 @@ void fill(fi_ep_attr& attr, const fi_ep_attr& hints) noexcept {
   attr.rx_ctx_cnt = 1;
 }
 
-// No mode bit is needed of a program, so all of them are cleared; but the old names stay.
+// No mode bit is required of programs, so all are cleared; only the two old names stay.
 int mr_mode(std::uint32_t version, int wanted) noexcept {
   if (wanted == FI_MR_BASIC || wanted == FI_MR_SCALABLE) return wanted;
   if (version >= FI_VERSION(1, 5)) return 0;
@@ -95,8 +98,8 @@ void fill(fi_domain_attr& attr, std::uint32_t version, std::uint64_t wanted_caps
   } else if (Domain::of(attr.domain).automatic) {
     attr.data_progress = FI_PROGRESS_AUTO;
   } else if (attr.data_progress == FI_PROGRESS_AUTO) {
-    // What btl/ofi names is the domain of the messages, which makes no progress by itself, and is
-    // faster for it: a domain of its own is opened beside.
+    // btl/ofi names the domain of the messages, which makes no progress by itself and is faster
+    // that way, so btl/ofi gets a domain of its own.
     attr.domain = nullptr;
   }
   attr.mr_key_size = key_bytes;
@@ -142,13 +145,13 @@ bool fill(fi_info& info, std::uint32_t version, const fi_info* hints) noexcept {
   return info.fabric_attr->name != nullptr && info.domain_attr->name != nullptr;
 }
 
-// fi_info's addresses, as the program and node and service want them.
+// An fi_info's addresses, as hints, node and service ask for them.
 struct Ends {
   Address source, destination;
   bool has_destination = false;
 };
 
-// nullptr, or why there are none such.
+// nullptr, or why there are no such addresses.
 const char* find_ends(const char* node, const char* service, std::uint64_t flags,
                       const fi_info* hints, Ends* ends) noexcept {
   const bool named = node != nullptr || service != nullptr;

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/resolve.hpp"
+#include "base/net/resolve.hpp"
 #include "fabric/transport/identity.hpp"
 
 namespace haul::fabric {

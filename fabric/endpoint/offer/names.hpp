@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "fabric/protocol/address.hpp"
 
@@ -14,7 +13,7 @@ inline constexpr std::size_t address_text_bytes =
     sizeof address_scheme + 2 * sizeof(Address);  // with the NUL
 
 void print_address(const Address& address, char (&text)[address_text_bytes]) noexcept;
-// False for what is no such text.
+// False if the text is no such address.
 bool read_address(const char* text, Address* address) noexcept;
 // An address as programs hand it over, anywhere in memory. False if it is not one of haul's.
 bool copy_address(const void* from, std::size_t bytes, Address* address) noexcept;

@@ -1,38 +1,12 @@
 // Atomics (fi_atomic).
-#include "fabric/endpoint/transfer/atomics.hpp"
-
-#include <complex>
-
 #include "fabric/endpoint/transfer/transfer.hpp"
+#include "fabric/protocol/atomic_ops.hpp"
 
 namespace haul::fabric {
 
 namespace {
 
 using Form = AtomicRequest::Form;
-
-// 0: no such type.
-std::size_t bytes_of(fi_datatype datatype) noexcept {
-  switch (static_cast<int>(datatype)) {
-    case FI_INT8:
-    case FI_UINT8: return 1;
-    case FI_INT16:
-    case FI_UINT16: return 2;
-    case FI_INT32:
-    case FI_UINT32: return 4;
-    case FI_INT64:
-    case FI_UINT64: return 8;
-    case FI_FLOAT: return sizeof(float);
-    case FI_DOUBLE: return sizeof(double);
-    case FI_FLOAT_COMPLEX: return sizeof(std::complex<float>);
-    case FI_DOUBLE_COMPLEX: return sizeof(std::complex<double>);
-    case FI_LONG_DOUBLE: return sizeof(long double);
-    case FI_LONG_DOUBLE_COMPLEX: return sizeof(std::complex<long double>);
-    case FI_INT128:
-    case FI_UINT128: return 16;
-    default: return 0;
-  }
-}
 
 template <class Vector>
 std::size_t total_count(const Vector* vector, std::size_t length) noexcept {
@@ -83,38 +57,30 @@ struct Operand {
       : vector{const_cast<void*>(buffer), count} {}
 };
 
-// The request of a call without flags, to one range of the peer's.
-struct RangeRequest : AtomicRequest {
-  fi_rma_ioc target;
-  RangeRequest(Form form_, fi_datatype datatype_, fi_op operation_, const fi_ioc* operands_,
-               std::size_t length, std::uint64_t address, std::uint64_t key, std::uint64_t flags_,
-               void* context_) noexcept
-      : target{address, total_count(operands_, length), key} {
-    form = form_;
-    datatype = datatype_;
-    operation = operation_;
-    operands = operands_;
-    operand_count = length;
-    targets = &target;
-    target_count = 1;
-    flags = flags_;
-    context = context_;
-  }
-};
+// To one range of the peer's memory.
+ssize_t submit_range(fid_ep* endpoint, fi_addr_t to, std::uint64_t address, std::uint64_t key,
+                     AtomicRequest&& request) noexcept {
+  // FI_ATOMIC_READ has no operands, so the results tell how many elements a fetch is of.
+  const std::size_t count = request.form == Form::fetch
+                                ? total_count(request.results, request.result_count)
+                                : total_count(request.operands, request.operand_count);
+  const fi_rma_ioc target = {address, count, key};
+  request.targets = &target;
+  request.target_count = 1;
+  return submit_atomic(endpoint, to, request);
+}
 
 AtomicRequest message_request(Form form, const fi_msg_atomic& message,
                               std::uint64_t flags) noexcept {
-  AtomicRequest request;
-  request.form = form;
-  request.datatype = message.datatype;
-  request.operation = message.op;
-  request.operands = message.msg_iov;
-  request.operand_count = message.iov_count;
-  request.targets = message.rma_iov;
-  request.target_count = message.rma_iov_count;
-  request.flags = flags;
-  request.context = message.context;
-  return request;
+  return {.form = form,
+          .operation = message.op,
+          .datatype = message.datatype,
+          .operands = message.msg_iov,
+          .operand_count = message.iov_count,
+          .targets = message.rma_iov,
+          .target_count = message.rma_iov_count,
+          .flags = flags,
+          .context = message.context};
 }
 
 // ---- base ----
@@ -122,9 +88,13 @@ AtomicRequest message_request(Form form, const fi_msg_atomic& message,
 ssize_t write_vector(fid_ep* endpoint, const fi_ioc* operands, void**, std::size_t length,
                      fi_addr_t to, std::uint64_t address, std::uint64_t key, fi_datatype datatype,
                      fi_op operation, void* context) noexcept {
-  const RangeRequest request(Form::base, datatype, operation, operands, length, address, key,
-                             Endpoint::of(endpoint).send_flags(), context);
-  return submit_atomic(endpoint, to, request);
+  return submit_range(endpoint, to, address, key,
+                      {.operation = operation,
+                       .datatype = datatype,
+                       .operands = operands,
+                       .operand_count = length,
+                       .flags = Endpoint::of(endpoint).send_flags(),
+                       .context = context});
 }
 
 ssize_t write(fid_ep* endpoint, const void* buffer, std::size_t count, void* descriptor,
@@ -146,9 +116,12 @@ ssize_t inject(fid_ep* endpoint, const void* buffer, std::size_t count, fi_addr_
                std::uint64_t address, std::uint64_t key, fi_datatype datatype,
                fi_op operation) noexcept {
   const Operand operand(buffer, count);
-  const RangeRequest request(Form::base, datatype, operation, &operand.vector, 1, address, key,
-                             FI_INJECT, nullptr);
-  return submit_atomic(endpoint, to, request);
+  return submit_range(endpoint, to, address, key,
+                      {.operation = operation,
+                       .datatype = datatype,
+                       .operands = &operand.vector,
+                       .operand_count = 1,
+                       .flags = FI_INJECT});
 }
 
 // ---- fetch ----
@@ -157,13 +130,16 @@ ssize_t fetch_vector(fid_ep* endpoint, const fi_ioc* operands, void**, std::size
                      fi_ioc* results, void**, std::size_t result_length, fi_addr_t to,
                      std::uint64_t address, std::uint64_t key, fi_datatype datatype,
                      fi_op operation, void* context) noexcept {
-  RangeRequest request(Form::fetch, datatype, operation, operands, length, address, key,
-                       Endpoint::of(endpoint).send_flags(), context);
-  request.results = results;
-  request.result_count = result_length;
-  // FI_ATOMIC_READ needs no operands, so they do not say how much.
-  request.target.count = total_count(results, result_length);
-  return submit_atomic(endpoint, to, request);
+  return submit_range(endpoint, to, address, key,
+                      {.form = Form::fetch,
+                       .operation = operation,
+                       .datatype = datatype,
+                       .operands = operands,
+                       .operand_count = length,
+                       .results = results,
+                       .result_count = result_length,
+                       .flags = Endpoint::of(endpoint).send_flags(),
+                       .context = context});
 }
 
 ssize_t fetch(fid_ep* endpoint, const void* buffer, std::size_t count, void* descriptor,
@@ -191,13 +167,18 @@ ssize_t compare_vector(fid_ep* endpoint, const fi_ioc* operands, void**, std::si
                        fi_ioc* results, void**, std::size_t result_length, fi_addr_t to,
                        std::uint64_t address, std::uint64_t key, fi_datatype datatype,
                        fi_op operation, void* context) noexcept {
-  RangeRequest request(Form::compare, datatype, operation, operands, length, address, key,
-                       Endpoint::of(endpoint).send_flags(), context);
-  request.comparands = comparands;
-  request.comparand_count = comparand_length;
-  request.results = results;
-  request.result_count = result_length;
-  return submit_atomic(endpoint, to, request);
+  return submit_range(endpoint, to, address, key,
+                      {.form = Form::compare,
+                       .operation = operation,
+                       .datatype = datatype,
+                       .operands = operands,
+                       .operand_count = length,
+                       .comparands = comparands,
+                       .comparand_count = comparand_length,
+                       .results = results,
+                       .result_count = result_length,
+                       .flags = Endpoint::of(endpoint).send_flags(),
+                       .context = context});
 }
 
 ssize_t compare(fid_ep* endpoint, const void* buffer, std::size_t count, void* descriptor,
@@ -265,7 +246,7 @@ int query_atomic(fid_domain*, fi_datatype datatype, fi_op operation, fi_atomic_a
   const int refusal = atomic_supported(form, operation, datatype, &count);
   if (refusal != 0) return refusal;
   attr->count = count;
-  attr->size = bytes_of(datatype);
+  attr->size = datatype_bytes(datatype);
   return 0;
 }
 

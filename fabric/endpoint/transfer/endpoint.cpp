@@ -50,7 +50,7 @@ Endpoint::Endpoint(std::shared_ptr<EndpointState> state, void* user_context) noe
 
 int Endpoint::open(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) noexcept {
   if (info == nullptr || endpoint == nullptr) return -FI_EINVAL;
-  if (const char* reason = endpoint_refusal(*info)) {
+  if (const char* reason = endpoint_refusal(0, *info)) {
     log_refusal("fi_endpoint", reason);
     return -FI_EINVAL;
   }

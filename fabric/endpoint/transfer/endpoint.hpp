@@ -14,11 +14,14 @@
 
 namespace haul::fabric {
 
-// The calls that transfer, in messages.cpp, tagged.cpp, rma.cpp and atomics.cpp.
+// The calls that transfer, in messages.cpp, rma.cpp and atomics.cpp.
 extern fi_ops_msg message_ops;
 extern fi_ops_tagged tagged_ops;
 extern fi_ops_rma rma_ops;
 extern fi_ops_atomic atomic_ops;
+// fi_ops_domain.query_atomic.
+int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op operation, fi_atomic_attr* attr,
+                 std::uint64_t flags) noexcept;
 
 class Endpoint final : public fid_ep {
  public:

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <new>
 
-#include "base/clock.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "fabric/endpoint/address_vector.hpp"
 #include "fabric/endpoint/completion/completion_queue.hpp"
 #include "fabric/endpoint/completion/counter.hpp"
@@ -41,7 +41,7 @@ constexpr bool is_remote(Event event) noexcept {
   return event == Event::remote_read || event == Event::remote_write;
 }
 
-// The matcher says the region's key there, which is not the program's business.
+// Of remote operations the matcher reports the region's key as the tag, which programs do not see.
 std::uint64_t shown_tag(const CompletionNotice& completion) noexcept {
   return is_remote(completion.event) ? 0 : completion.tag;
 }
@@ -69,7 +69,7 @@ int EndpointState::open(Domain& domain, const fi_info& info,
   Address wanted;
   if (info.src_addr != nullptr) {
     if (!copy_address(info.src_addr, info.src_addrlen, &wanted)) return -FI_EINVAL;
-    // Of an endpoint that other nodes reach the kernel chose the port, and will not do so again.
+    // The kernel chose the port of an endpoint that other nodes reach, and would choose another.
     if (wanted.host != host_identity() || wanted.offnode_bytes != 0) return -FI_EADDRNOTAVAIL;
   }
   Expected<std::unique_ptr<EndpointNetwork>> network = open_network(wanted);
@@ -104,7 +104,7 @@ EndpointState::~EndpointState() {
       static_cast<void>(network_.release());
       static_cast<void>(matcher_.release());
     }
-    // First the network, which reports the matcher's statistics to its end.
+    // The network first, because it reports the matcher's statistics when it ends.
     network_.reset();
     matcher_.reset();
   }
@@ -248,9 +248,9 @@ void EndpointState::look_up() noexcept {
   }
 }
 
-// With others asleep already the bell may have rung, and it rings only once: it is armed again.
-// What it rang for is done by this caller, who makes progress next; a completion wakes those who
-// wait for it.
+// If others are asleep already, the bell may have rung, and it rings only once, so it is armed
+// again. What it rang for is done by this caller, which makes progress next; a completion wakes
+// those who wait for it.
 void EndpointState::arm() noexcept {
   if (armed_++ > 0) network_->disarm();
   network_->arm();

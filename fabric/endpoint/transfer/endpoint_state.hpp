@@ -21,22 +21,23 @@ class Counter;
 class Domain;
 class EventQueue;
 
-// Where the program does not say. Programs that set limits of their own below inject_size are known
-// to inject more than their receivers post, so it is what they find elsewhere; and what is injected
-// and not sent at once has to be copied first, so it is no more than what goes unasked.
+// The inject_size of programs that ask for none. Programs whose own limits are below inject_size
+// are known to inject more than their receivers post, so it is the value that they find elsewhere;
+// and an injected message that cannot leave at once has to be copied first, so it is no longer than
+// what goes unasked.
 inline constexpr std::size_t usual_inject_bytes = 4096;
 inline std::size_t usual_inject_size() noexcept {
   return std::min(message_limits().eager_bytes, usual_inject_bytes);
 }
 
-// All of it is used under the domain's data lock, unless it says otherwise.
+// Everything is called under the domain's data lock, unless its comment says otherwise.
 class EndpointState final : public Sink, public Regions {
  public:
   // 0 or -FI_E*. The endpoint is disabled.
   static int open(Domain& domain, const fi_info& info,
                   std::unique_ptr<EndpointState>& state) noexcept;
   // Says good-bye to peers: waits up to two seconds for what they must still be told.
-  ~EndpointState();
+  ~EndpointState() override;
 
   Domain& domain() const noexcept { return domain_; }
   const Address& name() const noexcept { return network_->address(); }

@@ -1,4 +1,4 @@
-// What the transferring calls have in common.
+// What all calls that transfer have in common.
 #pragma once
 
 #include <rdma/fi_errno.h>
@@ -12,7 +12,7 @@
 
 namespace haul::fabric {
 
-// Flags of requests that belong to capabilities that are not offered.
+// Flags that belong to capabilities which are not offered.
 inline constexpr std::uint64_t refused_flags = FI_TRIGGER | FI_MULTICAST | FI_COMMIT_COMPLETE;
 
 inline std::size_t total_bytes(const iovec* pieces, std::size_t count) noexcept {
@@ -21,9 +21,15 @@ inline std::size_t total_bytes(const iovec* pieces, std::size_t count) noexcept 
   return bytes;
 }
 
-// 0 or -FI_E*: whether a request may have these flags and this many pieces, and may be injected.
-inline ssize_t check_request(const EndpointState& state, std::uint64_t flags, const iovec* pieces,
-                             std::size_t count) noexcept {
+inline iovec piece_of(const void* buffer, std::size_t bytes) noexcept {
+  return {const_cast<void*>(buffer), bytes};
+}
+
+// 0 or -FI_E*: whether the endpoint has these capabilities, and a request may have these flags and
+// this many pieces, and may be injected.
+inline ssize_t check_request(const EndpointState& state, std::uint64_t caps, std::uint64_t flags,
+                             const iovec* pieces, std::size_t count) noexcept {
+  if (const int refusal = state.allows(caps); refusal != 0) return refusal;
   if ((flags & refused_flags) != 0) return -FI_EOPNOTSUPP;
   if (count > max_pieces || (pieces == nullptr && count > 0)) return -FI_EINVAL;
   if ((flags & FI_INJECT) != 0 && total_bytes(pieces, count) > state.inject_size())
@@ -31,8 +37,9 @@ inline ssize_t check_request(const EndpointState& state, std::uint64_t flags, co
   return 0;
 }
 
-// Hands a request to the matcher, again after progress if it has no room. Callers that get
-// -FI_EAGAIN come again and again: they give their core away in time, as callers that poll do.
+// Hands a request to the matcher, and once more after progress if it had no room. Callers that get
+// -FI_EAGAIN usually try again at once, so the backoff makes them give their core away in time, as
+// it does for callers that poll.
 template <class Post>
 ssize_t submit(EndpointState& state, Post post) noexcept {
   {
@@ -59,30 +66,6 @@ ssize_t submit_to(EndpointState& state, fi_addr_t name, Post post) noexcept {
   return submit(state, [&]() noexcept -> ssize_t {
     Peer* peer = state.peer(name);
     return peer != nullptr ? post(*peer) : -FI_EINVAL;
-  });
-}
-
-inline ssize_t submit_send(EndpointState& state, fi_addr_t name,
-                           const SendRequest& request) noexcept {
-  const int refusal = state.allows(FI_SEND | (request.tagged ? FI_TAGGED : FI_MSG));
-  if (refusal != 0) return refusal;
-  const ssize_t error = check_request(state, request.flags, request.pieces, request.count);
-  if (error != 0) return error;
-  return submit_to(state, name, [&](Peer& peer) { return state.matcher().send(peer, request); });
-}
-
-inline ssize_t submit_receive(EndpointState& state, fi_addr_t name,
-                              const ReceiveRequest& request) noexcept {
-  const int refusal = state.allows(FI_RECV | (request.tagged ? FI_TAGGED : FI_MSG));
-  if (refusal != 0) return refusal;
-  // Nothing of FI_INJECT: it is for what is sent.
-  const ssize_t error =
-      check_request(state, request.flags & ~FI_INJECT, request.pieces, request.count);
-  if (error != 0) return error;
-  return submit(state, [&]() noexcept -> ssize_t {
-    Peer* source = nullptr;
-    if (!state.source(name, &source)) return -FI_EINVAL;
-    return state.matcher().receive(source, request);
   });
 }
 

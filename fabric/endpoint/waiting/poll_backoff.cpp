@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::fabric {
 

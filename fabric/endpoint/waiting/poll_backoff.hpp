@@ -1,6 +1,7 @@
-// When a caller that polls in vain gives its core away. Where nobody else wants the core, after
-// about 20 microseconds; where a yield shows that others do (more ranks than cores), after one or
-// two, which an answer from a running peer takes less than, until yields return at once again.
+// When a caller that polls in vain gives its core away: after about 20 microseconds where nobody
+// else wants the core. Where a yield shows that somebody does (more ranks than cores), it is one or
+// two microseconds, which is more than an answer from a running peer takes, until yields return at
+// once again.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The endpoints that a completion queue or a counter hears of: what it must progress when it is
-// read, and what wakes the threads that sleep on it.
+// The endpoints that report to a completion queue or a counter: reading it makes progress on them,
+// and their doorbells wake the threads that sleep on it.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,6 @@ class ProgressGroup {
   // Once for each endpoint, however often it is bound. `wait`: the wait object, if there is one.
   void add(EndpointState& endpoint, WaitObject* wait) noexcept;
   void remove(EndpointState& endpoint, WaitObject* wait) noexcept;
-  bool empty() const noexcept { return members_.empty(); }
 
   bool progress() noexcept;  // true if anything happened
   // Nothing can be done before a doorbell rings.

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/own_threads.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/own_threads.hpp"
 #include "fabric/endpoint/domain.hpp"
 #include "fabric/transport/control/fork_count.hpp"
 
@@ -47,10 +47,10 @@ void forget_turns() noexcept {
   forks.forget(own_forks);
 }
 
-// After the control thread's handlers, which the first network has registered, so that these come
-// before them where a process is about to fork: what a turn changes under the control lock within
-// that one's window (fork_window.hpp) would spoil the child's copy. libhaul's may come at any time:
-// a turn waits for nothing of theirs, and copies itself meanwhile.
+// Registered after the control thread's handlers (by the first network), so that before a fork
+// these handlers run first: a turn that changed something under the control lock within the control
+// thread's fork window (fork_window.hpp) would spoil the child's copy. The order relative to
+// libhaul's handlers does not matter: a turn never waits for those, and copies by itself meanwhile.
 void watch_forks() noexcept {
   static std::atomic<bool> done{false};
   if (done.exchange(true, std::memory_order_relaxed)) return;
@@ -133,9 +133,9 @@ bool ProgressThread::is_alone() noexcept {
   return os::only_own_threads();
 }
 
-// Never waits for the data lock where a fork waits for it: a signal handler may fork in the
-// middle of a call that holds the lock. And a thread that holds it makes progress, or is done soon.
-// False: the thread is to end.
+// It does not block on the data lock, because a fork waits for this thread's turn to end, and a
+// signal handler may fork in the middle of a call that holds that lock. A thread that holds the
+// lock makes progress itself, or is done soon. False: the thread is to end.
 bool ProgressThread::enter() noexcept {
   while (!stop_.load(std::memory_order_acquire)) {
     // Sequentially consistent, as is `forks`: either a fork sees this turn, or is seen.

@@ -1,8 +1,8 @@
-// Automatic progress (FI_PROGRESS_AUTO): one thread a domain does what the program does not ask
-// for: peers reach memory of a process that computes. While the program polls, the thread looks in
-// once a millisecond and no peer rings; while it does not, the thread sleeps on the doorbells. It
-// takes the domain's lock for each turn and holds none while it sleeps. Where only haul's threads
-// are left of the process it ends, so that the process can.
+// Automatic progress (FI_PROGRESS_AUTO): one thread a domain makes progress while the program does
+// not, so that peers reach the memory of a process that computes. While the program polls, the
+// thread looks in once a millisecond, and no peer rings; otherwise it sleeps on the doorbells. It
+// takes the domain's lock for each turn, and holds none while it sleeps. It ends when only haul's
+// threads are left in the process, so that the process can end.
 #pragma once
 
 #include <pthread.h>

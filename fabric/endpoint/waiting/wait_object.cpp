@@ -10,8 +10,8 @@
 #include <climits>
 #include <new>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::fabric {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/epoll.hpp"
+#include "base/net/epoll.hpp"
 
 namespace haul::fabric {
 
@@ -22,7 +22,6 @@ class WaitObject {
   WaitObject(const WaitObject&) = delete;
   WaitObject& operator=(const WaitObject&) = delete;
 
-  fi_wait_obj kind() const noexcept { return kind_; }
   // FI_WAIT_YIELD has no descriptor: sleeping is yielding.
   bool yields() const noexcept { return !epoll_.valid(); }
 

@@ -4,7 +4,6 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_eq.h>
 
-#include <atomic>
 #include <memory>
 #include <vector>
 

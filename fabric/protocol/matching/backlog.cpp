@@ -8,12 +8,20 @@ namespace haul::fabric {
 
 namespace {
 
-// One turn's worth of pieces for a peer: what else there is to do waits no longer than this takes.
+// The most pieces for one peer in a turn: everything else waits as long as they take.
 constexpr std::size_t turn_bytes = std::size_t{256} << 10;
+
+// Sends a packet without payload; false if there is no room.
+bool send_now(Outbox& outbox, const Header& header) noexcept {
+  const Outbox::Slot slot = outbox.reserve(0, Outbox::Lane::control);
+  if (slot.header == nullptr) return false;
+  std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
+  outbox.commit();
+  return true;
+}
 
 }  // namespace
 
-// True if anything was sent.
 bool Backlog::stream(Peer& peer) noexcept {
   std::size_t budget = turn_bytes;
   const std::size_t before = budget;
@@ -51,37 +59,25 @@ bool Backlog::stream(Peer& peer) noexcept {
 
 void Backlog::send_control(Peer& peer, const Header& header) noexcept {
   if (the<Peers>().reach(peer) != 0) return;
-  if (peer.outbox != nullptr && peer.control.empty()) {
-    const Outbox::Slot slot = peer.outbox->reserve(0, Outbox::Lane::control);
-    if (slot.header != nullptr) {
-      std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
-      peer.outbox->commit();
-      return;
-    }
-  }
+  if (peer.outbox != nullptr && peer.control.empty() && send_now(*peer.outbox, header)) return;
   peer.control.push_back(header);
   mark_busy(peer);
 }
 
-void Backlog::send_finish(Peer& peer, std::uint64_t token, int error) noexcept {
+void Backlog::send_note(Peer& peer, PacketKind kind, std::uint64_t token, int detail,
+                        std::uint64_t data) noexcept {
   Header header;
-  header.kind = PacketKind::finish;
+  header.kind = kind;
   header.tag = token;
-  header.detail = static_cast<std::uint16_t>(error);
+  header.detail = static_cast<std::uint16_t>(detail);
+  header.data = data;
   send_control(peer, header);
 }
 
-// Sends what waits, as far as there is room: control packets, then first packets, then pieces.
-// True if anything was sent.
 bool Backlog::push_out(Peer& peer) noexcept {
   if (peer.outbox == nullptr) return false;
   std::size_t sent = 0;
-  for (; sent < peer.control.size(); ++sent) {
-    const Outbox::Slot slot = peer.outbox->reserve(0, Outbox::Lane::control);
-    if (slot.header == nullptr) break;
-    std::memcpy(static_cast<void*>(slot.header), &peer.control[sent], offsetof(Header, ready));
-    peer.outbox->commit();
-  }
+  while (sent < peer.control.size() && send_now(*peer.outbox, peer.control[sent])) ++sent;
   peer.control.erase(peer.control.begin(),
                      peer.control.begin() + static_cast<std::ptrdiff_t>(sent));
   bool active = sent != 0;

@@ -12,7 +12,13 @@ class Backlog : public MatcherPart<Backlog> {
  public:
   // A packet without payload, in order with others of its kind.
   void send_control(Peer& peer, const Header& header) noexcept;
-  void send_finish(Peer& peer, std::uint64_t token, int error) noexcept;
+  // One that says only this: what the peer's operation `token` is told. detail: FI_E*, or as the
+  // kind has it.
+  void send_note(Peer& peer, PacketKind kind, std::uint64_t token, int detail,
+                 std::uint64_t data = 0) noexcept;
+  void send_finish(Peer& peer, std::uint64_t token, int error) noexcept {
+    send_note(peer, PacketKind::finish, token, error);
+  }
   // Sends what waits, as far as there is room. True if anything was sent.
   bool push_out(Peer& peer) noexcept;
   bool push_out_all() noexcept;
@@ -20,7 +26,7 @@ class Backlog : public MatcherPart<Backlog> {
   bool has_backlog() const noexcept { return !busy_.empty(); }
 
  private:
-  bool stream(Peer& peer) noexcept;
+  bool stream(Peer& peer) noexcept;  // true if anything was sent
 
   std::vector<Peer*> busy_;
 };

@@ -20,10 +20,7 @@ void Lending::on_clear(Peer& peer, const Header& header) noexcept {
   operation->offset = 0;
   if (!split) {
     operation->unlink_motion();
-    while (operation->transfer.ticket != 0 &&
-           network().access().test(operation->transfer.ticket) == 0) {
-    }
-    operation->transfer.ticket = 0;
+    await_chunk(*operation);
     operation->stage = Outgoing::Stage::streaming;
     peer.streaming.push_back(*operation);
     the<Backlog>().mark_busy(peer);
@@ -52,11 +49,16 @@ void Lending::on_finish(Peer& peer, const Header& header) noexcept {
       operation->stage == Outgoing::Stage::unsent) {
     return;
   }
-  while (operation->transfer.ticket != 0 &&
-         network().access().test(operation->transfer.ticket) == 0) {
-  }
+  await_chunk(*operation);
   if (operation->stage == Outgoing::Stage::streaming) operation->unlink_queue();
   the<Sending>().end(*operation, header.detail);
+}
+
+void Lending::await_chunk(Outgoing& operation) noexcept {
+  while (operation.transfer.ticket != 0 &&
+         network().access().test(operation.transfer.ticket) == 0) {
+  }
+  operation.transfer.ticket = 0;
 }
 
 bool Lending::move(Outgoing& operation) noexcept {
@@ -94,12 +96,8 @@ bool Lending::move(Outgoing& operation) noexcept {
 }
 
 void Lending::send_share(Outgoing& operation, int error) noexcept {
-  Header header;
-  header.kind = PacketKind::share;
-  header.tag = operation.peer_token;
-  header.data = operation.transfer.mine;
-  header.detail = static_cast<std::uint16_t>(error);
-  the<Backlog>().send_control(*operation.peer, header);
+  the<Backlog>().send_note(*operation.peer, PacketKind::share, operation.peer_token, error,
+                           operation.transfer.mine);
 }
 
 }  // namespace haul::fabric

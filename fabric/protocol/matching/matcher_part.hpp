@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 
 #include "fabric/protocol/matcher.hpp"
 #include "fabric/protocol/operation.hpp"

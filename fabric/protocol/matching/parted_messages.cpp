@@ -6,7 +6,7 @@
 
 namespace haul::fabric {
 
-// The first part of a message: what its receive is, is settled now.
+// The first part of a message decides which receive it goes to.
 void PartedMessages::begin_parts(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   const std::size_t length = header.far.length;

@@ -1,6 +1,6 @@
-#include "base/backoff.hpp"
-#include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/machine/clock.hpp"
+#include "base/sync/backoff.hpp"
 #include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
@@ -27,12 +27,12 @@ int Peers::reach(Peer& peer) noexcept {
   if (peer.state == Peer::State::unknown) {
     peer.state = Peer::State::connecting;
     network().connect(peer.address);
-    // In the middle of a packet or of other news the answer waits for its turn: it may take away
+    // In the middle of a packet or of other news the answer has to wait, because it may take away
     // what is being read.
     if (!occupied) take_news();
   }
   if (peer.state != Peer::State::lost) return 0;
-  return -(peer.error != 0 ? peer.error : FI_ESHUTDOWN);
+  return -(peer.loss());
 }
 
 void Peers::take_news() noexcept {
@@ -100,7 +100,7 @@ void Peers::lose(Peer& peer, int error) noexcept {
   if (the<Turns>().own_peer == &peer) the<Turns>().own_peer = nullptr;
   Statistics::add(statistics().peers, ~std::uint64_t{0});
 
-  // Chunks that leave this memory: what is not over in time only reads it.
+  // Chunks that leave this memory. A copy that is not over in time only reads it.
   const std::uint64_t begin_ns = now_ns();
   const auto settle = [&](ChunkTransfer& transfer) noexcept {
     for (Backoff backoff; transfer.ticket != 0 && network().access().test(transfer.ticket) == 0 &&
@@ -118,7 +118,7 @@ void Peers::lose(Peer& peer, int error) noexcept {
   the<Receiving>().incoming.each([&](Incoming& receive) noexcept {
     if (receive.source != &peer || receive.stage == Incoming::Stage::posted) return;
     receive.sender_token = 0;
-    // What is being written goes back to the program when that is over: move() sees to it.
+    // Memory that is being written goes back to the program when the copy is over: move() does it.
     if (receive.transfer.ticket != 0) return;
     the<Pulling>().finish_transfer(receive, told);
   });

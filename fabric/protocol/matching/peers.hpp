@@ -19,7 +19,8 @@ class Peers : public MatcherPart<Peers> {
   // Begins to connect if need be. 0, or why nothing can be sent: -FI_E*.
   int reach(Peer& peer) noexcept;
   void take_news() noexcept;
-  // The peer has broken a rule. Whoever reads its inbox, which is in use now, drops it afterwards.
+  // The peer has broken a rule. Its inbox is in use now, so the code that reads it drops the peer
+  // afterwards.
   void garbage(Peer& peer, const char* what) noexcept;
   void drop_faulty(Peer& peer) noexcept;
   // Whether a peer makes this side keep more than any honest one would; then it is dropped.

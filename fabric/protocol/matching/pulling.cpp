@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 #include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
@@ -26,11 +26,11 @@ unsigned chunk_log2(bool mapped, std::size_t bytes) noexcept {
 void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t flags,
                     std::uint16_t detail) noexcept {
   Peer& peer = *receive.source;
-  const std::size_t wanted = std::min(receive.length, receive.pieces.bytes);
+  const std::size_t wanted = receive.wanted();
   receive.stage = Incoming::Stage::matched;
   receive.reply_due = (flags & packet_reply) != 0;
   if (peer.state == Peer::State::lost) {
-    return finish_transfer(receive, peer.error != 0 ? peer.error : FI_ESHUTDOWN);
+    return finish_transfer(receive, peer.loss());
   }
   if (wanted == 0) return finish_transfer(receive, 0);
 
@@ -69,7 +69,7 @@ std::atomic<std::uint64_t>* Pulling::claims_of(Peer& peer, std::uint16_t detail)
 // Asks the sender for its share, which goes to `own`.
 void Pulling::share(Incoming& receive, std::atomic<std::uint64_t>* claims, const MemoryPlace& own,
                     bool huge, unsigned log2) noexcept {
-  const std::size_t wanted = std::min(receive.length, receive.pieces.bytes);
+  const std::size_t wanted = receive.wanted();
   ChunkTransfer& transfer = receive.transfer;
   transfer.claims = claims;
   transfer.chunk = std::size_t{1} << log2;
@@ -126,7 +126,7 @@ void Pulling::ask_for_pieces(Incoming& receive) noexcept {
   header.kind = PacketKind::clear;
   header.flags = 0;
   header.tag = receive.sender_token;
-  header.far.length = std::min(receive.length, receive.pieces.bytes);
+  header.far.length = receive.wanted();
   header.far.token = receive.token;
   header.far.place = MemoryPlace();
   the<Backlog>().send_control(*receive.source, header);
@@ -136,7 +136,7 @@ void Pulling::on_data(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
   Incoming* receive = the<Receiving>().incoming.find(header.tag);
   if (receive == nullptr || receive->source != &peer) return;  // it has failed meanwhile
-  const std::size_t wanted = std::min(receive->length, receive->pieces.bytes);
+  const std::size_t wanted = receive->wanted();
   if (receive->stage != Incoming::Stage::matched || header.data > wanted ||
       header.payload > wanted - header.data || header.payload == 0) {
     return the<Peers>().garbage(peer, "sends bytes that nobody asked for");
@@ -155,7 +155,7 @@ void Pulling::on_share(Peer& peer, const Header& header) noexcept {
   if (receive->transfer.theirs) {
     receive->transfer.theirs = false;
     if (header.detail == 0) {
-      statistics().count_sent(Path::mapped, std::min(receive->length, receive->pieces.bytes));
+      statistics().count_sent(Path::mapped, receive->wanted());
       return finish_transfer(*receive, 0);
     }
     Statistics::add(statistics().fallbacks, 1);
@@ -180,13 +180,13 @@ bool Pulling::move(Incoming& receive) noexcept {
   ChunkTransfer& transfer = receive.transfer;
   DirectAccess& access = network().access();
   Peer& peer = *receive.source;
-  const std::size_t wanted = std::min(receive.length, receive.pieces.bytes);
+  const std::size_t wanted = receive.wanted();
   if (transfer.ticket != 0) {
     const int state = access.test(transfer.ticket);
     if (state == 0) return false;
     transfer.ticket = 0;
     if (peer.state == Peer::State::lost) {
-      finish_transfer(receive, peer.error != 0 ? peer.error : FI_ESHUTDOWN);
+      finish_transfer(receive, peer.loss());
       return true;
     }
     if (state < 0) transfer.chunk = 0;  // it failed

@@ -31,10 +31,7 @@ ssize_t Receiving::receive(Peer* source, const ReceiveRequest& request) noexcept
   posted->tag = request.tag;
   posted->ignore = request.tagged ? request.ignore : ~std::uint64_t{0};
   posted->pieces = Pieces(request.pieces, request.count);
-  posted->ending.told = true;
-  posted->ending.wanted = (request.flags & FI_COMPLETION) != 0;
-  posted->ending.event = Event::receive;
-  posted->ending.context = request.context;
+  posted->ending = Ending::of(request, Event::receive, 0);
 
   const std::uint64_t token = posted->token;
   while (Unexpected* message = the<UnexpectedMessages>().match_unexpected(
@@ -213,7 +210,7 @@ void Receiving::tell_received(const Incoming& receive, int error) noexcept {
   completion.wanted = receive.ending.wanted;
   completion.context = receive.ending.context;
   completion.flags = receive.ending.flags;
-  completion.length = std::min(receive.length, room);
+  completion.length = receive.wanted();
   completion.buffer = receive.pieces.count != 0 ? receive.pieces.at[0].iov_base : nullptr;
   completion.data = receive.ending.data;
   completion.tag = receive.ending.tag;
@@ -241,7 +238,7 @@ void Receiving::finish_receive(Incoming& receive, int error) noexcept {
       multi_ending = multi->ending;
       if (multi_failure == 0) {
         receive.ending.flags |= FI_MULTI_RECV;
-        receive.ending.wanted = true;  // always told: the program waits for its buffer
+        receive.ending.wanted = true;  // the program waits for its buffer
       }
       incoming.give(multi);
     }
@@ -251,7 +248,7 @@ void Receiving::finish_receive(Incoming& receive, int error) noexcept {
     incoming.give(&receive);
     return the<Surroundings>().leave(std::move(group), error);
   }
-  // A write that a peer did not finish is nothing that this side has asked for.
+  // The program did not ask for a peer's write, so it is not told of one that failed.
   const bool unasked = error != 0 && receive.ending.event == Event::remote_write;
   if (receive.ending.told && !unasked) tell_received(receive, error);
   incoming.give(&receive);

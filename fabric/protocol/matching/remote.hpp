@@ -9,7 +9,7 @@ namespace haul::fabric {
 class RemoteAccess : public MatcherPart<RemoteAccess> {
  public:
   ssize_t rma(Peer& peer, const RmaRequest& request) noexcept;
-  // What a peer will answer: bytes that a read or an atomic asked for.
+  // An operation for the bytes that a read or an atomic has asked a peer for.
   Incoming* new_awaited(Peer& peer, const Pieces& pieces, std::size_t length) noexcept;
   void on_write(Peer& peer, const ReceivedPacket& packet) noexcept;
   void on_write_request(Peer& peer, const ReceivedPacket& packet) noexcept;

@@ -1,6 +1,5 @@
 // Remote memory access: writes are messages whose receive buffer a key names; a read asks the
 // target to send.
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
 
 #include "fabric/protocol/matching/matcher_parts.hpp"
@@ -20,18 +19,9 @@ ssize_t RemoteAccess::rma(Peer& peer, const RmaRequest& request) noexcept {
     return -FI_EAGAIN;
   }
 
-  Ending ending;
-  ending.told = true;
-  ending.wanted = (request.flags & FI_COMPLETION) != 0;
-  ending.event = event;
-  ending.flags = FI_RMA | (request.is_write ? FI_WRITE : FI_READ);
-  ending.context = request.context;
-  std::shared_ptr<Group> group;
-  if (request.target_count > 1) {
-    group = std::make_shared<Group>();
-    group->remaining = request.target_count;
-    group->ending = ending;
-  }
+  const Ending ending =
+      Ending::of(request, event, FI_RMA | (request.is_write ? FI_WRITE : FI_READ));
+  const std::shared_ptr<Group> group = Group::of(request.target_count, ending);
   std::size_t offset = 0;
   for (std::size_t i = 0; i < request.target_count; ++i) {
     const fi_rma_iov& target = request.targets[i];
@@ -68,11 +58,7 @@ ssize_t RemoteAccess::rma(Peer& peer, const RmaRequest& request) noexcept {
 Incoming* RemoteAccess::new_awaited(Peer& peer, const Pieces& pieces, std::size_t length) noexcept {
   Incoming* awaited = the<Receiving>().incoming.take();
   if (awaited == nullptr) return nullptr;
-  awaited->renew();
-  awaited->stage = Incoming::Stage::matched;
-  awaited->source = &peer;
-  awaited->pieces = pieces;
-  awaited->length = length;
+  awaited->begin(peer, pieces, length);
   awaited->awaited = true;
   ++peer.awaited;
   return awaited;
@@ -120,11 +106,7 @@ void RemoteAccess::on_write_request(Peer& peer, const ReceivedPacket& packet) no
                                FI_REMOTE_WRITE, &error);
   if (to == nullptr) return the<Backlog>().send_finish(peer, header.far.token, error);
   Incoming* receive = the<Receiving>().incoming.take_beyond_limit();
-  receive->renew();
-  receive->stage = Incoming::Stage::matched;
-  receive->source = &peer;
-  receive->pieces = Pieces(to, header.far.length);
-  receive->length = header.far.length;
+  receive->begin(peer, Pieces(to, header.far.length), header.far.length);
   receive->sender_token = header.far.token;
   receive->ending.told = true;
   receive->ending.event = Event::remote_write;
@@ -149,11 +131,7 @@ void RemoteAccess::on_read(Peer& peer, const ReceivedPacket& packet) noexcept {
                           : regions().resolve(header.tag, header.far.place.address, bytes,
                                               FI_REMOTE_READ, &error);
   if (from == nullptr) {
-    Header failed;
-    failed.kind = PacketKind::result;
-    failed.tag = header.far.token;
-    failed.detail = static_cast<std::uint16_t>(error);
-    the<Backlog>().send_control(peer, failed);
+    the<Backlog>().send_note(peer, PacketKind::result, header.far.token, error);
     if (error == 0) tell_remote(peer, Event::remote_read, header, nullptr, 0);
     return;
   }

@@ -1,6 +1,5 @@
 // Atomics: operands go to the target, which applies them in the order of arrival and answers.
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_endpoint.h>
 
 #include <algorithm>
 
@@ -64,18 +63,8 @@ ssize_t RemoteAtomics::atomic(Peer& peer, const AtomicRequest& request) noexcept
     return -FI_EINVAL;
   }
 
-  Ending ending;
-  ending.told = true;
-  ending.wanted = (request.flags & FI_COMPLETION) != 0;
-  ending.event = event;
-  ending.flags = FI_ATOMIC | (fetches ? FI_READ : FI_WRITE);
-  ending.context = request.context;
-  std::shared_ptr<Group> group;
-  if (request.target_count > 1) {
-    group = std::make_shared<Group>();
-    group->remaining = request.target_count;
-    group->ending = ending;
-  }
+  const Ending ending = Ending::of(request, event, FI_ATOMIC | (fetches ? FI_READ : FI_WRITE));
+  const std::shared_ptr<Group> group = Group::of(request.target_count, ending);
   std::size_t offset = 0;
   for (std::size_t i = 0; i < request.target_count; ++i) {
     const fi_rma_ioc& target = request.targets[i];

@@ -53,12 +53,8 @@ ssize_t Sending::send(Peer& peer, const SendRequest& request) noexcept {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < request.count; ++i) bytes += request.pieces[i].iov_len;
 
-  Ending ending;
-  ending.told = true;
-  ending.wanted = (request.flags & FI_COMPLETION) != 0;
-  ending.event = Event::send;
-  ending.flags = FI_SEND | (request.tagged ? FI_TAGGED : FI_MSG);
-  ending.context = request.context;
+  const Ending ending =
+      Ending::of(request, Event::send, FI_SEND | (request.tagged ? FI_TAGGED : FI_MSG));
   const bool plain = (request.flags & (answered_flags | FI_FENCE)) == 0;
   if (plain && peer.pending.empty() && send_now(peer, request, bytes)) {
     the<Surroundings>().tell(ending, 0);

@@ -1,5 +1,6 @@
-// What leaves first of each operation: a whole message, or the packet that announces one, an RMA
-// request or an atomic. What finds no room, or has to wait for its turn, goes to the backlog.
+// The first packet of each operation: a whole message, or the packet that announces one, an RMA
+// request or an atomic. A packet that finds no room, or has to wait for its turn, goes to the
+// backlog.
 #pragma once
 
 #include "fabric/protocol/matching/matcher_part.hpp"

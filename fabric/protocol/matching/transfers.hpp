@@ -1,15 +1,16 @@
-// Bytes that are still with their sender (rendezvous): how they come. The receiving side chooses,
+// Rendezvous: how bytes that are still with their sender get to the receiver. The receiver chooses
 // when the message has met its receive, and each choice is a conversation of its own:
 //
-//   receiver copies   it reads the sender's memory, by a mapping or by the kernel, and says
-//   `finish`. both copy         it says `clear` with packet_split and the place of its own memory.
-//   The two then
-//                     claim chunks of one shared word, the receiver from the front, the sender from
-//                     the back; the sender says `share` when it is done, the receiver `finish`.
-//   sender copies     the same, but all chunks are the sender's (packet_alone).
-//   pieces            it says `clear` alone, and the sender streams `data` packets.
+//   receiver copies   The receiver reads the sender's memory, by a mapping or by the kernel, and
+//                     says `finish`.
+//   both copy         The receiver says `clear` with packet_split and the place of its own memory.
+//                     Both then claim chunks by one shared word, the receiver from the front, the
+//                     sender from the back. The sender says `share` when it is done, the receiver
+//                     `finish`.
+//   sender copies     The same, but all chunks are the sender's (packet_alone).
+//   pieces            The receiver says `clear` alone, and the sender streams `data` packets.
 //
-// Whatever fails half-way falls back to pieces, and the same bytes are copied again. The shared
+// A way that fails half-way falls back to pieces, and the same bytes are copied again. The shared
 // word lies in memory that the peer may write: it decides only whether a side copies one chunk
 // more, never where, so a peer that lies about it harms its own message alone.
 #pragma once
@@ -55,6 +56,8 @@ class Lending : public MatcherPart<Lending> {
 
  private:
   void send_share(Outgoing& operation, int error) noexcept;
+  // Until the chunk that is under way has been copied.
+  void await_chunk(Outgoing& operation) noexcept;
 };
 
 // Sizes of chunks that one side may ask of the other.

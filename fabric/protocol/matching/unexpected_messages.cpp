@@ -1,6 +1,5 @@
 #include "fabric/protocol/matching/unexpected_messages.hpp"
 
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
 
 #include <algorithm>
@@ -80,10 +79,7 @@ void UnexpectedMessages::throttle() noexcept {
     if (full ? peer->told_throttle || peer->kept_bytes == 0 : !peer->told_throttle) continue;
     if (peer->state == Peer::State::lost) continue;
     peer->told_throttle = full;
-    Header header;
-    header.kind = PacketKind::throttle;
-    header.detail = full ? 1 : 0;
-    the<Backlog>().send_control(*peer, header);
+    the<Backlog>().send_note(*peer, PacketKind::throttle, 0, full ? 1 : 0);
   }
 }
 
@@ -97,10 +93,10 @@ void UnexpectedMessages::take(Incoming& posted, Unexpected& message) noexcept {
     receive->pieces.scatter(0, message.payload(), std::min(message.arrived, receive->pieces.bytes));
     receive->received = message.arrived;
     peer.parts_receive = receive->token;
-    message.sender_token = 0;  // is told when all is here
+    message.sender_token = 0;  // the sender is told when all of it is here
     drop(message);
     if (peer.state == Peer::State::lost) {
-      the<Receiving>().finish_receive(*receive, peer.error != 0 ? peer.error : FI_ESHUTDOWN);
+      the<Receiving>().finish_receive(*receive, peer.loss());
     }
     return;
   }
@@ -113,7 +109,7 @@ void UnexpectedMessages::take(Incoming& posted, Unexpected& message) noexcept {
                             std::min<std::size_t>(message.length, receive->pieces.bytes));
     if (message.sender_token != 0) the<Backlog>().send_finish(peer, message.sender_token, 0);
   }
-  message.sender_token = 0;  // told already, or by the transfer
+  message.sender_token = 0;  // the sender has been told, or the transfer will tell it
   drop(message);
   if (whole) {
     the<Receiving>().finish_receive(*receive, 0);
@@ -122,7 +118,7 @@ void UnexpectedMessages::take(Incoming& posted, Unexpected& message) noexcept {
   }
 }
 
-// Forgets a message; a sender that waits is told that it was received.
+// Forgets a message; a sender that waits for it is told that it was received.
 void UnexpectedMessages::drop(Unexpected& message) noexcept {
   Peer& peer = *message.source;
   if (message.sender_token != 0) the<Backlog>().send_finish(peer, message.sender_token, 0);
@@ -139,8 +135,9 @@ void UnexpectedMessages::drop(Unexpected& message) noexcept {
   if (kept_bytes_ < limits().unexpected_bytes / 4) throttle();
 }
 
-// What is known comes first: progress would put what arrives now, and may end other receives,
-// before the answer, and the program's next receive is to meet the message that it was told of.
+// It looks at what is known before it makes progress: progress may let messages arrive and other
+// receives end before the answer, and the program's next receive must meet the message that the
+// peek has told of.
 ssize_t UnexpectedMessages::peek(Peer* source, const ReceiveRequest& request) noexcept {
   const auto look = [&]() noexcept {
     return match_unexpected(source, request.tagged, request.tag, request.ignore);

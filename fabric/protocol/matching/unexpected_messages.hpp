@@ -1,6 +1,6 @@
-// Messages that came before their receives. They are kept within bounds: at half of what may be
-// kept the peers whose messages fill it are told to send requests only, which leave the bytes with
-// them, until a quarter is left.
+// Messages that came before their receives. What is kept of them is bounded: at half of the limit,
+// the peers whose messages fill it are told to send requests only, which leave the bytes with the
+// sender, until no more than a quarter is kept.
 #pragma once
 
 #include <memory>

@@ -8,12 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/backoff.hpp"
-#include "base/clock.hpp"
-#include "base/epoll.hpp"
-#include "base/keep_errno.hpp"
-#include "base/os.hpp"
-#include "base/own_threads.hpp"
+#include "base/machine/clock.hpp"
+#include "base/net/epoll.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
+#include "base/sync/backoff.hpp"
+#include "base/thread/own_threads.hpp"
 
 namespace haul::fabric::control {
 
@@ -24,7 +24,7 @@ namespace {
 // Held while the thread is started or ended; taken before `mutex`.
 constinit pthread_mutex_t life_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-// How often the thread looks whether the program has closed its descriptors, which wakes nobody.
+// How often the thread looks whether the program has closed its descriptors; that wakes nobody.
 constexpr int look_ms = 1000;
 constexpr std::uint64_t look_ns = std::uint64_t{look_ms} * 1'000'000;
 // While it has no epoll, and cannot make one.
@@ -46,8 +46,8 @@ struct ControlState {
   std::uint64_t looked_ns = 0;
 };
 
-// Never destroyed: the thread may outlive static objects at exit. A child of fork that has got no
-// consistent copy takes another one.
+// Never destroyed: the thread may outlive static objects at exit. A child of fork whose copy is not
+// consistent makes a new one.
 constinit std::atomic<ControlState*> current{nullptr};
 
 ControlState& state() noexcept {
@@ -61,8 +61,8 @@ ControlState& state() noexcept {
 
 // ---- under the lock ----
 
-// The thread's epoll, replaced if the program has closed it, or if it still tells of what is not
-// watched any more (a file that a child of this process has open, too). 0 or -errno.
+// Replaces the thread's epoll if the program has closed it, or (`anyway`) if it still reports a
+// file that is not watched any more, because a child of this process has it open too. 0 or -errno.
 int renew(ControlState& own, bool anyway) noexcept {
   if (!anyway && own.epoll.intact()) return 0;
   os::Epoll made;
@@ -77,14 +77,14 @@ int renew(ControlState& own, bool anyway) noexcept {
   return 0;
 }
 
-// Clients read what is lost as closed.
+// A client reads a lost descriptor as one that was closed.
 void tell_lost(ControlState& own) noexcept {
   std::vector<std::uint64_t> lost;
   for (const auto& [name, watch] : own.watches) {
     if (!watch.descriptor.intact()) lost.push_back(name);
   }
   for (const std::uint64_t name : lost) {
-    // Looked up each time: what came before may have ended it.
+    // Looked up each time, since a client that was told before may have ended this watch.
     const auto found = own.watches.find(name);
     if (found == own.watches.end()) continue;
     Subscriber* const client = found->second.client;
@@ -93,7 +93,7 @@ void tell_lost(ControlState& own) noexcept {
   }
 }
 
-// The shortest of what the clients want, and no longer than look_ms.
+// The shortest time that a client asks for, and no longer than look_ms.
 int tick_clients(ControlState& own) noexcept {
   int shortest = look_ms;
   for (Subscriber* client : own.clients) {
@@ -103,7 +103,7 @@ int tick_clients(ControlState& own) noexcept {
   return shortest;
 }
 
-// True: the epoll tells of what it should not.
+// True: the epoll reports something that is not watched.
 bool handle(ControlState& own, const epoll_event& event) noexcept {
   const std::uint64_t name = event.data.u64;
   if (name == os::Epoll::own_event) {
@@ -123,7 +123,7 @@ void* run(void* argument) noexcept {
   ControlState& own = *static_cast<ControlState*>(argument);
   constexpr int batch = 32;
   epoll_event events[batch];
-  os::Epoll epoll;  // as it was last under the lock
+  os::Epoll epoll;  // a copy from when the lock was last held
   int timeout_ms = 0;
   for (;;) {
     const int count = epoll.valid() ? epoll.wait(events, batch, timeout_ms) : 0;
@@ -153,8 +153,8 @@ void* run(void* argument) noexcept {
   return nullptr;
 }
 
-// Without blocking signals, for what is waited for under it may take a second. No fork handler and
-// no signal handler takes it.
+// It does not block signals, because a wait under it may take a second. No fork handler and no
+// signal handler takes it.
 class LifeLock {
  public:
   LifeLock() noexcept { pthread_mutex_lock(&life_mutex); }
@@ -181,9 +181,10 @@ Expected<bool> start(ControlState& own) noexcept {
 // ---- fork: no thread is in the middle of a change while the process is copied, and no lock is
 // held ----
 
-// A moment in which nobody has the lock. Whoever has it may wait for one of the program's (its
-// malloc's), and so for this fork: after a second the child does without. Signals are blocked only
-// while this thread has it, so that no handler forks in between.
+// Waits for a moment in which nobody holds the lock. Its holder may be waiting for a lock of the
+// program's (its malloc's), and so for this fork: after a second the child has to do without a
+// consistent copy. Signals are blocked only while this thread holds the lock, so that no handler
+// forks in between.
 bool finds_nobody_within() noexcept {
   constexpr std::uint64_t moment_ns = 1'000'000'000;
   const std::uint64_t begun = now_ns();
@@ -214,8 +215,7 @@ void after_fork_in_child() noexcept {
   pthread_mutex_init(&mutex, nullptr);
   pthread_mutex_init(&life_mutex, nullptr);
   if (!fork_window::close_in_child()) {
-    // As after a bare clone, of which no handler tells: what was open is the parent's, and stays
-    // so.
+    // As after a bare clone, which runs no handler: what was open belongs to the parent.
     current.store(nullptr, std::memory_order_release);
     return;
   }

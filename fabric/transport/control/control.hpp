@@ -1,21 +1,21 @@
 // The process's control thread: it sleeps in epoll, and accepts peers, notices their death and
 // hears their bells while the program computes. It starts with the first endpoint and ends with the
-// last. All asynchronous signals are blocked in it. Where the program closes its descriptors it
-// makes others, within a second, and tells the clients what they have lost. It also ends, within a
-// second, where only haul's threads are left of the process, so that the process can end.
+// last. It blocks all asynchronous signals. If the program closes its descriptors, it opens others
+// within a second and tells its clients what they have lost. When only haul's threads are left in
+// the process, it ends within a second, so that the process can end.
 //
-// One lock covers whatever it shares with the endpoints. The thread holds it while it works, never
-// while it sleeps. What is done under it takes microseconds, and calls no libhaul function that
-// takes a lock: a fork waits for it (fork_window.hpp).
+// One lock covers everything that it shares with the endpoints. The thread holds the lock while it
+// works, never while it sleeps. Code under the lock takes microseconds and calls no libhaul
+// function that takes a lock, because a fork waits for it (fork_window.hpp).
 #pragma once
 
 #include <pthread.h>
 
 #include <cstdint>
 
-#include "base/descriptor.hpp"
 #include "base/error.hpp"
-#include "base/quiet_lock.hpp"
+#include "base/os/descriptor.hpp"
+#include "base/sync/quiet_lock.hpp"
 #include "fabric/transport/control/fork_window.hpp"
 
 namespace haul::fabric::control {
@@ -31,16 +31,16 @@ class ControlLock {
   QuietLock held_{mutex};
 };
 
-// Whom the thread works for. Every call is made under the lock.
+// A client of the thread. Every call is made under the lock.
 class Subscriber {
  public:
   // A descriptor that it watches can be read, or was closed: by the other side, or by the program,
   // when the descriptor is no longer intact. It is told so once, and then watched no more.
   virtual void ready(std::uint64_t watch) noexcept = 0;
-  // What must be done by time. In how many ms again; -1: not before nudge().
+  // Does what is due by time. Returns in how many ms to call again; -1: not before nudge().
   virtual int tick() noexcept = 0;
-  // This is a child of fork, with one thread: descriptors and what peers share are the parent's.
-  // The client is of no thread's any more.
+  // This is a child of fork, with one thread: descriptors and what peers share belong to the
+  // parent. No control thread works for the client any more.
   virtual void forked() noexcept = 0;
 
  protected:

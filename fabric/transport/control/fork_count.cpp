@@ -1,7 +1,7 @@
 // Both counts change together: no signal handler forks between.
 #include "fabric/transport/control/fork_count.hpp"
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::fabric {
 

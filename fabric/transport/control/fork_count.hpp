@@ -1,9 +1,9 @@
 // Forks that are under way, as a prepare handler and its parent and child handlers count them.
 //
 // A signal handler may fork while its thread runs such handlers for another fork. Its child begins
-// with no fork under way, and then goes on in the middle of the outer one, up to its parent
-// handlers or into a child of its own. So a thread takes back no more than what it has counted in
-// this process.
+// with no fork under way, and then goes on in the middle of the outer fork, to that fork's parent
+// handlers or into a child of its own. So a thread takes back no more than it has counted in this
+// process.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace haul::fabric {
 
 class ForkCount {
  public:
-  // What is the calling thread's of a count; a thread_local variable beside it.
+  // The calling thread's part of a count: a thread_local variable beside it.
   using Own = std::uint32_t;
 
   // Sequentially consistent.

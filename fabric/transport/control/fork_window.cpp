@@ -3,8 +3,8 @@
 
 #include <atomic>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "fabric/transport/control/fork_count.hpp"
 
 namespace haul::fabric::fork_window {
@@ -42,7 +42,7 @@ void open() noexcept {
   forks.begin(own_forks);
 }
 
-// Another fork's window may have been open before, and something changed within it since.
+// The flag stays if another fork's window is open: something may have been changed within that.
 void stands_still() noexcept {
   if (forks.all() == 1) changed.store(false, std::memory_order_seq_cst);
 }

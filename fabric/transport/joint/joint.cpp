@@ -1,14 +1,14 @@
-// Whose peer is it?
+// Calls go to the network that has the peer.
 #include "fabric/transport/joint/joint.hpp"
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 #include "fabric/protocol/matcher.hpp"
 
 namespace haul::fabric {
 namespace {
 
-// How long an armed sleeper may miss a packet of another node, and the first of a node that has not
-// been heard of.
+// How long an armed sleeper may miss a packet of another node; and, while no peer is on another
+// node, the first contact from one.
 constexpr int peers_ms = 1;
 constexpr int no_peers_ms = 20;
 
@@ -55,7 +55,7 @@ void JointNetwork::turn() noexcept {
   pass_news();
 }
 
-// The local one says when there is no more news, so it is asked last.
+// The local network clears `news` when it has no more, so it is asked last.
 bool JointNetwork::next(NetworkEvent& event) noexcept {
   if (offnode_->news.load(std::memory_order_acquire) != 0 && offnode_->next(event)) return true;
   return local_->next(event);
@@ -82,7 +82,8 @@ int JointNetwork::tick() noexcept {
   if (!armed_) return -1;
   const int every_ms = offnode_->has_peers() ? peers_ms : no_peers_ms;
   const std::uint64_t now = now_ns(), passed_ms = (now - rung_ns_) / 1'000'000;
-  // Whoever has armed it just now has made progress: rung at once, it would never sleep.
+  // A thread that has just armed it has made progress. If it were rung at once, it would never
+  // sleep.
   if (passed_ms < static_cast<std::uint64_t>(every_ms)) {
     return every_ms - static_cast<int>(passed_ms);
   }
@@ -113,7 +114,7 @@ void JointNetwork::withdraw(const Peer& peer, const MemoryPlace& place) noexcept
   access_of(peer).withdraw(peer, place);
 }
 
-// The lowest bit of a ticket says whose it is.
+// The lowest bit of a ticket says which network's it is.
 std::int64_t JointNetwork::start(Peer& peer, Way way, const iovec* local, std::size_t count,
                                  const MemoryPlace& place, std::uint64_t offset,
                                  std::size_t bytes) noexcept {

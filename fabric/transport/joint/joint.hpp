@@ -1,8 +1,8 @@
 // One network of two: peers of this node over shared memory, others over a carrier. Each call goes
 // to the network that has the peer, by the host that its address names; events come from both, and
-// the protocol sees one list. What the two do not have alike is added here: the carrier has no
-// doorbell, so while a thread sleeps the control thread wakes it every millisecond (every 20
-// without peers there), and tickets of copies carry in their lowest bit whose they are.
+// the protocol sees one list. Two things are added here. The carrier has no
+// doorbell, so the control thread wakes a sleeping thread every millisecond (every 20 without peers
+// on other nodes). And the lowest bit of a copy's ticket says which of the two it belongs to.
 #pragma once
 
 #include <memory>
@@ -38,12 +38,12 @@ class JointNetwork final : public EndpointNetwork,
   explicit JointNetwork(std::unique_ptr<OffnodeNetwork> offnode) noexcept
       : offnode_(std::move(offnode)) {}
 
-  // ---- control::Subscriber: a carrier has no bell, so an armed sleeper is woken by time ----
+  // ---- control::Subscriber: wakes an armed sleeper by time ----
   void ready(std::uint64_t) noexcept override {}
   int tick() noexcept override;
   void forked() noexcept override { offnode_->forked(); }
 
-  // ---- DirectAccess: each network's own for its peers ----
+  // ---- DirectAccess: passed on to the one of the peer's network ----
   Worth worth(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
               bool huge_pages) const noexcept override;
   MemoryPlace describe(const Peer& peer, const iovec* local, std::size_t count,

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "base/huge_pages.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
+#include "base/machine/huge_pages.hpp"
 
 namespace haul::fabric {
 namespace {
@@ -14,7 +13,7 @@ namespace {
 constexpr std::uint32_t ask_every = 64;
 constexpr std::uint32_t never = ~std::uint32_t{0};
 
-// What lies on small pages at the ends costs more than it is worth from here on.
+// From an eighth on, the small pages at the ends cost more than the huge ones gain.
 bool nearly_all(std::size_t huge, std::size_t bytes) noexcept {
   return huge >= bytes - bytes / 8;
 }
@@ -44,7 +43,7 @@ bool HugePages::use(const void* address, std::size_t bytes) noexcept {
   if (!buffer.huge && buffer.uses >= buffer.collapse_at && bytes >= collapse_bytes &&
       knob_number(Knob::fabric_collapse) == 0) {
     buffer.huge = collapse(buffer);
-    // Memory that cannot be moved now may be another's later, but do not insist.
+    // It may be possible later, but is tried less and less often.
     if (!buffer.huge) {
       buffer.collapse_at = buffer.collapse_at < never / 4 ? buffer.collapse_at * 4 : never;
     }
@@ -58,15 +57,15 @@ bool HugePages::lies_on_huge(const Buffer& buffer) noexcept {
     page_map_tried_ = true;
     page_map_ = os::Descriptor::of(os::open_page_map());
   }
-  // A kernel that cannot tell: what was moved is taken to be there still.
+  // If the kernel cannot tell, memory that was moved is assumed to be there still.
   const int page_map = page_map_.get();
   if (page_map < 0) return buffer.huge;
   const std::int64_t found = os::huge_bytes(page_map, buffer.address, buffer.bytes);
   return found < 0 ? buffer.huge : nearly_all(static_cast<std::size_t>(found), buffer.bytes);
 }
 
-// The huge pages that the buffer lies on, where the mapping goes that far; else those within it.
-// The bytes beside it in the first and the last stay what they are.
+// Collapses the huge pages that the buffer lies on where the mapping reaches that far, else those
+// within it. The bytes beside the buffer in the first and the last page keep their values.
 bool HugePages::collapse(const Buffer& buffer) noexcept {
   constexpr std::uintptr_t mask = os::huge_page_bytes - 1;
   const std::uintptr_t end = buffer.address + buffer.bytes;

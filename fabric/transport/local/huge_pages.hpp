@@ -1,7 +1,7 @@
-// Which buffers lie on huge pages, and putting those there that are used again and again: the
+// Knows which buffers lie on huge pages, and moves buffers there that are used again and again: the
 // kernel copies such memory between processes three times faster (process_vm_readv pins pages one
-// by one). A memory of what was seen: a buffer may be unmapped, and other memory mapped there, at
-// any time, so its answers may be wrong. Only speed may depend on them.
+// by one). It only remembers what it has seen. A buffer may be unmapped, and other memory mapped
+// there, at any time, so the answers may be wrong, and only speed may depend on them.
 //
 // Threads: one at a time.
 #pragma once
@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/descriptor.hpp"
+#include "base/os/descriptor.hpp"
 
 namespace haul::fabric {
 
@@ -20,9 +20,9 @@ class HugePages {
   HugePages(const HugePages&) = delete;
   HugePages& operator=(const HugePages&) = delete;
 
-  // Notes a use of the private memory [address, address + bytes): does nearly all of it lie on huge
-  // pages? Asks the kernel now and then (about a microsecond); at the use_before_collapse-th use
-  // has it moved there (0.2 to 0.6 ms a MiB, once).
+  // Notes a use of the private memory [address, address + bytes). True if nearly all of it lies on
+  // huge pages. Asks the kernel now and then (about a microsecond), and has the buffer moved there
+  // at the uses_before_collapse-th use (0.2 to 0.6 ms a MiB, once).
   bool use(const void* address, std::size_t bytes) noexcept;
 
   static constexpr std::size_t smallest_bytes = std::size_t{256} << 10;  // less is never asked for

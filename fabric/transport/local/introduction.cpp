@@ -5,8 +5,8 @@
 
 #include <atomic>
 
+#include "base/os/sealed.hpp"
 #include "base/private.hpp"
-#include "base/sealed.hpp"
 
 namespace haul::fabric {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/descriptor.hpp"
+#include "base/os/descriptor.hpp"
 #include "fabric/protocol/address.hpp"
 #include "fabric/transport/monitor.hpp"
 
@@ -43,15 +43,16 @@ struct ArenaNews {
   ArenaNote arena;
 };
 
-// What has to be read to know any packet but a MonitorReply.
+// The longest packet except a MonitorReply.
 inline constexpr std::size_t packet_bytes = sizeof(Introduction);
 
 // The probe words of this process.
 std::uint64_t probe_word_address() noexcept;
 std::uint64_t probe_word_value() noexcept;
 
-// The arena's note and descriptor, if there is one. Puts the probe's word there the first time, and
-// so may take the arena's lock: not to be called under the control thread's.
+// The note and descriptor of this process's arena, if it has one. The first call puts the probe
+// word there, and so may take the arena's lock: it must not be made under the control thread's
+// lock.
 struct OwnArena {
   os::Descriptor descriptor;
   ArenaNote note;

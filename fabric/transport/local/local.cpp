@@ -1,4 +1,4 @@
-// Peers of the node, as the endpoint's thread sees them.
+// The endpoint's thread: peers come and go, and are armed.
 #include "fabric/transport/local/local.hpp"
 
 #include <rdma/fi_errno.h>
@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/socket.hpp"
-#include "fabric/transport/identity.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
 #include "fabric/transport/local/local_access.hpp"
 
 namespace haul::fabric {
@@ -22,15 +21,16 @@ bool fences_work() noexcept {
   return work;
 }
 
-// The first: connecting to each process of a large node would fail alike.
+// Says the first one only: connecting to each process of a large node would fail for the same
+// reason.
 void say_once(const Error& error) noexcept {
   static std::atomic<bool> said{false};
   if (!said.exchange(true, std::memory_order_relaxed))
     log(LogLevel::error, "messages: %s", error.sentence);
 }
 
-// Within commit(). The writer that takes the flag rings once, for everything that follows until it
-// is raised again.
+// Called by commit(). The writer that takes the flag rings once, for everything that follows until
+// the reader raises the flag again.
 void ring_peer(void* argument) noexcept {
   const auto& bell = *static_cast<LocalPeer::Bell*>(argument);
   if (bell.segment->armed.exchange(0, std::memory_order_relaxed) == 0) return;
@@ -154,7 +154,7 @@ bool LocalNetwork::take(Arrival& arrival, NetworkEvent& event) noexcept {
 bool LocalNetwork::opened(Arrival& arrival, NetworkEvent& event) noexcept {
   LocalPeer& peer = peers_[arrival.address];
   if (peer.inbox) {
-    // It was told that the other has gone, or breaks the rules: that one counts no more.
+    // Either this was told that the peer has gone, or the peer breaks the rules; it counts no more.
     sockets_.forget(arrival.address, {arrival.connection});
     event.what = NetworkEvent::What::died;
     return !std::exchange(peer.lost, true);
@@ -222,7 +222,7 @@ void LocalNetwork::arm() noexcept {
       if (peer.in) peer.in->segment().armed.store(1, std::memory_order_relaxed);
     }
   }
-  // Either the packets that a peer sent before are seen from now on, or it sees the flag.
+  // From now on either this process sees a packet, or its sender sees the flag.
   os::membarrier_global();
 }
 

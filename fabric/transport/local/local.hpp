@@ -1,5 +1,5 @@
-// The network of one endpoint within its node: segments to and from its peers, and what of their
-// memory can be reached. Sockets and deaths are in connections.hpp.
+// The network of one endpoint within its node: segments to and from its peers, and which of their
+// memory can be reached. Sockets and deaths are the business of peer_sockets.hpp.
 //
 // Threads: as Network says; doorbell(), arm() and disarm() also beside it.
 #pragma once
@@ -51,7 +51,7 @@ class LocalNetwork final : public EndpointNetwork {
   LocalPeer* find(const Address& address) noexcept;
   // How many processes' endpoints are connected to this one.
   std::size_t peer_count() const noexcept { return peers_.size(); }
-  // Has the peer been sent this process's arena? If not, it is done now.
+  // Sends the peer this process's arena, unless that has been done.
   void share_arena(const Address& address, LocalPeer& peer) noexcept;
   HugePages& huge_pages() noexcept { return huge_pages_; }
   const HaulPrivateMessageLimits& limits() const noexcept { return limits_; }
@@ -92,7 +92,7 @@ class LocalNetwork final : public EndpointNetwork {
   // Changed under the control thread's lock; read by the endpoint's thread without.
   using Peers = std::unordered_map<Address, LocalPeer, Hash>;
   Peers peers_;
-  // Dropped, but a copy of theirs does not end: they are never freed.
+  // Dropped peers with a copy that does not end. They are never freed.
   std::vector<Peers::node_type*> lingering_;
   std::unique_ptr<LocalAccess> access_;
   HugePages huge_pages_;

@@ -3,9 +3,9 @@
 
 #include <rdma/fi_errno.h>
 
-#include "base/clock.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "base/private.hpp"
 #include "fabric/protocol/matcher.hpp"
 #include "fabric/transport/local/local.hpp"
@@ -13,9 +13,10 @@
 namespace haul::fabric {
 namespace {
 
-// Of huge pages the kernel moves 45000 bytes a microsecond, between cores of an EPYC that share an
-// L3; a mapping gives 65000, the ring 50000. Far apart all are slower alike. So huge pages and
-// mappings pay always; of small pages the planner says what is likely.
+// Between cores of an EPYC that share an L3 the kernel moves 45000 bytes a microsecond of huge
+// pages; a mapping gives 65000, the ring 50000. Between distant cores all three are slower to the
+// same degree. So huge pages and mappings always pay; for small pages the planner says what is
+// likely.
 constexpr std::size_t huge_from_bytes = HugePages::smallest_bytes;
 
 constexpr std::size_t inline_grain_bytes = std::size_t{256} << 10;
@@ -78,7 +79,7 @@ bool LocalAccess::can_be_mapped(const Peer& peer, const iovec& local) const noex
   return find(peer) != nullptr && haul_private_in_arena(local.iov_base, local.iov_len, &offset);
 }
 
-// Where a peer's place lies for haul; false if it cannot be reached.
+// A peer's place as an extent for haul; false if it cannot be reached.
 bool LocalAccess::remote_extent(LocalPeer& peer, const MemoryPlace& place, std::uint64_t offset,
                                 std::size_t bytes, haul_extent* extent) noexcept {
   std::uint64_t at = 0;
@@ -130,15 +131,16 @@ std::int64_t LocalAccess::start(Peer& peer, Way way, const iovec* local, std::si
   return result > 0 ? 0 : ended(*known, result);
 }
 
-// What a refusal by the kernel means for the copies to come.
+// The FI_E* for a result. After a refusal by the kernel no more copies are asked of it.
 int LocalAccess::ended(const LocalPeer& peer, int result) noexcept {
   if (result == HAUL_EPERM || result == HAUL_ENOTSUP || result == HAUL_ECLOSED)
     peer.reach->lose_kernel(haul_strerror(result));
   return fabric_error(result);
 }
 
-// A dedicated core must not take one that a rank computes or waits on: there has to be one more
-// than processes that exchange messages. (Ranks that are bound to a core each have none to spare.)
+// The mover must not take a core on which a rank computes or waits, so there has to be one core
+// more than processes that exchange messages. (Ranks that are bound to one core each have none to
+// spare.)
 bool LocalAccess::core_to_spare() const noexcept {
   if (knob_number(Knob::plan_mover) != 0) return true;  // the user has decided
   static const unsigned cpus = os::allowed_cpus();

@@ -29,13 +29,12 @@ class LocalAccess final : public DirectAccess {
   std::size_t grain(const Peer& peer, std::size_t whole) const noexcept override;
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
 
-  // Waits for what is under way with a peer that is about to be forgotten; test() tells how it
-  // ended. False after two seconds: memory that is neither read nor written comes into it, and the
-  // peer must stay.
+  // Waits for the copies under way with a peer that is about to be forgotten; test() tells how they
+  // ended. False after two seconds: some memory does not arrive, and the peer must stay.
   bool finish(LocalPeer& peer) noexcept;
 
  private:
-  // A request that a mover of haul's has; its place in the list is its name.
+  // A request that is under way; its place in the list is its ticket.
   struct Copy {
     haul_ticket ticket{};
     LocalPeer* peer = nullptr;

@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 
 namespace haul::fabric {
 namespace {

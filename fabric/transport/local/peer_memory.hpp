@@ -1,4 +1,4 @@
-// How the memory of one peer process can be reached without packets: its arena, mapped whole, and
+// The ways to reach the memory of one peer process without packets: its arena, mapped whole, and
 // its private memory by the kernel (process_vm_readv). Each way is probed by a real copy when the
 // peer says hello, and is not offered unless that went well.
 //
@@ -19,8 +19,8 @@ namespace haul::fabric {
 
 class PeerMemory {
  public:
-  // The process is the one at the other end of a socket: pid 0 if it has none in this pid
-  // namespace. Probes the kernel's way by the words that it named.
+  // `pid` is the process at the other end of a socket; 0: it has none in this pid namespace. Probes
+  // the kernel's way by the word that the process has named.
   PeerMemory(pid_t pid, std::uint64_t probe_address, std::uint64_t probe_value) noexcept;
   ~PeerMemory();
   PeerMemory(const PeerMemory&) = delete;
@@ -31,7 +31,6 @@ class PeerMemory {
   void take_arena(int fd, const ArenaNote& note) noexcept;
   // Under the lock: what is missing and why, "" if nothing is.
   const char* why() const noexcept { return why_; }
-  pid_t pid() const noexcept { return pid_; }
 
   // ---- any thread, no lock ----
   // Where [offset, offset + bytes) of the peer's arena lies here; nullptr if it does not.

@@ -1,4 +1,4 @@
-// What the endpoint's thread asks of its connections.
+// The endpoint's side of its sockets.
 #include "fabric/transport/local/peer_sockets.hpp"
 
 #include <rdma/fi_errno.h>
@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/clock.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/socket.hpp"
+#include "base/machine/clock.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
 #include "fabric/transport/identity.hpp"
 
 namespace haul::fabric {
@@ -22,7 +22,7 @@ bool send_word(const os::Descriptor& socket, SocketWord word) noexcept {
   return os::send_packet(socket.get(), &word, sizeof word) == static_cast<ssize_t>(sizeof word);
 }
 
-// What connect() says to the program, and the log once.
+// The FI_E* of a connect() that failed; a lack of descriptors is logged, once.
 int refusal(int error) noexcept {
   if (error == EMFILE || error == ENFILE) {
     static std::atomic<bool> logged{false};
@@ -107,13 +107,13 @@ PeerSockets::Connection* PeerSockets::adopt(const os::Descriptor& socket,
 }
 
 void PeerSockets::watch_process(std::uint64_t name, Connection& connection) noexcept {
-  // Once a peer: whichever connection ends, the others are looked at.
+  // One pidfd is enough for a peer: when one connection ends, its others are looked at.
   const auto watches = [&](const auto& entry) {
     return entry.second.process.intact() && entry.second.known && !entry.second.over &&
            entry.second.address == connection.address;
   };
   if (std::any_of(connections_.begin(), connections_.end(), watches)) return;
-  // Without one (no descriptor is left, an old kernel) the sockets alone tell.
+  // Without a pidfd (no descriptor is left, or an old kernel) the sockets alone tell.
   connection.process = os::Descriptor::of(os::peer_pidfd(connection.socket.get()));
   if (!connection.process.valid()) return;
   connection.process_watch = control::watch(*this, connection.process);
@@ -146,7 +146,6 @@ int PeerSockets::open_socket(const Address& peer, Connection** made) noexcept {
     os::close_fd(socket);
     return error;
   }
-  (*made)->ours = true;
   (*made)->known = true;
   (*made)->address = peer;
   watch_process(name, **made);
@@ -155,9 +154,6 @@ int PeerSockets::open_socket(const Address& peer, Connection** made) noexcept {
 
 // False: the peer's queue is full, try again.
 bool PeerSockets::try_connect(Waiting& waiting) noexcept {
-  Arrival arrival;
-  arrival.what = NetworkEvent::What::refused;
-  arrival.address = waiting.peer;
   Connection* connection = orphaned_ ? nullptr : connected_to(waiting.peer);
   int error = orphaned_ ? -FI_ENOTCONN : 0;
   if (error == 0 && connection == nullptr) error = open_socket(waiting.peer, &connection);
@@ -178,14 +174,14 @@ bool PeerSockets::try_connect(Waiting& waiting) noexcept {
   if (error == 0) {
     waiting.segment->close_descriptor();
     connection->told = true;
-    arrival.what = NetworkEvent::What::connected;
-    arrival.connection = connection->socket_watch;
-    arrival.socket = connection->socket;
-    arrival.segment = std::move(waiting.segment);
+    arrive({.what = NetworkEvent::What::connected,
+            .address = waiting.peer,
+            .connection = connection->socket_watch,
+            .socket = connection->socket,
+            .segment = std::move(waiting.segment)});
   } else {
-    arrival.error = refusal(-error);
+    refuse(waiting.peer, refusal(-error));
   }
-  arrive(std::move(arrival));
   return true;
 }
 
@@ -198,11 +194,7 @@ void PeerSockets::connect(const Address& peer, std::unique_ptr<SharedSegment> se
 }
 
 void PeerSockets::refuse(const Address& peer, int error) noexcept {
-  Arrival arrival;
-  arrival.what = NetworkEvent::What::refused;
-  arrival.address = peer;
-  arrival.error = error;
-  arrive(std::move(arrival));
+  arrive({.what = NetworkEvent::What::refused, .address = peer, .error = error});
 }
 
 void PeerSockets::tell_arena(const Address& peer, const OwnArena& arena) noexcept {
@@ -210,7 +202,7 @@ void PeerSockets::tell_arena(const Address& peer, const OwnArena& arena) noexcep
   if (connection == nullptr) return;
   ArenaNews news;
   news.arena = arena.note;
-  // Should it not go through, the peer takes another way.
+  // If it does not go through, the peer reaches this memory in another way.
   const int fd = arena.descriptor.get();
   os::send_packet(connection->socket.get(), &news, sizeof news, &fd, 1);
 }
@@ -223,7 +215,7 @@ void PeerSockets::release(Connection& connection, bool say_end) noexcept {
   }
   if (say_end) {
     send_word(connection.socket, SocketWord::end);
-    // Also where a child of this process still has it.
+    // This works also where a child of this process still has the socket.
     os::shut_socket(connection.socket.get());
   }
   connection.socket.close();
@@ -266,13 +258,6 @@ void PeerSockets::close() noexcept {
   for (auto at = connections_.begin(); at != connections_.end();) at = erase(at, true);
   waiting_.clear();
   arrivals_.clear();
-}
-
-unsigned PeerSockets::peer_count() const noexcept {
-  const auto counts = [](const auto& entry) {
-    return entry.second.reach != nullptr && !entry.second.over;
-  };
-  return static_cast<unsigned>(std::count_if(connections_.begin(), connections_.end(), counts));
 }
 
 }  // namespace haul::fabric

@@ -21,7 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/descriptor.hpp"
+#include "base/os/descriptor.hpp"
 #include "fabric/protocol/channel.hpp"
 #include "fabric/transport/control/control.hpp"
 #include "fabric/transport/local/introduction.hpp"
@@ -34,17 +34,17 @@ namespace haul::fabric {
 // What the endpoint's thread is told.
 struct Arrival {
   NetworkEvent::What what = NetworkEvent::What::opened;
-  Address address;
-  std::uint64_t connection = 0;            // its name; 0: of a connect() that made none
-  os::Descriptor socket;                   // connected: where to ring
-  std::unique_ptr<SharedSegment> segment;  // opened, connected
-  std::shared_ptr<PeerMemory> reach;       // opened
-  int error = 0;                           // refused
+  Address address{};
+  std::uint64_t connection = 0;              // its name; 0: of a connect() that made none
+  os::Descriptor socket{};                   // connected: where to ring
+  std::unique_ptr<SharedSegment> segment{};  // opened, connected
+  std::shared_ptr<PeerMemory> reach{};       // opened
+  int error = 0;                             // refused
 };
 
 class PeerSockets : public control::Subscriber {
  public:
-  // Where it says that there is news.
+  // `news` is set when something has arrived.
   explicit PeerSockets(std::atomic<std::uint32_t>& news) noexcept : news_(news) {}
   virtual ~PeerSockets();
   PeerSockets(const PeerSockets&) = delete;
@@ -63,22 +63,20 @@ class PeerSockets : public control::Subscriber {
   void tell_arena(const Address& peer, const OwnArena& arena) noexcept;
   // The next arrival; false if there is none.
   bool next(Arrival& arrival) noexcept;
-  // Ends the connections with these names in good order, and a connect() that is under way; forgets
-  // what of them is still to arrive. (Not what the peer has begun since.)
+  // Ends the connections with these names, and a connect() that is under way, in good order, and
+  // forgets their arrivals. (Connections that the peer has begun since stay.)
   void forget(const Address& peer, std::vector<std::uint64_t> names) noexcept;
   // The same with all, and with listening.
   void close() noexcept;
 
-  // Rings `bell` (an event; or none) at news and when a peer rings, from now on. by_time: every
-  // millisecond, too.
+  // From now on `bell` (an event; or none) is rung at news and when a peer rings; with by_time also
+  // every millisecond.
   void arm(const os::Descriptor& bell, bool by_time) noexcept;
   void disarm() noexcept { bell_ = os::Descriptor(); }
   void ring() const noexcept;
 
   void publish(const Statistics* statistics) noexcept { statistics_ = statistics; }
   void report(MonitorReply* reply) const noexcept;
-  // Peers that have said hello and are alive.
-  unsigned peer_count() const noexcept;
   // This process is a child of the one that opened it: everything is lost.
   bool orphaned() const noexcept { return orphaned_; }
 
@@ -91,7 +89,6 @@ class PeerSockets : public control::Subscriber {
     os::Descriptor socket;
     os::Descriptor process;  // pidfd
     std::uint64_t socket_watch = 0, process_watch = 0;
-    bool ours = false;      // we connected
     bool known = false;     // `address` is set
     bool told = false;      // the endpoint knows it: only it closes the socket
     bool over = false;      // it has ended

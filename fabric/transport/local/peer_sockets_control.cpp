@@ -1,4 +1,4 @@
-// What the control thread does with an endpoint's connections.
+// The control thread's side of an endpoint's sockets.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/os.hpp"
 #include "fabric/transport/local/peer_sockets.hpp"
 
 namespace haul::fabric {
@@ -56,7 +56,7 @@ void PeerSockets::ready(std::uint64_t watch) noexcept {
       processes_.erase(process);
       return;
     }
-    // What it said before it died is read first: the good-bye, if any.
+    // What the peer said before it died is read first: there may be a good-bye.
     if (found != connections_.end()) {
       read_packets(found->first, found->second, packets_at_the_end);
       const auto still = connections_.find(process->second);
@@ -87,7 +87,8 @@ void PeerSockets::accept_all() noexcept {
   }
 }
 
-// They would wait for ever, and this thread would be woken for ever: they are refused.
+// Peers that cannot be accepted would wait for ever, and wake this thread for ever, so they are
+// refused, by means of the spare descriptor.
 void PeerSockets::accept_without_descriptors() noexcept {
   static std::atomic<bool> logged{false};
   if (!logged.exchange(true, std::memory_order_relaxed)) {
@@ -164,17 +165,15 @@ bool PeerSockets::on_hello(std::uint64_t name, Connection& connection,
       std::make_shared<PeerMemory>(connection.pid, hello.probe_address, hello.probe_value);
   if (has_arena) connection.reach->take_arena(packet.fds[1], hello.arena);
   watch_process(name, connection);
-  Arrival arrival;
-  arrival.address = hello.from;
-  arrival.connection = name;
-  arrival.segment = std::move(*segment);
-  arrival.reach = connection.reach;
-  arrive(std::move(arrival));
+  arrive({.address = hello.from,
+          .connection = name,
+          .segment = std::move(*segment),
+          .reach = connection.reach});
   return true;
 }
 
-// It may come over a connection of ours; then the peer's own Introduction came, or comes, over
-// another.
+// The news may come over a connection that this side has made; then the peer's own Introduction
+// came, or comes, over another one.
 bool PeerSockets::on_arena(Connection& connection, const Received& packet) noexcept {
   ArenaNews news;
   if (!packet.read_as(&news) || packet.fd_count != 1 || !connection.known) return false;
@@ -205,8 +204,8 @@ void PeerSockets::report(MonitorReply* reply) const noexcept {
   }
 }
 
-// The peer may have begun to send over another connection before it ended this one: that comes
-// first, read or not, accepted or not.
+// The peer may have begun to send over another connection before it ended this one. What it sent
+// there comes first, even if that connection was not accepted yet.
 void PeerSockets::hear_out(const Address& peer) noexcept {
   accept_all();
   std::vector<std::uint64_t> names;
@@ -234,11 +233,9 @@ void PeerSockets::end(std::uint64_t name, Connection& connection) noexcept {
     connection.process_watch = 0;
   }
   hear_out(connection.address);
-  Arrival arrival;
-  arrival.what = connection.end_said ? NetworkEvent::What::ended : NetworkEvent::What::died;
-  arrival.address = connection.address;
-  arrival.connection = name;
-  arrive(std::move(arrival));
+  arrive({.what = connection.end_said ? NetworkEvent::What::ended : NetworkEvent::What::died,
+          .address = connection.address,
+          .connection = name});
 }
 
 int PeerSockets::tick() noexcept {
@@ -267,11 +264,8 @@ void PeerSockets::forked() noexcept {
     connection.socket.close();
     connection.process.close();
     if (!connection.told) continue;
-    Arrival arrival;
-    arrival.what = NetworkEvent::What::died;
-    arrival.address = connection.address;
-    arrival.connection = name;
-    arrivals_.push_back(std::move(arrival));
+    arrivals_.push_back(
+        {.what = NetworkEvent::What::died, .address = connection.address, .connection = name});
   }
   connections_.clear();
   strangers_ = 0;

@@ -3,8 +3,8 @@
 
 #include <cerrno>
 
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 
 namespace haul::fabric {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "base/descriptor.hpp"
 #include "base/error.hpp"
+#include "base/os/descriptor.hpp"
 #include "fabric/transport/local/ring.hpp"
 
 namespace haul::fabric {

@@ -5,22 +5,21 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/clock.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
 #include "fabric/transport/offnode/network.hpp"
 
 namespace haul::fabric {
 
 namespace {
 
-// Accepted connections that have not said who they are; the oldest goes for a newer one.
+// Accepted connections that have not introduced themselves; beyond that the oldest is closed.
 constexpr std::size_t most_strangers = 64;
 constexpr unsigned accepted_at_once = 32;
 // Peers whose links are listened to in one turn; more while one of them is waited for.
 constexpr std::size_t heard_at_once = 16;
-// Packets may arrive after the link has told of their sender's end: so long are they waited for
-// when it died, and when it said how many there are.
+// Packets may arrive after the link has told of their sender's end. How long they are waited for if
+// the sender died, and if it said how many there are.
 constexpr std::uint64_t death_patience_ns = 50'000'000;
 constexpr std::uint64_t bye_patience_ns = 2'000'000'000;
 
@@ -80,7 +79,7 @@ void OffnodeNetwork::hear_strangers() noexcept {
       case OffnodeLink::Heard::closed: return true;
       case OffnodeLink::Heard::message: break;
     }
-    // welcome() has taken the links that it keeps; the others are closed.
+    // welcome() has taken the link if it keeps it; otherwise it is closed here.
     if (offer.kind == LinkMessage::Kind::offer) welcome(link, offer);
     return true;
   });
@@ -95,7 +94,7 @@ void OffnodeNetwork::refuse(OffnodeLink& link, const LinkMessage& offer, int err
 
 bool OffnodeNetwork::welcome(std::unique_ptr<OffnodeLink>& link,
                              const LinkMessage& offer) noexcept {
-  // An address of another node's may be one of this node's too (those of containers).
+  // An address of another node may also be one of this node's (containers have such addresses).
   if (std::memcmp(offer.to, self_.id, sizeof offer.to) != 0 || offer.from == self_) {
     refuse(*link, offer, FI_EADDRNOTAVAIL);
     return false;
@@ -138,7 +137,7 @@ const std::vector<std::string>& OffnodeNetwork::available() noexcept {
   return available_;
 }
 
-// Opens it unless it is open. nullptr: it is not allowed or not there.
+// The carrier by this provider, opened unless it is open. nullptr: it is not allowed or not there.
 OffnodeCarrier* OffnodeNetwork::carrier_of(const char* provider,
                                            const os::InetAddress& local) noexcept {
   for (const auto& carrier : carriers_) {
@@ -165,7 +164,7 @@ void OffnodeNetwork::connect(const Address& address) noexcept {
   if (peer.state != OffnodePeer::State::heard || peer.leaving) return;
   if (!read_places(address, &peer.places)) {
     log(LogLevel::warning,
-        "a peer on another node cannot be reached, for it listens to its own node only; unset "
+        "a peer on another node cannot be reached, because it listens to its own node only; unset "
         "HAUL_FABRIC_OFFNODE there, or give that node a network");
     return give_up(peer, FI_EHOSTUNREACH);
   }
@@ -174,7 +173,7 @@ void OffnodeNetwork::connect(const Address& address) noexcept {
   begin_attempts(peer);
 }
 
-// All places are tried at once; the first that can be reached is asked whether it is the peer.
+// Connects to all places at once; the first that can be reached is asked whether it is the peer.
 void OffnodeNetwork::begin_attempts(OffnodePeer& peer) noexcept {
   for (unsigned i = 0; i < peer.places.count; ++i) {
     const int fd = os::connect_inet(peer.places.addresses[i], peer.places.port);
@@ -187,8 +186,7 @@ void OffnodeNetwork::begin_attempts(OffnodePeer& peer) noexcept {
 }
 
 void OffnodeNetwork::give_up(OffnodePeer& peer, int error) noexcept {
-  for (OffnodePeer::Attempt& attempt : peer.attempts) attempt.fd.close();
-  peer.attempts.clear();
+  peer.end_attempts();
   peer.outgoing.reset();
   set_state(peer, OffnodePeer::State::gone);
   tell(NetworkEvent::What::refused, peer, error);
@@ -208,8 +206,7 @@ void OffnodeNetwork::advance(OffnodePeer& peer) noexcept {
       peer.error = -result;
       continue;
     }
-    for (OffnodePeer::Attempt& other : peer.attempts) other.fd.close();
-    peer.attempts.clear();
+    peer.end_attempts();
     if (!make_offer(peer, attempt)) give_up(peer, FI_ENOSYS);
     return;
   }
@@ -232,9 +229,7 @@ bool OffnodeNetwork::make_offer(OffnodePeer& peer, const OffnodePeer::Attempt& a
   if (used == 0) {
     log(LogLevel::error,
         "no libfabric provider %s can carry messages to other nodes here; unset "
-        "HAUL_FABRIC_OFFNODE "
-        "on "
-        "all nodes, or set it to one that fi_info lists",
+        "HAUL_FABRIC_OFFNODE on all nodes, or set it to one that fi_info lists",
         provider_.c_str());
     return false;
   }

@@ -8,12 +8,6 @@
 
 namespace haul::fabric {
 
-namespace {
-
-constexpr std::size_t head_bytes = sizeof(CorePrefix) + sizeof(Header);
-
-}  // namespace
-
 OffnodeInbox::OffnodeInbox(OffnodeDirectory& directory) noexcept : directory_(directory) {
   ready_word = &filled_;
   ready_value = 1;
@@ -23,7 +17,7 @@ void OffnodeInbox::add(OffnodeCarrier& carrier, const std::byte* data, std::size
                        Landing& landing) noexcept {
   OffnodePeer* peer = nullptr;
   if (bytes >= head_bytes) {
-    CorePrefix prefix;
+    OffnodePrefix prefix;
     std::memcpy(&prefix, data, sizeof prefix);
     peer = directory_.sender(prefix.id);
   }
@@ -42,7 +36,7 @@ Inbox::Got OffnodeInbox::receive(ReceivedPacket& packet) noexcept {
   }
   if (arrivals_.empty()) return Got::nothing;
   const Arrival& arrival = arrivals_.front();
-  CorePrefix prefix;
+  OffnodePrefix prefix;
   std::memcpy(&prefix, arrival.data, sizeof prefix);
   std::memcpy(static_cast<void*>(&packet.header), arrival.data + sizeof prefix,
               sizeof packet.header);

@@ -3,8 +3,6 @@
 
 #include <cerrno>
 
-#include "base/os.hpp"
-
 namespace haul::fabric {
 
 namespace {

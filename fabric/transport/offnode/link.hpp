@@ -1,12 +1,12 @@
-// A link: the TCP connection between two endpoints of different nodes, for messages that come
-// before and after the packets, and whose end tells that the peer has gone.
+// A link: the TCP connection between two endpoints of different nodes. It carries the messages
+// before and after all packets, and its end tells that the peer has gone.
 //
 // Threads: not safe.
 #pragma once
 
 #include <cstddef>
 
-#include "base/descriptor.hpp"
+#include "base/os/descriptor.hpp"
 #include "fabric/transport/offnode/wire.hpp"
 
 namespace haul::fabric {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "fabric/transport/libfabric.hpp"
 
 namespace haul::fabric {
@@ -19,23 +19,20 @@ namespace {
 constexpr std::uint64_t link_interval = 2'000'000;     // about a millisecond
 constexpr std::uint64_t handshake_interval = 100'000;  // about 50 us
 constexpr std::uint64_t longest_poll_pause = 100'000;
-// A poll in vain costs a system call or two. After so many in a row an eighth of the time is left
-// for them: peers on this node are not to wait for the others.
+// A poll in vain costs a system call or two. After this many in a row polls get an eighth of the
+// time, so that peers on this node do not wait for the others.
 constexpr std::uint32_t vain_polls_allowed = 16;
 constexpr std::uint64_t pause_per_poll = 8;
-// While nothing goes on, not each turn asks for the time (20 to 90 ns), unless turns are rare.
+// While nothing happens, only every 16th turn reads the clock (20 to 90 ns), unless turns are rare.
 constexpr std::uint32_t quiet_turns = 16;
-// For how long the destructor tries to send what has been committed.
+// How long the destructor tries to send what has been committed.
 constexpr std::uint64_t flush_ns = 1'000'000'000;
 
 }  // namespace
 
 OffnodeNetwork::OffnodeNetwork(const char* provider, const Address& self, int listener) noexcept
     : provider_(provider), self_(self), listener_(os::Descriptor::of(listener)), inbox_(*this) {
-  NetworkEvent opened;
-  opened.what = NetworkEvent::What::opened;
-  opened.inbox = &inbox_;
-  tell(opened);
+  tell({.what = NetworkEvent::What::opened, .address = {}, .inbox = &inbox_});
 }
 
 OffnodeNetwork::~OffnodeNetwork() {
@@ -43,7 +40,7 @@ OffnodeNetwork::~OffnodeNetwork() {
   flush();
   for (const auto& [id, peer] : peers_) {
     say_bye(*peer, 0);
-    for (OffnodePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
+    peer->end_attempts();
   }
   listener_.close();
 }
@@ -77,12 +74,11 @@ void OffnodeNetwork::tell(const NetworkEvent& event) noexcept {
 }
 
 void OffnodeNetwork::tell(NetworkEvent::What what, OffnodePeer& peer, int error) noexcept {
-  NetworkEvent event;
-  event.what = what;
-  event.address = peer.address;
-  event.error = error;
-  if (what == NetworkEvent::What::connected) event.outbox = &peer.outbox;
-  tell(event);
+  const bool connected = what == NetworkEvent::What::connected;
+  tell({.what = what,
+        .address = peer.address,
+        .outbox = connected ? &peer.outbox : nullptr,
+        .error = error});
 }
 
 bool OffnodeNetwork::next(NetworkEvent& event) noexcept {
@@ -101,12 +97,10 @@ void OffnodeNetwork::drop(const Address& address) noexcept {
   say_bye(*peer, FI_ESHUTDOWN);
   peer->outgoing.reset();
   peer->incoming.reset();
-  for (OffnodePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
-  peer->attempts.clear();
+  peer->end_attempts();
   peer->outbox.shut();
   set_state(*peer, OffnodePeer::State::dropped);
   std::erase(order_, peer);
-  std::erase(waiting_, peer);
   std::erase(leaving_, peer);
   std::erase_if(events_, [&](const NetworkEvent& event) {
     return event.address == peer->address && event.what != NetworkEvent::What::opened;
@@ -178,7 +172,7 @@ void OffnodeNetwork::turn() noexcept {
   next_link_turn_ = ticks() + (is_shaking_hands() ? handshake_interval : link_interval);
 }
 
-// What has been committed leaves; what comes meanwhile is for nobody.
+// Sends what has been committed; packets that arrive meanwhile are dropped.
 void OffnodeNetwork::flush() noexcept {
   if (carriers_.empty()) return;
   const std::uint64_t end = now_ns() + flush_ns;
@@ -203,9 +197,9 @@ void OffnodeNetwork::forked() noexcept {
   for (const auto& [id, peer] : peers_) {
     peer->outgoing.reset();
     peer->incoming.reset();
-    for (OffnodePeer::Attempt& attempt : peer->attempts) attempt.fd.close();
+    peer->end_attempts();
   }
-  // Its sockets are the parent's: closing them properly would end the parent's connections.
+  // The carriers' sockets are the parent's: closing them would end the parent's connections.
   for (auto& carrier : carriers_) static_cast<void>(carrier.release());
   carriers_.clear();
 }

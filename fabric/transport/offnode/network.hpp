@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/descriptor.hpp"
 #include "base/error.hpp"
+#include "base/os/descriptor.hpp"
 #include "fabric/transport/offnode/inbox.hpp"
 #include "fabric/transport/offnode/offnode_access.hpp"
 #include "fabric/transport/offnode/peer.hpp"
@@ -38,8 +38,8 @@ class OffnodeNetwork final : public Network, OffnodeDirectory, OffnodeCarrier::U
   DirectAccess& access() noexcept override { return access_; }
   // Packets of other nodes can come. Any thread.
   bool has_peers() const noexcept { return has_peers_.load(std::memory_order_relaxed); }
-  // This is a child of fork: the links are closed here, so that the parent's death shows, and
-  // nothing that the parent uses is touched any more; every other call does nothing.
+  // This is a child of fork: closes the links here, so that peers notice the parent's death, and
+  // touches nothing that the parent uses. Every other call does nothing from now on.
   void forked() noexcept;
 
   // For OffnodeAccess: nullptr if it is not known; true if anything happened.
@@ -109,8 +109,7 @@ class OffnodeNetwork final : public Network, OffnodeDirectory, OffnodeCarrier::U
   std::vector<std::unique_ptr<OffnodeCarrier>> carriers_;  // one, unless nodes differ
   std::deque<NetworkEvent> events_;
   std::unordered_map<Id, std::unique_ptr<OffnodePeer>, HashId> peers_;
-  std::vector<OffnodePeer*> order_;    // peers with a link, or to be connected
-  std::vector<OffnodePeer*> waiting_;  // with packets that the provider did not take
+  std::vector<OffnodePeer*> order_;  // peers with a link, or to be connected
   std::vector<OffnodePeer*> leaving_;
   std::vector<std::unique_ptr<OffnodeLink>> strangers_;  // accepted, no offer yet
   unsigned shaking_ = 0;                                 // peers connecting or offered
@@ -121,8 +120,8 @@ class OffnodeNetwork final : public Network, OffnodeDirectory, OffnodeCarrier::U
 };
 
 // `provider`: HAUL_FABRIC_OFFNODE. Fills in `offnode` and `offnode_bytes` of *self, whose other
-// fields are set. nullptr: there is none, and error->sentence is empty where none is needed (off,
-// or auto on a node with no interface but loopback).
+// fields are set. nullptr: there is no such network; error->sentence is empty if none is needed
+// (off, or auto on a node with no interface but loopback).
 std::unique_ptr<OffnodeNetwork> open_offnode(const char* provider, Address* self,
                                              Error* error) noexcept;
 

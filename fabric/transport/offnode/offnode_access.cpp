@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/machine/clock.hpp"
 #include "fabric/protocol/matcher.hpp"
 #include "fabric/transport/offnode/network.hpp"
 
@@ -18,9 +18,8 @@ namespace {
 // read), 131 for 128 KiB (119), 3400 to 3700 for 4 MiB (1500 to 1700).
 constexpr std::size_t least_lent_bytes = std::size_t{128} << 10;
 constexpr std::size_t part_bytes = std::size_t{512} << 10;
-// A peer that has gone sends nothing more; what the kernel still holds of it is read, or fails,
-// with the next polls. One that lives, and was dropped, may still answer: that is awaited for
-// longer.
+// A peer that has gone sends nothing more, and what the kernel still holds of it is read, or fails,
+// with the next polls. A peer that lives and was dropped may still answer, so it is given longer.
 constexpr std::uint64_t silent_patience_ns = 100'000'000;
 constexpr std::uint64_t dropped_patience_ns = 2'000'000'000;
 
@@ -96,7 +95,7 @@ std::int64_t OffnodeAccess::start(Peer& peer, Way way, const iovec* local, std::
   return static_cast<std::int64_t>(index) + 1;
 }
 
-// For the next parts, as far as the carrier takes them.
+// Asks for the next parts, as far as the carrier takes them.
 void OffnodeAccess::ask(Transfer& transfer) noexcept {
   for (Reading& part : transfer.parts) {
     if (transfer.error != 0 || transfer.asked == transfer.to.bytes) return;

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "base/log.hpp"
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "fabric/transport/offnode/network.hpp"
 
 namespace haul::fabric {
@@ -22,7 +22,7 @@ std::unique_ptr<OffnodeNetwork> open_offnode(const char* provider, Address* self
   const int listener = count > 0 ? os::listen_inet(&places.port) : count < 0 ? count : -ENETDOWN;
   if (listener < 0) {
     *error = make_error(Code::io, -listener,
-                        "other nodes cannot reach this endpoint, for it cannot listen on a TCP "
+                        "other nodes cannot reach this endpoint, because it cannot listen on a TCP "
                         "port (%s); set HAUL_FABRIC_OFFNODE=off if none need to",
                         describe_errno(-listener));
     return nullptr;

@@ -1,5 +1,4 @@
 // Packets to one peer of another node.
-#include <rdma/fi_errno.h>
 
 #include <cstring>
 
@@ -10,7 +9,6 @@ namespace haul::fabric {
 
 namespace {
 
-constexpr std::size_t head_bytes = sizeof(CorePrefix) + sizeof(Header);
 constexpr std::size_t most_payload = (OffnodeCarrier::packet_bytes - head_bytes) / 64 * 64;
 
 // Buffers that one peer may hold, by lane.
@@ -57,11 +55,11 @@ Outbox::Slot OffnodeOutbox::reserve(std::size_t payload_bytes, Lane lane) noexce
   slot_->bulk = bulk;
   slot_->peer = &peer_;
   ++buffers_like(*slot_);
-  return {reinterpret_cast<Header*>(slot_->data + sizeof(CorePrefix)), slot_->data + head_bytes};
+  return {reinterpret_cast<Header*>(slot_->data + sizeof(OffnodePrefix)), slot_->data + head_bytes};
 }
 
 void OffnodeOutbox::commit() noexcept {
-  const CorePrefix prefix{{self_.id[0], self_.id[1]}, committed_++};
+  const OffnodePrefix prefix{{self_.id[0], self_.id[1]}, committed_++};
   std::memcpy(slot_->data, &prefix, sizeof prefix);
   if (last_ != nullptr) {
     last_->next = slot_;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/descriptor.hpp"
+#include "base/os/descriptor.hpp"
 #include "fabric/protocol/channel.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
 #include "fabric/transport/offnode/link.hpp"
@@ -71,7 +71,7 @@ struct OffnodePeer {
   State state = State::heard;
   OffnodeOutbox outbox;
   std::unique_ptr<OffnodeLink> outgoing, incoming;
-  OffnodeCarrier* heard_by = nullptr;  // which it sends to, and whose memory it reads
+  OffnodeCarrier* heard_by = nullptr;  // our carrier that it sends to and reads by
 
   struct Attempt {
     os::Descriptor fd;
@@ -79,14 +79,17 @@ struct OffnodePeer {
   };
   OffnodePlaces places;  // those not tried in vain
   std::vector<Attempt> attempts;
+  void end_attempts() noexcept {
+    for (Attempt& attempt : attempts) attempt.fd.close();
+    attempts.clear();
+  }
 
   std::uint64_t arrived = 0;  // packets handed to the protocol
   std::uint32_t queued = 0;   // packets not yet
 
   // Its end: told once what it has sent is handed over, or `patience_ns` (of now_ns()) is over.
   bool leaving = false, said_bye = false;
-  // Its process or its endpoint is no more, as far as the link tells: nothing comes but what is
-  // here.
+  // The link has told that the peer's process or endpoint is gone: nothing comes but what is here.
   bool silent = false;
   std::uint64_t bye_packets = 0;
   std::uint64_t patience_ns = 0;

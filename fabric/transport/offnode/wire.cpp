@@ -8,13 +8,13 @@ namespace haul::fabric {
 namespace {
 
 // offnode[]: the port, how many of the addresses are IPv4, those, and IPv6 ones in what is left.
-constexpr std::size_t head_bytes = sizeof(std::uint16_t) + 1;
+constexpr std::size_t places_begin = sizeof(std::uint16_t) + 1;
 constexpr std::size_t four_bytes = 4, six_bytes = 16;
 
 }  // namespace
 
 void write_places(const OffnodePlaces& places, Address* address) noexcept {
-  std::size_t used = head_bytes;
+  std::size_t used = places_begin;
   std::uint8_t fours = 0;
   std::memset(address->offnode, 0, sizeof address->offnode);
   std::memcpy(address->offnode, &places.port, sizeof places.port);
@@ -31,16 +31,16 @@ void write_places(const OffnodePlaces& places, Address* address) noexcept {
     if (places.addresses[i].six) add(places.addresses[i], six_bytes);
   }
   address->offnode[sizeof places.port] = fours;
-  address->offnode_bytes = static_cast<std::uint8_t>(used > head_bytes ? used : 0);
+  address->offnode_bytes = static_cast<std::uint8_t>(used > places_begin ? used : 0);
 }
 
 bool read_places(const Address& address, OffnodePlaces* places) noexcept {
   *places = {};
   const std::size_t end = address.offnode_bytes;
-  if (end <= head_bytes || end > Address::offnode_capacity) return false;
+  if (end <= places_begin || end > Address::offnode_capacity) return false;
   std::memcpy(&places->port, address.offnode, sizeof places->port);
   unsigned fours = address.offnode[sizeof places->port];
-  for (std::size_t at = head_bytes; places->count < OffnodePlaces::capacity;) {
+  for (std::size_t at = places_begin; places->count < OffnodePlaces::capacity;) {
     const std::size_t bytes = fours != 0 ? four_bytes : six_bytes;
     if (at + bytes > end) break;
     os::InetAddress& place = places->addresses[places->count++];

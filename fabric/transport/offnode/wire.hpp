@@ -2,11 +2,11 @@
 // packet. What comes from a peer is hostile input.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-#include "base/inet.hpp"
+#include "base/net/inet.hpp"
 #include "fabric/protocol/address.hpp"
+#include "fabric/protocol/packet.hpp"
 
 namespace haul::fabric {
 
@@ -49,12 +49,14 @@ struct LinkMessage {
 static_assert(sizeof(LinkMessage) == 360);
 
 // ---- packets ----
-// Before each packet's header: its sender and its number, so that a lost or foreign packet is
-// noticed.
-struct CorePrefix {
+// Stands before each packet's header: the sender and the packet's number, by which a lost or
+// foreign packet is noticed.
+struct OffnodePrefix {
   std::uint64_t id[2];
   std::uint64_t number;
 };
-static_assert(sizeof(CorePrefix) == 24);
+static_assert(sizeof(OffnodePrefix) == 24);
+// What stands before a packet's payload.
+inline constexpr std::size_t head_bytes = sizeof(OffnodePrefix) + sizeof(Header);
 
 }  // namespace haul::fabric

@@ -1,4 +1,4 @@
-// The pool of bounce buffers: zero pages until they are first used.
+// The pool of bounce buffers, which takes no memory until it is first used.
 #include "engine/cma/bounce.hpp"
 
 #include <atomic>

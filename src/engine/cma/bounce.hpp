@@ -1,5 +1,5 @@
-// A bounce buffer for one call: lent from a small static pool, and when that is empty from the
-// stack. Neither allocates, and a helping waiter may have a small stack.
+// A bounce buffer for one call: lent from a small static pool or, when that is empty, taken from
+// the stack. Neither allocates, and a helping waiter's stack may be small.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // calling thread's expense.
 #include <cerrno>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "copy/copy.hpp"
 #include "engine/cma/bounce.hpp"
 #include "engine/cma/transfer.hpp"
@@ -17,7 +17,8 @@ using cma::Direction;
 using cma::Party;
 using cma::transfer;
 
-// Progress is published at this grain. A call costs about 1 us beside the copy: 2 % of this much.
+// Progress is published at this grain. A call costs about 1 us on top of the copy: 2 % of this
+// much.
 constexpr std::size_t step_bytes = 256 * 1024;
 
 std::size_t smaller(std::size_t a, std::size_t b) noexcept {
@@ -36,13 +37,14 @@ class PeerSide {
 
   Code code() const noexcept { return use_.code; }
   bool is_self() const noexcept { return space_ == self_space; }
-  // Any thread's id stands for its process, and this thread's for this one, in a child of fork too.
+  // Any thread's id stands for its process; so this thread's stands for this process, in a child of
+  // fork too.
   Party party() const noexcept {
     return is_self() ? Party{os::thread_id(), {}, 0} : Party{use_.pid, use_.pidfd, use_.started};
   }
 
-  // Do both name one memory? Two handles of one process do, and so does a handle of this process
-  // and self.
+  // Do both name the same memory? Two handles of one process do, and so do self and a handle of
+  // this process.
   bool shares_memory_with(const PeerSide& other) const noexcept {
     if (use_.own_memory || other.use_.own_memory) return use_.own_memory == other.use_.own_memory;
     return use_.pid == other.use_.pid;
@@ -53,9 +55,10 @@ class PeerSide {
   SpaceUse use_;
 };
 
-// One step through the bounce buffer: what of it arrived. This process's memory is the local side
-// of each transfer: that the kernel accesses as a program does, while of a party's it needs the
-// pages, which it lends to nobody of memfd_secret, vvar or a device.
+// Moves one step through the bounce buffer; returns what of it arrived. This process's memory is
+// the local side of each transfer: the kernel accesses the local side as a program does, while it
+// must pin the pages of the remote one, which it does not do for memory of memfd_secret, vvar or a
+// device.
 Outcome bounce_step(const Piece& piece, const PeerSide& dst, const PeerSide& src,
                     const Bounce& bounce, std::size_t offset, std::size_t step) noexcept {
   const Party self{os::thread_id(), {}, 0};
@@ -71,7 +74,7 @@ Outcome bounce_step(const Piece& piece, const PeerSide& dst, const PeerSide& src
 }
 
 // From byte `done` on: peer to peer, overlapping ranges whose destination lies below, and memory of
-// this process that the kernel does not lend.
+// this process that the kernel does not pin.
 Outcome copy_ascending(const Piece& piece, const PeerSide& dst, const PeerSide& src,
                        std::size_t done = 0) noexcept {
   const Bounce bounce;
@@ -87,8 +90,8 @@ Outcome copy_ascending(const Piece& piece, const PeerSide& dst, const PeerSide& 
 
 // Self to self, self to peer, peer to self: one copy by the kernel.
 Outcome copy_directly(const Piece& piece, const PeerSide& dst, const PeerSide& src) noexcept {
-  // The local side is the one that faults to the byte, and that the kernel need not pin: prefer it
-  // for dst.
+  // The local side faults at the exact byte and need not be pinned: so dst is the local one if it
+  // can be.
   const bool reads = dst.is_self();
   const Party party = reads ? src.party() : dst.party();
   for (std::size_t done = 0; done < piece.length;) {
@@ -106,8 +109,8 @@ Outcome copy_directly(const Piece& piece, const PeerSide& dst, const PeerSide& s
 }
 
 // Overlapping ranges whose destination lies above: descending, so that no source byte is
-// overwritten before it is read. What can be moved is found out first, for bytes moved from the
-// back are no prefix.
+// overwritten before it is read. It first finds out how much can be moved, since bytes moved from
+// the back are no prefix.
 Outcome copy_descending(const Piece& piece, const PeerSide& dst, const PeerSide& src) noexcept {
   const Outcome from = cma::accessible(src.party(), piece.src, piece.length, false);
   const Outcome to = cma::accessible(dst.party(), piece.dst, from.good_bytes, true);
@@ -116,7 +119,7 @@ Outcome copy_descending(const Piece& piece, const PeerSide& dst, const PeerSide&
     const std::size_t step = smaller(bounce.size_bytes(), left);
     left -= step;
     const Outcome part = bounce_step(piece, dst, src, bounce, left, step);
-    // Unmapped or dead since: the front has not been moved yet.
+    // Unmapped, or the peer has died, since then: the front has not been moved yet.
     if (part.code != Code::ok) return Outcome{0, part.code};
   }
   piece.watermark.publish(to.good_bytes);
@@ -218,8 +221,6 @@ class CmaEngine final : public Engine {
     }
     return Submitted::finished;
   }
-
-  std::size_t poll(Finished*, std::size_t) noexcept override { return 0; }
 };
 
 constinit CmaEngine engine;

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cerrno>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::cma {
 namespace {
@@ -56,13 +56,13 @@ ssize_t call(Direction direction, const Party& party, const iovec* here, std::si
 Outcome transfer(Direction direction, const Party& party, std::uintptr_t here, std::uintptr_t there,
                  std::size_t length) noexcept {
   std::size_t done = 0;
-  // Before: a reused pid must not be written to. After each call: what a reused pid gave is not
-  // good. (Each answer is a system call, 0.3 us.)
+  // Looks before the transfer, since a reused pid must not be written to, and after each call,
+  // since what a reused pid gave is not good. (Each look is a system call, 0.3 us.)
   if (direction == Direction::write && gone(party)) return Outcome{0, Code::peer_gone};
   bool within_a_page = false;
   while (done < length) {
-    // After a fault that moved nothing, ask for what lies on one page of each side: all of that is
-    // accessible or nothing is, while of more the kernel may have counted too little.
+    // After a fault that moved nothing, it asks for what lies on one page of each side: that is
+    // accessible as a whole or not at all, while for more the kernel may have counted too little.
     const std::size_t page = smaller(to_page_end(here + done), to_page_end(there + done));
     const std::size_t rest = smaller(length - done, call_bytes);
     const std::size_t ask = within_a_page ? smaller(rest, page) : rest;
@@ -107,7 +107,7 @@ Outcome accessible(const Party& party, std::uintptr_t there, std::size_t length,
     if (pages <= 0) {
       return Outcome{known, pages == 0 ? Code::io : code_of(static_cast<int>(-pages))};
     }
-    // Short: the next call begins at the page that failed, and says why.
+    // A short count: the next call begins at the page that failed, and returns the reason.
     for (ssize_t page = 0; page < pages; ++page) {
       known = smaller(length, known + to_page_end(there + known));
     }

@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/descriptor.hpp"
+#include "base/os/descriptor.hpp"
 #include "engine/engine.hpp"
 
 namespace haul::cma {
 
-// Whose memory. A pidfd guards against a pid that was given to another process, or, where the
-// program has closed that, the time the process began.
+// Whose memory it is. A pidfd guards against a pid that was given to another process; where the
+// program has closed the pidfd, the time at which the process began does.
 struct Party {
   pid_t pid = 0;
   os::Descriptor pidfd;  // none: this process, which outlives its own call
@@ -33,7 +33,7 @@ Outcome transfer(Direction direction, const Party& party, std::uintptr_t here, s
                  std::size_t length) noexcept;
 
 // How many bytes from the front of a range of the party's memory can be read (and, if asked,
-// written: each page's first byte of the range is written back as it was read). Code as above.
+// written: the first byte on each page is written back as it was read). Codes as above.
 Outcome accessible(const Party& party, std::uintptr_t there, std::size_t length,
                    bool writable) noexcept;
 

@@ -1,14 +1,16 @@
-// The engine that every machine has: the calling thread copies, and tells how far it has come.
+// The engine that every machine has: the calling thread copies, and publishes how far it has come.
 #include "base/pattern.hpp"
 #include "copy/copy.hpp"
 #include "engine/registry.hpp"
+#include "memory/new_pages.hpp"
 
 namespace haul {
 namespace {
 
-// Progress is published after each stretch. The first is short, so that somebody who waits for the
-// front need not wait long; the rest double, for each call costs a part of a microsecond beside the
-// copy (cold, the core's prefetchers start anew). Both sizes: measured, 0 to 4 % against one call.
+// Progress is published after each stretch. The first is short, so that a thread that waits for the
+// front need not wait long; the others double, since each call costs a part of a microsecond on top
+// of the copy (on cold memory the core's prefetchers start over). Both sizes are measured: 0 to 4 %
+// against one call.
 constexpr std::size_t first_stretch_bytes = 16 * 1024;
 constexpr std::size_t longest_stretch_bytes = 2 * copy::piece_bytes;
 
@@ -19,8 +21,8 @@ class Stretches {
         first_bytes_(watermark.first_bytes),
         size_bytes_(watermark.word == nullptr ? SIZE_MAX : first_stretch_bytes) {}
 
-  // How much to move in the next call, when `done` of `length` bytes have been. Ends where a block
-  // does (more would not show), or with the piece.
+  // How much to move in the next call, when `done` of `length` bytes have been moved. Ends at a
+  // block's end (more would not show), or with the piece.
   std::size_t next(std::size_t done, std::size_t length) noexcept {
     const std::size_t rest = length - done;
     if (size_bytes_ >= rest) return rest;
@@ -33,7 +35,7 @@ class Stretches {
  private:
   std::size_t block_mask_;
   std::size_t first_bytes_;
-  std::size_t size_bytes_;  // SIZE_MAX: nobody looks, everything at once
+  std::size_t size_bytes_;  // SIZE_MAX: nobody looks, so all at once
 };
 
 void move_stretch(const Piece& piece, std::size_t offset, std::size_t length,
@@ -78,8 +80,12 @@ class CpuEngine final : public Engine {
       piece.watermark.publish(piece.length);
     } else {
       Stretches stretches(piece.watermark);
-      for (std::size_t done = 0; done < piece.length;) {
-        const std::size_t now = stretches.next(done, piece.length);
+      NewPages pages(
+          {piece.dst - piece.bytes_before, piece.dst + piece.length + piece.bytes_behind},
+          piece.watermark.generation_bits);
+      for (std::size_t done = 0, ready = 0; done < piece.length;) {
+        if (done == ready) ready += pages.make(piece.dst + done, piece.length - done);
+        const std::size_t now = stretches.next(done, ready);
         move_stretch(piece, done, now, whole_bytes);
         done += now;
         piece.watermark.publish(done);
@@ -88,8 +94,6 @@ class CpuEngine final : public Engine {
     outcome = Outcome{.good_bytes = piece.length, .code = Code::ok};
     return Submitted::finished;
   }
-
-  std::size_t poll(Finished*, std::size_t) noexcept override { return 0; }
 };
 
 constinit CpuEngine engine;

@@ -5,18 +5,18 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.hpp"
-#include "base/cpu.hpp"
 #include "base/knobs.hpp"
 #include "base/log.hpp"
+#include "base/machine/clock.hpp"
+#include "base/machine/cpu.hpp"
 #include "engine/fault/schedule.hpp"
 #include "engine/registry.hpp"
 
 namespace haul {
 namespace {
 
-// A piece on its way. It moves a share of its bytes at each poll, so that what is good of it grows
-// as on a device.
+// A piece that was accepted. It moves a share of its bytes at each poll, so that what is good of it
+// grows as on a device.
 struct Slot {
   bool ready = false;
   Piece piece;
@@ -38,17 +38,17 @@ class FaultEngine final : public Engine {
 
   EngineStatus status() const noexcept override {
     prepare();
-    // Relaxed: news for people.
+    // Relaxed: for people to read.
     if (dead_.load(std::memory_order_relaxed)) {
-      return EngineStatus{.available = false,
-                          .sentence =
-                              "dead, as its schedule asked; start the program anew or change "
-                              "HAUL_ENGINE_FAULT"};
+      return EngineStatus{
+          .available = false,
+          .sentence =
+              "dead, as its schedule asked; restart the program or change HAUL_ENGINE_FAULT"};
     }
     if (unusable_) {
       return EngineStatus{.available = true,
                           .sentence =
-                              "ready, but passes everything through: its schedule is no schedule; "
+                              "ready, but passes everything through: its schedule is invalid; "
                               "correct HAUL_ENGINE_FAULT"};
     }
     if (schedule_.empty()) {
@@ -118,8 +118,8 @@ class FaultEngine final : public Engine {
                                     denominator);
   }
 
-  // Reads the knob on first use. Any thread; the rest of the engine belongs to the mover that
-  // drives it.
+  // Reads the knob on first use. Any thread may call this; the rest of the engine belongs to the
+  // mover that drives it.
   void prepare() const noexcept {
     if (prepared_.load(std::memory_order_acquire) == ready) return;
     std::uint8_t seen = raw;
@@ -137,7 +137,8 @@ class FaultEngine final : public Engine {
     if (schedule) {
       schedule_ = *schedule;
     } else {
-      log(LogLevel::warning, "HAUL_ENGINE_FAULT is unusable, and the engine fault passes all: %s",
+      log(LogLevel::warning,
+          "HAUL_ENGINE_FAULT is invalid, so the engine fault passes everything through: %s",
           schedule.error().sentence);
     }
     random_ = schedule_.seed;
@@ -150,15 +151,15 @@ class FaultEngine final : public Engine {
       if (slot.ready) continue;
       advance(slot);
       if (slot.ready && slot.fate.dies) {
-        slot.ready = false;  // it ends as the others do: with what is good of it
+        slot.ready = false;  // it ends as the others do, with its good bytes
         dead_.store(true, std::memory_order_relaxed);
         return;
       }
     }
   }
 
-  // The first slot whose piece has finished; with a seed, the first from a random one on. held_:
-  // none.
+  // The first slot whose piece has finished; with a seed, the first one from a random slot on.
+  // held_ if there is none.
   std::size_t next_to_report() noexcept {
     const std::size_t from =
         schedule_.seeded && held_ != 0 ? fault::next_random(random_) % held_ : 0;
@@ -170,7 +171,6 @@ class FaultEngine final : public Engine {
     return held_;
   }
 
-  // One poll's worth of a piece.
   static void advance(Slot& slot) noexcept {
     if (slot.polls_left != 0) --slot.polls_left;
     const std::uint64_t shares = slot.fate.delay_polls + std::uint64_t{1};
@@ -179,7 +179,7 @@ class FaultEngine final : public Engine {
       move_to(slot, slot.goal_bytes);
     } else if (slot.piece.operation != Operation::copy ||
                !overlaps(slot.piece.dst, slot.piece.src, slot.piece.length)) {
-      // Overlapping ranges move at the end, at once. Others stop at whole lines, before the last
+      // Overlapping ranges move at once, at the end. Others stop at whole lines before the last
       // share.
       const std::uint64_t last = slot.polls_left != 0 ? slot.polls_left : 1;
       if (shares > last) {

@@ -1,5 +1,5 @@
-// The engine that fails on purpose: for tests, and for whoever wants to see a program of theirs
-// survive it.
+// The engine that fails on purpose: for tests, and for users who want to see their program survive
+// it.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,9 @@ namespace haul {
 inline constexpr std::size_t fault_slots = 16;
 
 // Tests: gives the engine a schedule (fault/schedule.hpp; NULL: what HAUL_ENGINE_FAULT says),
-// forgets accepted pieces, counts pieces from 1 again and brings it back to life. Text that is no
-// schedule warns once and passes everything through. Not while anybody submits or polls.
+// forgets accepted pieces, counts pieces from 1 again and brings it back to life. For text that is
+// not a schedule it warns once and passes everything through. Not while any thread submits or
+// polls.
 void configure_fault(const char* schedule) noexcept;
 
 }  // namespace haul

@@ -1,4 +1,3 @@
-// Reads a fault schedule and tells each piece's fate.
 #include "engine/fault/schedule.hpp"
 
 #include <cstring>
@@ -80,7 +79,7 @@ bool parse_scheduled_rule(RuleReader reader, Rule& rule) noexcept {
     if (!reader.code(rule.code)) return false;
   } else if (reader.take("die")) {
     rule.kind = RuleKind::die;
-    // Every piece's death would be the first's: ask for the number.
+    // Without a number the first piece would always die: a number is required.
     if (reader.done()) return false;
   } else {
     return false;
@@ -133,10 +132,11 @@ Expected<Schedule> parse_schedule(const char* text) noexcept {
       }
       schedule.rules[schedule.rule_count++] = rule;
     } else if (!parse_chance_rule(reader, schedule)) {
-      return make_error(Code::invalid, 0,
-                        "'%.*s' is no rule; rules look like delay=3, delay=50us, partial=50%%@2, "
-                        "fail=io@7, die@12, seed=42, p_fail=10, p_partial=20, p_die=1",
-                        shown, rule_text);
+      return make_error(
+          Code::invalid, 0,
+          "'%.*s' is not a rule; rules look like delay=3, delay=50us, partial=50%%@2, fail=io@7, "
+          "die@12, seed=42, p_fail=10, p_partial=20, p_die=1",
+          shown, rule_text);
     }
     if (comma == nullptr) break;
     rule_text = comma + 1;

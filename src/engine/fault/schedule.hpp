@@ -12,18 +12,15 @@ namespace haul::fault {
 // rule     = "delay=" N [at]       a piece finishes N polls later than it could (0 to 1000000)
 //          | "delay=" N "us" [at]  and not before N microseconds (0 to 10000000)
 //          | "partial=" P "%" [at] only P % of its bytes (0 to 100) are moved, and it fails
-//          | "fail=" CODE [at]     it fails with CODE, nothing moved but what `partial` says; CODE
-//          is one of fault, no_memory,
-//                                  permission, peer_gone, not_supported, io
+//          | "fail=" CODE [at]     it fails with CODE, with nothing moved but what `partial` says
 //          | "die" at              the engine dies when this piece's turn has come
-//          | "seed=" S             chance decides, the same for the same S: `delay` becomes an
-//          upper bound, pieces finish in any
-//                                  order, and the three below hold
-//          | "p_fail=" P | "p_partial=" P | "p_die=" P      chances in percent, 100 together at
-//          most; they need a seed
-// at       = "@" N                 only the N-th piece since the start (1 is the first); without
-// it, every piece A later rule of the same kind for the same piece replaces an earlier one. At most
-// 16 rules with `at` or without; a failure for which no rule gives a code is io.
+//          | "seed=" S             chance decides, in the same way for the same S: `delay` becomes
+//                                  an upper bound, pieces finish in any order, and p_* are allowed
+//          | "p_fail=" P | "p_partial=" P | "p_die=" P    chances in percent, 100 in all at most
+// at       = "@" N                 only the N-th piece since the start (1 is the first)
+// CODE     = fault | no_memory | permission | peer_gone | not_supported | io
+// A rule without `at` holds for every piece. A later rule of the same kind for the same piece
+// replaces an earlier one. At most 16 rules; a failure for which no rule gives a code is io.
 enum class RuleKind : std::uint8_t { delay_polls, delay_us, partial, fail, die };
 
 struct Rule {
@@ -44,7 +41,6 @@ struct Schedule {
   bool empty() const noexcept { return rule_count == 0 && !seeded; }
 };
 
-// What happens to one piece.
 struct Fate {
   std::uint32_t delay_polls = 0;
   std::uint32_t delay_us = 0;

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/machine/clock.hpp"
 
 namespace haul {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/cpu.hpp"
+#include "base/machine/cpu.hpp"
 #include "copy/cache_lines.hpp"
 #include "copy/copy.hpp"
 

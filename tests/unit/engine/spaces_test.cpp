@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "base/huge_pages.hpp"
+#include "base/machine/huge_pages.hpp"
 #include "local_harness.hpp"
 
 namespace haul::fabric::local_test {

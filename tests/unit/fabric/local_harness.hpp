@@ -14,8 +14,8 @@
 #include <cstring>
 #include <memory>
 
-#include "base/clock.hpp"
-#include "base/os.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
 #include "fabric/protocol/operation.hpp"
 #include "fabric/transport/identity.hpp"
 #include "fabric/transport/local/introduction.hpp"

@@ -9,8 +9,8 @@
 #include <cstdlib>
 
 #include "base/knobs.hpp"
-#include "base/sealed.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
+#include "base/os/sealed.hpp"
 #include "local_harness.hpp"
 
 namespace haul::fabric::local_test {

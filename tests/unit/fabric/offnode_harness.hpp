@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
-#include "base/sealed.hpp"
+#include "base/machine/clock.hpp"
+#include "base/os/sealed.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
 #include "fabric/transport/offnode/network.hpp"
 

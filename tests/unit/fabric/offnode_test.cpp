@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
-#include "base/inet.hpp"
-#include "base/os.hpp"
-#include "base/sealed.hpp"
+#include "base/machine/clock.hpp"
+#include "base/net/inet.hpp"
+#include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 #include "fabric/protocol/operation.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
 #include "fabric/transport/offnode/wire.hpp"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 #include "execution/own_rings.hpp"
 #include "request/rings.hpp"
 

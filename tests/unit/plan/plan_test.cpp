@@ -79,10 +79,21 @@ TEST(Plan, ASourceInMemoryIsHandedOverSooner) {
   Reasons reasons;
   EXPECT_EQ(make_plan(inputs, &reasons).mover, Mover::caller);
   EXPECT_TRUE(mentions(reasons, "but it is cached"));
-  inputs.request.source_in_memory = true;
+  inputs.request.access = Access::in_memory;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::thread);
   inputs.request.length = inputs.thresholds.own.inline_below - 1;
   EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
+}
+
+TEST(Plan, ADestinationWithoutPagesIsHandedOverSooner) {
+  Inputs inputs = near_machine();
+  inputs.request.length = inputs.thresholds.own.inline_below;
+  EXPECT_EQ(make_plan(inputs, nullptr).mover, Mover::caller);
+  inputs.request.access = Access::new_pages;
+  Reasons reasons;
+  EXPECT_EQ(make_plan(inputs, &reasons).mover, Mover::thread);
+  EXPECT_TRUE(mentions(reasons, "for a destination without pages"));
+  EXPECT_TRUE(mentions(reasons, "makes them first"));
 }
 
 TEST(Plan, DistantCoresRaiseTheThreshold) {

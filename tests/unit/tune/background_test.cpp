@@ -11,9 +11,9 @@
 #include <iterator>
 #include <string>
 
-#include "base/aide.hpp"
 #include "base/knobs.hpp"
-#include "base/os.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/aide.hpp"
 #include "gate/gate.hpp"
 #include "tune/calibration_file.hpp"
 #include "unit/base/temp_dir.hpp"

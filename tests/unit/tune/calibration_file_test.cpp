@@ -19,7 +19,7 @@
 #include <string>
 
 #include "base/knobs.hpp"
-#include "base/unforked.hpp"
+#include "base/thread/unforked.hpp"
 #include "tune/machine_key.hpp"
 #include "unit/base/temp_dir.hpp"
 

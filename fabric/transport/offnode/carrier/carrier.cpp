@@ -5,7 +5,7 @@
 
 #include <new>
 
-#include "base/os.hpp"
+#include "base/os/os.hpp"
 
 namespace haul::fabric {
 

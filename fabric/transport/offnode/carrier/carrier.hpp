@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/inet.hpp"
+#include "base/net/inet.hpp"
 
 namespace haul::fabric {
 

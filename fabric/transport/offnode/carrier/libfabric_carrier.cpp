@@ -8,15 +8,14 @@
 #include <new>
 
 #include "base/log.hpp"
-#include "base/os.hpp"
-#include "base/uncancelled.hpp"
+#include "base/thread/uncancelled.hpp"
 #include "fabric/transport/libfabric.hpp"
 
 namespace haul::fabric {
 
 namespace {
 
-constexpr std::size_t landing_bytes = std::size_t{1} << 20;
+constexpr std::size_t packets_landing_bytes = std::size_t{1} << 20;
 constexpr std::size_t landing_count = 4;
 constexpr std::size_t queue_entries = 4096;
 
@@ -28,6 +27,9 @@ void close(Object*& object) noexcept {
 
 }  // namespace
 
+// atomic/fabric/fabric_endpoint.cpp opens a provider in much the same steps. They are not shared:
+// that plug-in links libfabric, whereas this provider must look up the one that has loaded it, and
+// the two rooms know nothing of each other.
 int LibfabricCarrier::set_up(const fi_info& info) noexcept {
   const Uncancelled guard;
   provider_ = info.fabric_attr->prov_name;
@@ -95,12 +97,12 @@ int LibfabricCarrier::insert(const std::uint8_t* name, std::size_t, fi_addr_t* a
 
 bool LibfabricCarrier::make_landings() noexcept {
   Slab slab;
-  if (!map(landing_bytes * landing_count, &slab)) return false;
+  if (!map(packets_landing_bytes * landing_count, &slab)) return false;
   landings_.resize(landing_count);
   for (std::size_t i = 0; i < landing_count; ++i) {
     Landing& landing = landings_[i];
     landing.kind = CarrierOperation::Kind::landing;
-    landing.data = slab.memory + i * landing_bytes;
+    landing.data = slab.memory + i * packets_landing_bytes;
     landing.descriptor = slab.descriptor;
     post(landing);
   }
@@ -119,7 +121,7 @@ int LibfabricCarrier::send(Departure& departure, fi_addr_t address) noexcept {
 void LibfabricCarrier::post(Landing& landing) noexcept {
   const Uncancelled guard;
   landing.full = false;
-  iovec piece{landing.data, landing_bytes};
+  iovec piece{landing.data, packets_landing_bytes};
   fi_msg message{};
   message.msg_iov = &piece;
   message.desc = landing.descriptor != nullptr ? &landing.descriptor : nullptr;

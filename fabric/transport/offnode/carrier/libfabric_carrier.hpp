@@ -1,6 +1,6 @@
 // Packets as untagged messages of a libfabric provider, received into large buffers that many of
 // them share (FI_MULTI_RECV). The provider is opened for one thread at a time (FI_THREAD_DOMAIN).
-// Its calls may be cancellation points, so none is made where a thread may be cancelled.
+// Its calls may be cancellation points, so cancellation is disabled around each.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -19,7 +19,7 @@ inline constexpr std::uint64_t read_caps = FI_RMA | FI_READ | FI_REMOTE_READ;
 
 class LibfabricCarrier final : public OffnodeCarrier {
  public:
-  // What can be seen of the provider: an fi_info of getinfo().
+  // `info` is one of getinfo()'s answers.
   static Expected<std::unique_ptr<OffnodeCarrier>> open(const fi_info& info) noexcept;
   ~LibfabricCarrier() override;
 
@@ -41,7 +41,7 @@ class LibfabricCarrier final : public OffnodeCarrier {
   void post(Landing& landing) noexcept;
   bool poll_error(User& user) noexcept;
 
-  // ---- offnode_libfabric_memory.cpp ----
+  // ---- libfabric_memory.cpp ----
   int enlist(void* at, std::size_t bytes, std::uint64_t access, fid_mr** registration) noexcept;
   void close_registrations() noexcept;
   static void release(Reading& reading) noexcept;

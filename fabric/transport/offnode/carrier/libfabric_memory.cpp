@@ -3,8 +3,8 @@
 #include <rdma/fi_rma.h>
 
 #include "base/log.hpp"
-#include "base/sealed.hpp"
-#include "base/uncancelled.hpp"
+#include "base/os/sealed.hpp"
+#include "base/thread/uncancelled.hpp"
 #include "fabric/transport/libfabric.hpp"
 #include "fabric/transport/offnode/carrier/libfabric_carrier.hpp"
 
@@ -12,7 +12,8 @@ namespace haul::fabric {
 
 int LibfabricCarrier::enlist(void* at, std::size_t bytes, std::uint64_t access,
                              fid_mr** registration) noexcept {
-  // Where the provider does not choose the key nobody should guess it; one in use is refused.
+  // A key that the provider does not choose is random, so that nobody guesses it; one in use is
+  // refused, and another one tried.
   for (;;) {
     std::uint32_t key = 0;
     if (!chooses_keys_) os::random_bytes(&key, sizeof key);

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
-#include "base/uncancelled.hpp"
+#include "base/thread/uncancelled.hpp"
 #include "fabric/transport/libfabric.hpp"
 #include "fabric/transport/offnode/carrier/libfabric_carrier.hpp"
 #include "fabric/transport/offnode/carrier/socket_carrier.hpp"

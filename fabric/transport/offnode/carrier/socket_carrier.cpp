@@ -9,17 +9,16 @@
 #include <cstring>
 #include <new>
 
-#include "base/os.hpp"
-
 namespace haul::fabric {
 
 namespace {
 
 using Length = std::uint32_t;
 constexpr std::size_t landing_bytes = std::size_t{256} << 10;
-// Beside one for each connection, held by packets that nobody has taken yet; then nothing is read.
+// Landings beside one for each connection, held by packets that nobody has taken yet. When all are
+// in use, nothing more is read.
 constexpr std::size_t spare_landings = 256;
-// Data may be under way for so long; whether the peer lives is the link's business.
+// Data may be under way for this long; the link notices whether the peer lives.
 constexpr int idle_s = 60, interval_s = 10, probes = 6;
 constexpr int events_at_once = 16;
 
@@ -86,7 +85,7 @@ int SocketCarrier::insert(const std::uint8_t* name, std::size_t bytes,
 
 void SocketCarrier::finish(Departure& departure, int error) noexcept {
   departure.next = nullptr;
-  // Its bytes have left: their place tells poll() how it went.
+  // Its bytes have left, so their place can tell poll() how it went.
   std::memcpy(departure.data - sizeof error, &error, sizeof error);
   *last_gone_ = &departure;
   last_gone_ = &departure.next;
@@ -173,7 +172,7 @@ void SocketCarrier::let_go(Landing& landing) noexcept {
   if (--landing.packets == 0 && landing.full) free_landings_.push_back(&landing);
 }
 
-// Sees to it that a whole packet fits behind what has been parsed. False without memory.
+// Makes sure that a whole packet fits behind what has been parsed. False without memory.
 bool SocketCarrier::make_room(Incoming& incoming) noexcept {
   Landing* const old = incoming.landing;
   if (old != nullptr && old->packets == 0 && incoming.parsed == incoming.filled) {

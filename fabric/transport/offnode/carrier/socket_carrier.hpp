@@ -1,14 +1,15 @@
-// Packets over TCP connections of our own. It is there also where libfabric has no provider that
-// can be opened: under Intel MPI with FI_PROVIDER_PATH set, and ofi_rxm where FI_PROVIDER hides it.
-// Each direction between two endpoints is a connection; a packet is its length and its bytes.
+// Packets over TCP connections of our own. This carrier works also where libfabric has no provider
+// that can be opened: under Intel MPI with FI_PROVIDER_PATH set, and where FI_PROVIDER hides
+// ofi_rxm. Each direction between two endpoints is a connection; a packet is its length and its
+// bytes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "base/descriptor.hpp"
-#include "base/epoll.hpp"
+#include "base/net/epoll.hpp"
+#include "base/os/descriptor.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
 
 namespace haul::fabric {
@@ -42,7 +43,7 @@ class SocketCarrier final : public OffnodeCarrier {
     Landing* landing = nullptr;  // being filled
     std::size_t filled = 0, parsed = 0;
   };
-  // What epoll_ calls the listener, and the first that comes in.
+  // The names in epoll_ of the listener and of the first incoming connection.
   static constexpr std::uint64_t listener_name = os::Epoll::own_event + 1;
   static constexpr std::uint64_t first_name = listener_name + 1;
   SocketCarrier() noexcept = default;

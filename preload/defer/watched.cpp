@@ -1,0 +1,88 @@
+#include "preload/defer/watched.hpp"
+
+#include <atomic>
+
+#include "base/os/os.hpp"
+
+namespace haul::preload {
+namespace {
+
+constinit ProcessLock lock;
+constinit std::atomic<std::uint32_t> count{0};
+constinit std::atomic<int> descriptor{-1};
+constinit std::atomic<unsigned> forks{0};
+constinit std::atomic<std::uintptr_t> lowest{UINTPTR_MAX}, highest{0};
+
+void forget_range() noexcept {
+  lowest.store(UINTPTR_MAX, std::memory_order_relaxed);
+  highest.store(0, std::memory_order_relaxed);
+}
+constinit std::atomic<std::int64_t> own_process{0};
+
+}  // namespace
+
+Held::Held() noexcept {
+  lock.lock(&mask_);
+}
+Held::~Held() {
+  lock.unlock(mask_);
+}
+
+int userfault() noexcept {
+  return descriptor.load(std::memory_order_relaxed);
+}
+void set_userfault(int fd) noexcept {
+  descriptor.store(fd, std::memory_order_relaxed);
+}
+
+unsigned watched_count() noexcept {
+  return count.load();
+}
+void one_more_watched() noexcept {
+  if (count.fetch_add(1) == 0) os::futex_wake(&count, 1);
+}
+void one_less_watched() noexcept {
+  if (count.fetch_sub(1) == 1) forget_range();
+}
+void add_watched(const Bounds& range) noexcept {
+  if (range.begin < lowest.load(std::memory_order_relaxed))
+    lowest.store(range.begin, std::memory_order_relaxed);
+  if (range.end > highest.load(std::memory_order_relaxed))
+    highest.store(range.end, std::memory_order_relaxed);
+}
+bool may_be_watched(const Bounds& range) noexcept {
+  return range.overlaps(
+      {lowest.load(std::memory_order_relaxed), highest.load(std::memory_order_relaxed)});
+}
+void await_watched() noexcept {
+  constexpr std::uint64_t patience_ns = 50'000'000;
+  os::futex_wait(&count, 0, patience_ns);
+}
+
+void end_await() noexcept {
+  os::futex_wake(&count, 1);
+}
+
+bool is_own_process() noexcept {
+  return os::process_id() == own_process.load(std::memory_order_relaxed);
+}
+
+void begin_fork() noexcept {
+  forks.fetch_add(1);
+}
+void end_fork() noexcept {
+  forks.fetch_sub(1);
+}
+bool is_forking() noexcept {
+  return forks.load() != 0;
+}
+
+void begin_watching() noexcept {
+  forks.store(0);
+  forget_range();
+  own_process.store(os::process_id(), std::memory_order_relaxed);
+  lock.forget();
+  count.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace haul::preload

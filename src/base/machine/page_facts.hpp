@@ -1,0 +1,22 @@
+// What the kernel knows of a range of this process's addresses: whose memory it is, and which of
+// its pages hold something.
+#pragma once
+
+#include <cstdint>
+
+namespace haul::os {
+
+// Does all of [begin, end) belong to private mappings of no file, which may be read and, where that
+// is asked, written, and in none of which the calling thread's stack lies? False also where the
+// kernel cannot tell (before Linux 6.11). Opens a file: about 3 us, and 0.3 us a mapping.
+bool is_private_memory(std::uintptr_t begin, std::uintptr_t end, bool writable) noexcept;
+
+// The first pages in a row of [begin, end) that hold something, in memory or swapped out. False if
+// there are none. Where the kernel cannot tell (before Linux 6.7) it is the whole range. `page_map`
+// comes from open_page_map().
+struct PageRun {
+  std::uintptr_t begin = 0, end = 0;
+};
+bool first_present(int page_map, std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept;
+
+}  // namespace haul::os

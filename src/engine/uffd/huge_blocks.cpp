@@ -1,0 +1,114 @@
+#include "engine/uffd/huge_blocks.hpp"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include "base/machine/huge_pages.hpp"
+#include "base/machine/pages.hpp"
+#include "base/os/os.hpp"
+#include "base/os/userfault.hpp"
+
+namespace haul {
+namespace {
+
+using os::huge_page_bytes;
+
+constinit std::atomic<bool> allowed_now{false};
+
+// A place of one huge page, which is empty again once its page has moved. One is kept for the next
+// caller; several at once make one each. (It is not unmapped meanwhile: libhaul-mem.so, which takes
+// munmap() over, would have a mover wait for the thread that serves touches.)
+struct SpareBlock {
+  void* mapped = nullptr;
+  static constexpr std::size_t mapped_bytes = 2 * huge_page_bytes;
+
+  std::uintptr_t begin() const noexcept {
+    return (reinterpret_cast<std::uintptr_t>(mapped) + huge_page_bytes - 1) &
+           ~(huge_page_bytes - 1);
+  }
+};
+constinit std::atomic<void*> kept{nullptr};
+
+SpareBlock take_place() noexcept {
+  SpareBlock place{kept.exchange(nullptr, std::memory_order_acquire)};
+  if (place.mapped != nullptr) return place;
+  place.mapped = os::map_anonymous(SpareBlock::mapped_bytes);
+  if (place.mapped != nullptr)
+    os::want_huge_pages(reinterpret_cast<void*>(place.begin()), huge_page_bytes);
+  return place;
+}
+
+void give_back(const SpareBlock& place) noexcept {
+  void* none = nullptr;
+  if (!kept.compare_exchange_strong(none, place.mapped, std::memory_order_release))
+    os::unmap(place.mapped, SpareBlock::mapped_bytes);
+}
+
+// What a failure has left in the place.
+void give_back_left_over() noexcept {
+  const SpareBlock place{kept.exchange(nullptr, std::memory_order_acquire)};
+  if (place.mapped == nullptr) return;
+  os::drop_own_pages(place.mapped, SpareBlock::mapped_bytes);
+  give_back(place);
+}
+
+// By the kernel, since the program may take the source away at any moment.
+bool fill(std::uintptr_t place, std::uintptr_t from) noexcept {
+  // A piece is still in the cache when it is written.
+  constexpr std::size_t piece_bytes = 256 * 1024;
+  for (std::size_t done = 0; done < huge_page_bytes; done += piece_bytes) {
+    const iovec to{reinterpret_cast<void*>(place + done), piece_bytes};
+    const iovec source{reinterpret_cast<void*>(from + done), piece_bytes};
+    const ssize_t copied = os::read_process(os::process_id(), &to, 1, &source, 1);
+    if (copied == static_cast<ssize_t>(piece_bytes)) continue;
+    // A filter that refuses the call refuses it again.
+    if (copied == -EPERM || copied == -ENOSYS) allow_huge_blocks(false);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void allow_huge_blocks(bool allowed) noexcept {
+  allowed_now.store(allowed, std::memory_order_relaxed);
+}
+
+HugeBlocks::HugeBlocks(int fd, std::uintptr_t to, std::uintptr_t from, std::size_t length) noexcept
+    : to_(to), length_(length) {
+  if (!allowed_now.load(std::memory_order_relaxed)) return;
+  first_ = ((to + huge_page_bytes - 1) & ~(huge_page_bytes - 1)) - to;
+  count_ = first_ < length ? std::min((length - first_) / huge_page_bytes, room) : 0;
+  if (count_ == 0) return;
+  for (std::size_t number = 1; number < count_; ++number) provide(fd, number, from);
+  provide(fd, 0, from);
+  give_back_left_over();
+}
+
+void HugeBlocks::provide(int fd, std::size_t number, std::uintptr_t from) noexcept {
+  const std::size_t offset = first_ + number * huge_page_bytes;
+  if (os::any_resident(to_ + offset, huge_page_bytes)) return;
+  const SpareBlock place = take_place();
+  if (place.mapped == nullptr) return;
+  // (Small pages, where there are no huge ones, may be moved in part: the rest is for whoever fills
+  // what is missing.)
+  if (fill(place.begin(), from + offset) &&
+      os::move_pages(fd, to_ + offset, place.begin(), huge_page_bytes) ==
+          static_cast<std::int64_t>(huge_page_bytes))
+    provided_[number / 64] |= std::uint64_t{1} << number % 64;
+  give_back(place);
+}
+
+HugeBlocks::Stretch HugeBlocks::stretch_at(std::size_t offset) const noexcept {
+  const std::size_t end = first_ + count_ * huge_page_bytes;
+  if (offset < first_) return {std::min(first_, length_) - offset, false};
+  if (offset >= end) return {length_ - offset, false};
+  const std::size_t number = (offset - first_) / huge_page_bytes;
+  return {first_ + (number + 1) * huge_page_bytes - offset,
+          (provided_[number / 64] >> number % 64 & 1) != 0};
+}
+
+}  // namespace haul

@@ -1,0 +1,69 @@
+// Whose memory a range is, and which of its pages hold something.
+#include "base/machine/page_facts.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/machine/cpu.hpp"
+#include "base/machine/huge_pages.hpp"
+#include "base/os/os.hpp"
+
+namespace haul::os {
+namespace {
+
+constexpr std::size_t page = 4096;
+
+class PageFacts : public testing::Test {
+ protected:
+  std::uintptr_t map(std::size_t count, int rights, int flags, int file = -1) {
+    void* const at = mmap(nullptr, count * page, rights, flags, file, 0);
+    EXPECT_NE(at, MAP_FAILED);
+    return reinterpret_cast<std::uintptr_t>(at);
+  }
+};
+
+// (A kernel that cannot tell says that nothing is private.)
+TEST_F(PageFacts, OnlyPrivateMemoryOfNoFileIsPrivate) {
+  const std::uintptr_t mine = map(8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (!is_private_memory(mine, mine + 8 * page, true))
+    GTEST_SKIP() << "this kernel shows no single mappings";
+  const std::uintptr_t others = map(8, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+  EXPECT_FALSE(is_private_memory(others, others + page, false));
+  const int file = memfd_create("page_facts", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(file, 8 * page), 0);
+  const std::uintptr_t files = map(8, PROT_READ | PROT_WRITE, MAP_PRIVATE, file);
+  EXPECT_FALSE(is_private_memory(files, files + page, false));
+  close_fd(file);
+  // (A sanitizer keeps local variables elsewhere.)
+  const std::uintptr_t stack = stack_pointer() & ~(page - 1);
+  EXPECT_FALSE(is_private_memory(stack, stack + page, false));
+  mprotect(reinterpret_cast<void*>(mine + 4 * page), page, PROT_READ);
+  EXPECT_TRUE(is_private_memory(mine, mine + 8 * page, false));
+  EXPECT_FALSE(is_private_memory(mine, mine + 8 * page, true));
+  EXPECT_TRUE(is_private_memory(mine, mine + 4 * page, true));
+  munmap(reinterpret_cast<void*>(mine + 6 * page), page);
+  EXPECT_FALSE(is_private_memory(mine, mine + 8 * page, false));
+}
+
+TEST_F(PageFacts, FindsRunsOfPagesThatAreThere) {
+  const std::uintptr_t begin = map(600, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  const std::uintptr_t end = begin + 600 * page;
+  const int file = open_page_map();
+  ASSERT_GE(file, 0);
+  PageRun run;
+  EXPECT_FALSE(first_present(file, begin, end, &run));
+  for (const std::uintptr_t nth : {7u, 8u, 9u, 599u})
+    *reinterpret_cast<char*>(begin + nth * page) = 1;
+  ASSERT_TRUE(first_present(file, begin, end, &run));
+  if (run.begin == begin) GTEST_SKIP() << "this kernel shows no single pages";
+  EXPECT_EQ(run.begin, begin + 7 * page);
+  EXPECT_EQ(run.end, begin + 10 * page);
+  ASSERT_TRUE(first_present(file, run.end, end, &run));
+  EXPECT_EQ(run.begin, begin + 599 * page);
+  EXPECT_FALSE(first_present(file, begin + 10 * page, begin + 599 * page, &run));
+  close_fd(file);
+}
+
+}  // namespace
+}  // namespace haul::os

@@ -1,0 +1,106 @@
+// The choice of a way against made-up times: it finds what is fastest, and goes on looking.
+#include "preload/mem/choice.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+
+namespace haul::preload {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+// How often each way was taken in so many calls, each of which takes what `ns` says of it.
+template <class Ns>
+std::map<Way, unsigned> taken(Site& site, Pages pages, std::size_t length, Operation operation,
+                              unsigned calls, Ns ns) {
+  std::map<Way, unsigned> count;
+  for (unsigned i = 0; i < calls; ++i) {
+    const Way way = choose(&site, pages, length, operation);
+    ++count[way];
+    note(&site, pages, length, way, ns(way));
+  }
+  return count;
+}
+
+// In a process that has spent so long in large calls that trials begin.
+struct Choice : testing::Test {
+  Choice() { note(site.get(), Pages::unasked, mib, Way::libc, 10'000'000); }
+  std::unique_ptr<Site> site = std::make_unique<Site>();
+};
+
+TEST_F(Choice, BeginsWithTheUsual) {
+  EXPECT_EQ(choose(site.get(), Pages::missing, 2 * mib, Operation::copy), Way::caller);
+  EXPECT_EQ(choose(site.get(), Pages::there, 2 * mib, Operation::copy), Way::libc);
+  EXPECT_EQ(choose(nullptr, Pages::missing, 2 * mib, Operation::copy), Way::caller);
+  EXPECT_EQ(choose(nullptr, Pages::there, 64 * mib, Operation::copy), Way::libc);
+}
+
+TEST_F(Choice, FindsThatSharingIsFaster) {
+  const auto count = taken(*site, Pages::missing, 8 * mib, Operation::copy, 1000,
+                           [](Way way) { return way == Way::together ? 500'000u : 1'000'000u; });
+  EXPECT_GE(count.at(Way::together), 950u);
+  EXPECT_GE(count.at(Way::caller), 3u) << "it tries the other one now and then";
+  EXPECT_LE(count.at(Way::libc), 3u);
+}
+
+TEST_F(Choice, FindsThatSharingIsSlower) {
+  const auto count = taken(*site, Pages::missing, 8 * mib, Operation::copy, 1000,
+                           [](Way way) { return way == Way::together ? 2'000'000u : 1'000'000u; });
+  EXPECT_GE(count.at(Way::caller), 950u);
+  EXPECT_GE(count.at(Way::together), 3u);
+}
+
+TEST_F(Choice, FindsThatLibcIsFastestOfAll) {
+  const auto count = taken(*site, Pages::missing, 8 * mib, Operation::copy, 1000, [](Way way) {
+    return way == Way::libc ? 400'000u : way == Way::caller ? 1'000'000u : 800'000u;
+  });
+  EXPECT_GE(count.at(Way::libc), 900u) << "it is tried by the 64th call";
+}
+
+TEST_F(Choice, FollowsWhatChanges) {
+  const auto fast_together = [](Way way) { return way == Way::together ? 1u : 9'000'000u; };
+  const auto slow_together = [](Way way) { return way == Way::together ? 9'000'000u : 1'000'000u; };
+  taken(*site, Pages::there, 16 * mib, Operation::copy, 1000, fast_together);
+  const auto count = taken(*site, Pages::there, 16 * mib, Operation::copy, 4000, slow_together);
+  EXPECT_GE(count.at(Way::libc), 3000u);
+  // What is not used is tried at times: about ten trials outweigh what was.
+  EXPECT_GE(
+      taken(*site, Pages::there, 16 * mib, Operation::copy, 6000, fast_together).at(Way::together),
+      2000u);
+}
+
+TEST_F(Choice, MemoryThatIsThereIsLibcsWhereItIsSmallOrFilled) {
+  const auto any = [](Way) { return 1'000'000u; };
+  EXPECT_EQ(taken(*site, Pages::there, 2 * mib, Operation::copy, 600, any).at(Way::libc), 600u);
+  EXPECT_EQ(taken(*site, Pages::there, 64 * mib, Operation::fill, 600, any).at(Way::libc), 600u);
+}
+
+TEST_F(Choice, SizesAndPagesAreJudgedApart) {
+  const auto together = [](Way way) { return way == Way::together ? 1'000u : 1'000'000u; };
+  taken(*site, Pages::missing, 8 * mib, Operation::copy, 100, together);
+  EXPECT_EQ(choose(site.get(), Pages::missing, 80 * mib, Operation::copy), Way::caller);
+  EXPECT_EQ(choose(site.get(), Pages::there, 8 * mib, Operation::copy), Way::libc);
+}
+
+// A fixed way is for good, hence a child.
+TEST_F(Choice, MayBeFixed) {
+  const pid_t child = fork();
+  if (child == 0) {
+    bool always = true;
+    fix_way(Way::together);
+    for (int i = 0; i < 300; ++i)
+      always = always && choose(i % 2 == 0 ? site.get() : nullptr, Pages::there, mib,
+                                Operation::fill) == Way::together;
+    _exit(always ? 0 : 1);
+  }
+  int status = 1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace haul::preload
