@@ -44,7 +44,7 @@ soname=$(grep -oP '\(SONAME\).*\[\K[^]]+' <<< "$dynamic" || true)
 ! grep -q '(TEXTREL)' <<< "$dynamic" || complain "has text relocations; compile every object with -fPIC"
 grep -q '(FLAGS_1).*NODELETE' <<< "$dynamic" || complain "lacks -z nodelete"
 grep -q '(FLAGS_1).*NOW' <<< "$dynamic" || complain "lacks -z now"
-readelf -lW "$library" | grep -q GNU_RELRO || complain "lacks -z relro"
+readelf -lW "$library" | grep GNU_RELRO > /dev/null || complain "lacks -z relro"
 
 # One entry each is crtbegin's own (frame_dummy, __do_global_dtors_aux).
 for section in .init_array .fini_array; do

@@ -3,6 +3,7 @@
 # a staged installation, run it, compare its output; then uninstall and find nothing left.
 # E2E_MAKE=1 installs by `make install` and `make uninstall` (a CI step); else by what those call.
 set -euo pipefail
+# (No `| grep -q` under pipefail: grep leaves at the first match, and who still writes ends by SIGPIPE, which then counts.)
 
 if [ -n "${E2E_SANITIZE:-}" ]; then
   echo "skipped: an installed sanitizer build is nobody's use"
@@ -53,16 +54,16 @@ if [ -e "$E2E_BUILD/lib/libhaul-fi.so" ]; then
   for library in libhaul-fi.so libhaul-mpi.so; do
     [ -e "$usr/lib/$library" ] || fail "lib/$library was not installed"
   done
-  env -u LD_LIBRARY_PATH ldd "$usr/lib/libhaul-fi.so" | grep -q "libhaul.so.0 => $usr/lib/" || fail "the provider finds another libhaul.so.0"
+  env -u LD_LIBRARY_PATH ldd "$usr/lib/libhaul-fi.so" | grep "libhaul.so.0 => $usr/lib/" > /dev/null || fail "the provider finds another libhaul.so.0"
   if [ -n "${E2E_HAUL:-}" ]; then
-    env -u LD_LIBRARY_PATH "$usr/bin/haul" info | grep -qF "$usr/lib/libhaul-fi.so" ||
+    env -u LD_LIBRARY_PATH "$usr/bin/haul" info | grep -F "$usr/lib/libhaul-fi.so" > /dev/null ||
       fail "the installed haul does not find its provider"
   fi
 fi
 version=$(sed -n 's/^#define HAUL_VERSION_[A-Z]* \([0-9]*\)$/\1/p' "$usr/include/haul/haul.h" | paste -sd.)
 [ "$(pkg-config --modversion haul)" = "$version" ] || fail "haul.pc and haul.h name different versions"
 if [ -n "${E2E_HAUL:-}" ]; then
-  env -u LD_LIBRARY_PATH "$usr/bin/haul" --version | grep -qF "$version" ||
+  env -u LD_LIBRARY_PATH "$usr/bin/haul" --version | grep -F "$version" > /dev/null ||
     fail "the installed haul does not run, or --version lacks $version"
   for file in man/man1/haul.1 bash-completion/completions/haul; do
     [ -s "$usr/share/$file" ] || fail "share/$file was not installed, or is empty"

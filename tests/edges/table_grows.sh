@@ -26,7 +26,7 @@ HAUL_API int haul_brand_new(haul_ticket ticket,
                             uint64_t timeout_ns);
 EOF
 python3 "$functions" "$work/haul.cpp" "$work/haul/haul.h"
-grep -A2 '{"haul_brand_new", false, false, false, true' "$work/haul.cpp" | grep -q 'haul_ticket, uint64_t' ||
+grep -A2 '{"haul_brand_new", false, false, false, true' "$work/haul.cpp" | grep 'haul_ticket, uint64_t' > /dev/null ||
   fail "a new function is not in the table"
 
 echo 'HAUL_API int haul_strange(struct strange* thing);' >> "$work/haul/haul.h"
