@@ -26,6 +26,9 @@ struct Pending {
   WayTally* tally = nullptr;
   std::uint64_t call_ns = 0;    // what the call took
   std::uint64_t waited_ns = 0;  // what the program waited for its bytes since, as far as is known
+  // What was moved for the last touch: where it ended, and how much it was.
+  std::uintptr_t touched_end = 0;
+  std::size_t touched_bytes = 0;
   // What is registered. (Another's registration must not be ended: older kernels would.)
   bool source_watched = false, dst_watched = false;
 
@@ -37,7 +40,11 @@ struct Pending {
 };
 
 constexpr unsigned room = 64;
-constexpr std::size_t touched_bytes = 64 * 1024;  // moved for one touch
+// Moved for one touch: little, so that whoever touched goes on soon, and twice as much each time
+// that a touch begins where the last one's bytes ended, since that is somebody who reads on.
+constexpr std::size_t least_touched_bytes = 16 * 1024, most_touched_bytes = 256 * 1024;
+// Moved for a write to the source.
+constexpr std::size_t written_bytes = 64 * 1024;
 // What holding a thread, waking the one that serves, and waking the first again cost besides.
 constexpr std::uint64_t held_ns = 10'000;
 
@@ -81,7 +88,12 @@ void serve_missing(std::uintptr_t page) noexcept {
   const std::uint64_t begun_ns = now_ns();
   for (Pending& copy : table) {
     if (copy.stage == PendingStage::free || page < copy.dst.begin || page >= copy.dst.end) continue;
-    provide_pages(copy, within({page, page + touched_bytes}, copy.dst));
+    copy.touched_bytes = page == copy.touched_end
+                             ? std::min(2 * copy.touched_bytes, most_touched_bytes)
+                             : least_touched_bytes;
+    const Bounds touched = within({page, page + copy.touched_bytes}, copy.dst);
+    copy.touched_end = touched.end;
+    provide_pages(copy, touched);
     copy.waited_ns += now_ns() - begun_ns + held_ns;
     return;
   }
@@ -95,7 +107,7 @@ void serve_write(std::uintptr_t page) noexcept {
   for (const Pending& copy : table) {
     if (copy.stage != PendingStage::free && copy.source_pages().overlaps(block))
       block.end =
-          std::max(block.end, within({page, page + touched_bytes}, copy.source_pages()).end);
+          std::max(block.end, within({page, page + written_bytes}, copy.source_pages()).end);
   }
   const std::uint64_t begun_ns = now_ns();
   for (Pending& copy : table) {

@@ -44,6 +44,7 @@ bool ends_now() noexcept {
 
 void* run(void*) {
   os::name_thread("haul-touches");
+  os::shortest_slices();
   Serving begins = Serving::begins;
   // Without a table of its own it must not serve.
   const bool apart = os::keep_alone(userfault());

@@ -83,6 +83,10 @@ bool unpin_thread() noexcept;  // back to the mask this thread had before it was
 // Does the calling thread run before all ordinary ones (SCHED_FIFO, SCHED_RR, SCHED_DEADLINE)? If
 // so, a yield never lets one of those run. A system call.
 bool real_time_thread() noexcept;
+// The calling thread, which sleeps mostly, is scheduled soon after it has been woken, also on a
+// core that another thread is busy on (Linux 6.12; nothing changes before, or for real-time
+// threads).
+void shortest_slices() noexcept;
 void lowest_priority() noexcept;  // the calling thread runs when others leave time (nice 19)
 void name_thread(const char* name) noexcept;  // 15 bytes
 unsigned user_id() noexcept;                  // the effective one

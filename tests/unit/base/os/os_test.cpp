@@ -153,6 +153,35 @@ TEST(Thread, TheLowestPriorityIsThatThreadsOnly) {
   EXPECT_EQ(nice_here(), before);
 }
 
+// Linux 6.12 tells the slice; before it is 0.
+std::uint64_t slice_here_ns() {
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t slice_ns, deadline_ns, period_ns;
+  } attributes{};
+  EXPECT_EQ(syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0), 0);
+  return attributes.slice_ns;
+}
+
+TEST(Thread, ShortestSlicesAreThisThreadsAlone) {
+  const std::uint64_t before = slice_here_ns();
+  if (before == 0) GTEST_SKIP() << "this kernel has no slices of single threads";
+  std::uint64_t inside = 0;
+  int nice_inside = -1;
+  std::thread([&] {
+    os::lowest_priority();
+    os::shortest_slices();
+    inside = slice_here_ns();
+    nice_inside = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+  }).join();
+  EXPECT_LT(inside, before);
+  EXPECT_EQ(nice_inside, 19);
+  EXPECT_EQ(slice_here_ns(), before);
+}
+
 TEST(Process, TheUserIsTheEffectiveOne) {
   EXPECT_EQ(os::user_id(), geteuid());
 }
