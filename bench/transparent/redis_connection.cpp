@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "base/machine/clock.hpp"
 #include "base/os/os.hpp"
@@ -82,6 +83,27 @@ void RedisConnection::set(std::string_view key, std::string_view value) {
   const std::string_view reply(reply_.data(), length);
   if (reply != good)
     throw tools::CommandFailure(fmt::format("redis-server refuses a SET: {}", reply));
+}
+
+std::string RedisConnection::ask(std::string_view command) {
+  send_all(fmt::format("{}\r\n", command));
+  constexpr std::string_view line_end = "\r\n";
+  reply_.resize(64 * 1024);
+  std::size_t length = 0;
+  const auto reply = [&] { return std::string_view(reply_.data(), length); };
+  // The first line is the answer, or says how long the text is that follows: "$4711".
+  for (std::size_t head = std::string_view::npos, whole = 0; length < whole || whole == 0;) {
+    length += receive(length);
+    head = reply().find(line_end);
+    if (head == std::string_view::npos) continue;
+    const bool is_text = reply().front() == '$';
+    whole = head + line_end.size();
+    if (is_text) whole += std::strtoull(reply_.data() + 1, nullptr, 10) + line_end.size();
+    if (whole > reply_.size()) reply_.resize(whole);
+  }
+  if (reply().front() == '-')
+    throw tools::CommandFailure(fmt::format("redis-server refuses {}: {}", command, reply()));
+  return std::string(reply());
 }
 
 std::string_view RedisConnection::get(std::string_view key, std::size_t bytes) {

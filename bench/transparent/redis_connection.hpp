@@ -19,6 +19,9 @@ class RedisConnection {
   void set(std::string_view key, std::string_view value);
   // The value, which lasts until the next call. Throws CommandFailure unless it has `bytes`.
   std::string_view get(std::string_view key, std::size_t bytes);
+  // What it answers to a command of one line: a line, or a text of lines. Throws CommandFailure
+  // where it refuses.
+  std::string ask(std::string_view command);
 
  private:
   void send_all(std::string_view text);

@@ -12,6 +12,7 @@
 
 #include "base/machine/clock.hpp"
 #include "base/os/os.hpp"
+#include "bench/kit/command.hpp"
 #include "bench/transparent/redis_connection.hpp"
 #include "tools/failure.hpp"
 #include "tools/program.hpp"
@@ -20,6 +21,8 @@ namespace haul::bench {
 namespace {
 
 constexpr const char* server_name = "redis-server";
+constexpr const char* checker_name = "redis-check-rdb";
+constexpr unsigned check_limit_s = 20;
 constexpr std::string_view large_key = "large", small_key = "small", small_value = "0123456789";
 constexpr std::uint64_t value_seed = 7;
 
@@ -93,12 +96,14 @@ RedisRace::RedisRace(const std::string& directory, const std::vector<ProgramWay>
   os::unpin_thread();  // the servers and the clients' threads inherit where this thread may run
   try {
     for (const ProgramWay& way : ways) {
-      const std::string path = fmt::format("{}/redis{}.sock", directory, servers_.size());
-      const pid_t pid =
-          tools::start_program({server_name, "--port", "0", "--unixsocket", path, "--save", "",
-                                "--appendonly", "no", "--logfile", "/dev/null", "--dir", directory},
-                               way.environment);
-      servers_.push_back({pid, nullptr, nullptr});
+      const std::string name = fmt::format("redis{}", servers_.size());
+      const std::string path = fmt::format("{}/{}.sock", directory, name);
+      const std::string file = name + ".rdb";
+      const pid_t pid = tools::start_program(
+          {server_name, "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no",
+           "--logfile", "/dev/null", "--dir", directory, "--dbfilename", file},
+          way.environment);
+      servers_.push_back({pid, nullptr, nullptr, fmt::format("{}/{}", directory, file)});
       servers_.back().large = std::make_unique<RedisConnection>(path);
       servers_.back().small = std::make_unique<RedisConnection>(path);
       servers_.back().small->set(small_key, small_value);
@@ -124,21 +129,47 @@ void RedisRace::set_value(std::size_t bytes) {
   value_bytes_ = bytes;
 }
 
+double RedisRace::get_large(const Server& server) const {
+  const std::uint64_t begun = now_ns();
+  const std::string_view value = server.large->get(large_key, value_bytes_);
+  const auto taken_ns = static_cast<double>(now_ns() - begun);
+  check_content(reinterpret_cast<const std::byte*>(value.data()), value_bytes_, value_seed);
+  return taken_ns;
+}
+
 RedisRace::Turn RedisRace::ask(std::size_t way, unsigned gets) {
   const Server& server = servers_[way];
   Turn turn;
   const double cpu_before = cpu_ns_of(server.pid);
   SmallGets small(*server.small);
-  for (unsigned i = 0; i < gets; ++i) {
-    const std::uint64_t begun = now_ns();
-    const std::string_view value = server.large->get(large_key, value_bytes_);
-    turn.large.wall_ns += static_cast<double>(now_ns() - begun);
-    check_content(reinterpret_cast<const std::byte*>(value.data()), value_bytes_, value_seed);
-  }
+  for (unsigned i = 0; i < gets; ++i) turn.large.wall_ns += get_large(server);
   turn.small_p999_ns = small.p999_ns();
   turn.large.cpu_ns = cpu_ns_of(server.pid) - cpu_before;
   turn.large.peak_bytes = peak_bytes_of(server.pid);
   return turn;
+}
+
+RunCost RedisRace::save(std::size_t way) {
+  const Server& server = servers_[way];
+  const double cpu_before = cpu_ns_of(server.pid);
+  const std::uint64_t begun = now_ns();
+  server.small->ask("BGSAVE");
+  std::string state;
+  do {
+    get_large(server);
+    state = server.small->ask("INFO persistence");
+  } while (state.find("rdb_bgsave_in_progress:0") == std::string::npos);
+  const RunCost cost{static_cast<double>(now_ns() - begun), cpu_ns_of(server.pid) - cpu_before,
+                     peak_bytes_of(server.pid)};
+  if (state.find("rdb_last_bgsave_status:ok") == std::string::npos)
+    throw tools::CommandFailure("redis-server cannot save its values; is the disk full?");
+  if (!tools::find_program(checker_name).empty()) {
+    const CommandOutcome outcome = run_command({checker_name, server.saved}, {}, check_limit_s);
+    if (!outcome.good())
+      throw tools::CommandFailure(
+          fmt::format("{} finds the saved values broken: {}", checker_name, reason_of(outcome)));
+  }
+  return cost;
 }
 
 }  // namespace haul::bench

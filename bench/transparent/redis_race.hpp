@@ -1,5 +1,5 @@
 // Redis with and without the library: one server for each way, all of which wait while one is
-// asked. Over Unix sockets; nothing is saved, and the servers end with this process.
+// asked. Over Unix sockets; the servers end with this process.
 #pragma once
 
 #include <sys/types.h>
@@ -36,12 +36,19 @@ class RedisRace {
   // Sends `gets` GETs of the value to one server and checks every byte that comes back.
   Turn ask(std::size_t way, unsigned gets);
 
+  // Has one server save its values, which a child of it does (fork), while GETs of the value go on.
+  // The time until it is done, and the server's own CPU time and peak; redis-check-rdb must find
+  // the file whole.
+  RunCost save(std::size_t way);
+
  private:
   struct Server {
     pid_t pid;
     std::unique_ptr<RedisConnection> large, small;
+    std::string saved;  // the file's path
   };
   void end_servers();
+  double get_large(const Server& server) const;  // how long one GET takes
 
   std::vector<Server> servers_;
   std::size_t value_bytes_ = 0;

@@ -83,6 +83,38 @@ void add_file_programs(std::vector<Workload>& all, const std::string& directory,
   }
 }
 
+// Programs that make pictures of nothing but their options, each the same at every run.
+void add_media(std::vector<Workload>& all, const std::string& directory, const Note& note) {
+  struct MediaProgram {
+    const char *name, *package;
+    std::vector<std::string> words;  // the output's path comes last
+    const char* output;
+  };
+  const MediaProgram programs[] = {
+      // (`convert` by the name that Debian gives it, as others are called so, too.)
+      {"ImageMagick",
+       "imagemagick",
+       {"convert-im6.q16", "-limit", "thread", "1", "-size", "3000x2000", "gradient:red-blue",
+        "-rotate", "37", "-resize", "50%"},
+       "rotated.ppm"},
+      {"ffmpeg",
+       "ffmpeg",
+       {"ffmpeg", "-v", "error", "-nostdin", "-f", "lavfi", "-i",
+        "testsrc2=duration=2:size=1920x1080:rate=25", "-threads", "1", "-c:v", "mpeg4", "-fflags",
+        "+bitexact", "-flags:v", "+bitexact", "-y"},
+       "film.avi"}};
+  for (const MediaProgram& program : programs) {
+    if (tools::find_program(program.words.front()).empty()) {
+      note(fmt::format("there is no {}; install {}", program.words.front(), program.package));
+      continue;
+    }
+    const std::string output = fmt::format("{}/{}", directory, program.output);
+    std::vector<std::string> command = program.words;
+    command.push_back(output);
+    all.push_back({program.name, command, output});
+  }
+}
+
 void add_git(std::vector<Workload>& all, const std::string& directory, const Note& note) {
   if (tools::find_program("git").empty() || tools::find_program("sh").empty())
     return note("there is no git; install it");
@@ -108,6 +140,7 @@ std::vector<Workload> workloads(const std::string& directory, const Note& note) 
   if (!tools::find_program("true").empty()) all.push_back({"true", {"true"}});
   add_python(all, note);
   add_file_programs(all, directory, note);
+  add_media(all, directory, note);
   add_git(all, directory, note);
   return all;
 }
