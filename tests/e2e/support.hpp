@@ -84,9 +84,11 @@ inline void sleep_ms(unsigned ms) {
 template <class Body>
 pid_t start_child(Body body) {
   std::fflush(nullptr);
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);  // it has gone already, and would send nothing
     _exit(body());
   }
   return child;
