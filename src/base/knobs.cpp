@@ -67,9 +67,10 @@ constexpr KnobRow rows[] = {
      1024 * kib* mib, false,
      "Address space reserved for haul_alloc(), and so the most that it can give out (64M to 1024G, "
      "default 256G); it costs nothing until it is used."},
-    {Knob::memory_huge, KnobKind::choice, "HAUL_MEMORY_HUGE", "on", "on|off", 0, 0, false,
+    {Knob::memory_huge, KnobKind::choice, "HAUL_MEMORY_HUGE", "auto", "auto|on|off", 0, 0, false,
      "Whether a copy or fill of 1 MiB or more that is the first to write to memory makes its pages "
-     "beforehand, huge ones where it overwrites them whole (on or off, default on)."},
+     "beforehand, huge ones where it overwrites them whole: auto (the default; no huge ones while "
+     "more than two threads for each CPU want to run), on, off."},
     {Knob::service_use, KnobKind::choice, "HAUL_SERVICE_USE", "auto", "auto|off|demand", 0, 0,
      false,
      "Whether to use the node's service: auto (the default) where one runs, off never, demand "

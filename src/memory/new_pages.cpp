@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/knobs.hpp"
+#include "base/machine/busy.hpp"
 #include "base/machine/clock.hpp"
 #include "base/machine/huge_pages.hpp"
 #include "base/machine/pages.hpp"
@@ -29,6 +30,9 @@ constexpr std::uintptr_t up(std::uintptr_t address, std::size_t unit) noexcept {
   return down(address + unit - 1, unit);
 }
 
+// The choices of HAUL_MEMORY_HUGE.
+constexpr std::uint64_t huge_auto = 0, huge_off = 2;
+
 // The 2 MiB in which the calling thread last found pages that were there, of which request.
 struct FoundPages {
   AddressRange overwritten;
@@ -43,6 +47,9 @@ constinit thread_local FoundPages found;
 // asks once too often.
 constexpr std::uint64_t first_pause_ns = 1'000'000;
 constexpr unsigned longest_pause_log2 = 10;
+// A huge page spares about that much in place of small ones. Where the thread waited for longer,
+// nobody asks for a hundred times as long: so waits take a hundredth of the time at most.
+constexpr std::uint64_t late_block_ns = 500'000, pause_a_wait = 100;
 constinit std::atomic<std::uint64_t> resume_ns{0};
 constinit std::atomic<unsigned> failures{0};
 constinit std::atomic<std::uint64_t> made_bytes{0};
@@ -53,9 +60,21 @@ void note_failure() noexcept {
   resume_ns.store(now_ns() + (first_pause_ns << before), std::memory_order_relaxed);
 }
 
+void note_wait(std::uint64_t waited_ns) noexcept {
+  if (knob_number(Knob::memory_huge) != huge_auto) return;
+  resume_ns.store(now_ns() + pause_a_wait * waited_ns, std::memory_order_relaxed);
+}
+
+// The kernel's wait for all CPUs is a lock of the whole system: where they are busy, it was seen to
+// take from milliseconds to five seconds.
+bool is_busy() noexcept {
+  if (knob_number(Knob::memory_huge) != huge_auto || !cpus_are_crowded()) return false;
+  resume_ns.store(now_ns() + first_pause_ns, std::memory_order_relaxed);
+  return true;
+}
+
 bool paused() noexcept {
-  return failures.load(std::memory_order_relaxed) != 0 &&
-         now_ns() < resume_ns.load(std::memory_order_relaxed);
+  return now_ns() < resume_ns.load(std::memory_order_relaxed) || is_busy();
 }
 
 // Read once: 0 not yet, 1 no, 2 yes.
@@ -81,7 +100,8 @@ AddressRange huge_range(const AddressRange& overwritten) noexcept {
 NewPages::NewPages(const AddressRange& overwritten, std::uint64_t request) noexcept
     : overwritten_(overwritten),
       request_(request),
-      off_(overwritten.bytes() < new_pages_from_bytes || knob_number(Knob::memory_huge) != 0) {
+      off_(overwritten.bytes() < new_pages_from_bytes ||
+           knob_number(Knob::memory_huge) == huge_off) {
   if (!off_ && wanted()) huge_ = huge_range(overwritten);
 }
 
@@ -127,7 +147,11 @@ std::uintptr_t NewPages::make_huge(std::uintptr_t block, std::uintptr_t end) noe
     make_small(next);
     break;
   }
+  const std::uint64_t begun_ns = now_ns(), cpu_begun_ns = thread_cpu_ns();
   const int result = os::collapse_to_huge(block, next - block);
+  const std::uint64_t cpu_ns = thread_cpu_ns() - cpu_begun_ns, taken_ns = now_ns() - begun_ns;
+  const std::uint64_t late_ns = (next - block) / block_bytes * late_block_ns;
+  if (taken_ns > cpu_ns + late_ns) note_wait(taken_ns - cpu_ns);
   if (result == 0) return count_huge(block, next);
   for (std::uintptr_t other = block + block_bytes; other < next; other += block_bytes)
     make_small(other);
@@ -158,7 +182,7 @@ std::uintptr_t NewPages::refuse(std::uintptr_t block, int result) noexcept {
 }
 
 bool huge_pages_wanted() noexcept {
-  return knob_number(Knob::memory_huge) == 0 && wanted();
+  return knob_number(Knob::memory_huge) != huge_off && wanted();
 }
 
 bool pages_missing(std::uintptr_t dst, std::size_t length) noexcept {

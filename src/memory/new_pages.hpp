@@ -5,7 +5,9 @@
 // is about to move a stretch of a large request asks whether the destination's pages are there,
 // and if not, makes them first: pages of 2 MiB where the request overwrites all of such a page
 // (MADV_COLLAPSE, which changes no attribute of the mapping, and which the kernel refuses where the
-// program has forbidden huge pages), and else small ones, many by one call.
+// program has forbidden huge pages), and else small ones, many by one call. Making huge pages
+// begins with a wait for every CPU, so nobody does on a machine where more than two threads
+// for each CPU want to run (HAUL_MEMORY_HUGE=on: all the same), nor for a while after a long wait.
 //
 // Each question costs a system call, so it is asked for requests of 1 MiB and more, and the answer
 // "they are there" holds for the 2 MiB around: at most 1 to 2 % of a copy in the cache.

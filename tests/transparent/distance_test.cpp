@@ -299,7 +299,7 @@ TEST_F(Profile, ManyThreadsCopyAndTouch) {
             0);
 }
 
-// auto defers where the first use is far off.
+// auto defers where the first use is far off. (It sees that after some calls, or not at all.)
 TEST(Auto, DefersWhereTheFirstUseIsFarOff) {
   if (!plan_is("auto")) return;
   const auto deferred = [] { return counted(&own_table(), static_cast<int>(Way::deferred)).calls; };
@@ -307,7 +307,8 @@ TEST(Auto, DefersWhereTheFirstUseIsFarOff) {
   from.fill(10);
   const std::uint64_t refused =
       own_table().refusals[static_cast<std::size_t>(NotShared::no_userfault)].load();
-  for (unsigned turn = 0; turn < 100 && deferred() == 0; ++turn) {
+  const auto watches = [] { return sum_now().uses != 0; };
+  for (unsigned turn = 0; turn < 100 && deferred() == 0 && (turn < 10 || watches()); ++turn) {
     const Memory to(16 * mib);
     timespec begun{}, ended{};
     clock_gettime(CLOCK_MONOTONIC, &begun);

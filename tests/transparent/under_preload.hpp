@@ -59,6 +59,7 @@ inline int run_under(const char* plan, char** argv) {
     // Every call whose distances are asked for, not one in some.
     setenv("HAUL_TRANSPARENT_SAMPLE", "1", 1);
     // Calibration would take a core, and other tests' processes may hold the lease of the mover's.
+    setenv("HAUL_MEMORY_HUGE", "on", 1);  // however busy the machine is
     setenv("HAUL_TUNE_BACKGROUND", "off", 1);
     setenv("HAUL_TUNE_CACHE", "/proc/nonexistent/haul-transparent", 1);
     setenv("HAUL_MOVER_LEASE", "off", 1);

@@ -9,6 +9,7 @@
 
 #include "base/knobs.hpp"
 #include "base/machine/pages.hpp"
+#include "unit/spinners.hpp"
 
 namespace haul {
 namespace {
@@ -132,13 +133,25 @@ std::uint64_t huge_made_in(const Mapping& memory, const AddressRange& range) {
   return huge_bytes_made() - before;
 }
 
+// However busy the machine is.
 TEST(NewPages, AreHugeWhereTheSystemGivesThoseOnRequest) {
   if (!os::huge_pages_on_request()) GTEST_SKIP() << "this kernel has no huge pages on request";
+  setenv("HAUL_MEMORY_HUGE", "on", 1);
+  reread_knobs();
   const Mapping memory(16 * mib, private_memory);
   const std::uint64_t made = huge_made_in(memory, memory.range());
+  unsetenv("HAUL_MEMORY_HUGE");
+  reread_knobs();
   if (made == 0) GTEST_SKIP() << "the kernel gives no huge pages now";
   EXPECT_EQ(made, 16 * mib);
   EXPECT_EQ(huge_made_in(memory, memory.range()), 0u) << "they are there";
+}
+
+TEST(NewPages, AreNotHugeWhileTheMachineIsBusy) {
+  const Spinners spinners;
+  const Mapping memory(16 * mib, private_memory);
+  EXPECT_EQ(huge_made_in(memory, memory.range()), 0u);
+  EXPECT_EQ(memory.resident_pages(), 16 * mib / os::page_bytes);
 }
 
 TEST(NewPages, AreNotHugeByTheKnob) {
