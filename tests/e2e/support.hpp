@@ -88,7 +88,8 @@ pid_t start_child(Body body) {
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);  // it has gone already, and would send nothing
+    // One that has gone already would send nothing. (0: it is in another namespace of processes.)
+    if (const pid_t now = getppid(); now != parent && now != 0) _exit(1);
     _exit(body());
   }
   return child;
