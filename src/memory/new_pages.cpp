@@ -54,27 +54,36 @@ constinit std::atomic<std::uint64_t> resume_ns{0};
 constinit std::atomic<unsigned> failures{0};
 constinit std::atomic<std::uint64_t> made_bytes{0};
 
+// A shorter pause does not end a longer one.
+void pause_for(std::uint64_t ns) noexcept {
+  const std::uint64_t until_ns = now_ns() + ns;
+  if (until_ns > resume_ns.load(std::memory_order_relaxed))
+    resume_ns.store(until_ns, std::memory_order_relaxed);
+}
+
 void note_failure() noexcept {
   const unsigned before = failures.load(std::memory_order_relaxed);
   failures.store(std::min(before + 1, longest_pause_log2), std::memory_order_relaxed);
-  resume_ns.store(now_ns() + (first_pause_ns << before), std::memory_order_relaxed);
+  pause_for(first_pause_ns << before);
 }
 
 void note_wait(std::uint64_t waited_ns) noexcept {
-  if (knob_number(Knob::memory_huge) != huge_auto) return;
-  resume_ns.store(now_ns() + pause_a_wait * waited_ns, std::memory_order_relaxed);
+  pause_for(pause_a_wait * waited_ns);
 }
 
 // The kernel's wait for all CPUs is a lock of the whole system: where they are busy, it was seen to
 // take from milliseconds to five seconds.
 bool is_busy() noexcept {
-  if (knob_number(Knob::memory_huge) != huge_auto || !cpus_are_crowded()) return false;
-  resume_ns.store(now_ns() + first_pause_ns, std::memory_order_relaxed);
+  if (!cpus_are_crowded()) return false;
+  pause_for(first_pause_ns);
   return true;
 }
 
+// (Under HAUL_MEMORY_HUGE=on neither load nor waits count, but failures do.)
 bool paused() noexcept {
-  return now_ns() < resume_ns.load(std::memory_order_relaxed) || is_busy();
+  const bool is_auto = knob_number(Knob::memory_huge) == huge_auto;
+  if (!is_auto && failures.load(std::memory_order_relaxed) == 0) return false;
+  return now_ns() < resume_ns.load(std::memory_order_relaxed) || (is_auto && is_busy());
 }
 
 // Read once: 0 not yet, 1 no, 2 yes.

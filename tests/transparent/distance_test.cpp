@@ -299,7 +299,8 @@ TEST_F(Profile, ManyThreadsCopyAndTouch) {
             0);
 }
 
-// auto defers where the first use is far off. (It sees that after some calls, or not at all.)
+// auto defers where the first use is far off. (Ten calls tell whether this user's calls are watched
+// at all; where they are not, the test ends there.)
 TEST(Auto, DefersWhereTheFirstUseIsFarOff) {
   if (!plan_is("auto")) return;
   const auto deferred = [] { return counted(&own_table(), static_cast<int>(Way::deferred)).calls; };

@@ -30,7 +30,7 @@ echo "without haul: ran $ran, $(grep -c ' ok$' "$work/none") ok, $(grep -cE ' (F
 status=0
 for plan in libc caller together deferred blocking auto; do
   ran=$(HAUL_TRANSPARENT_PLAN=$plan HAUL_TRANSPARENT_FROM_BYTES=32K results $plan \
-    "$haul" run --transparent --report --json "$work/$plan.json" --)
+    "$haul" run --transparent --)
   if diff "$work/none" "$work/$plan" > "$work/differences"; then
     echo "$plan: ran $ran, the same results"
   else
