@@ -1,6 +1,6 @@
 #include "convert/copy_tracker.hpp"
 
-#include "format/layout.hpp"
+#include "format/rules.hpp"
 
 namespace bcisim {
 
@@ -113,7 +113,9 @@ bool CopyTracker::mark(std::uint64_t site, bool interrupted) {
     ++summary_.unmarked.unequal;
     return false;
   }
-  if (to->bytes() > layout::most_copy_bytes) {
+  // A trace has no copy of more than 64 MiB, and none that ends with the address space.
+  if (!rules::valid_region(to->address(), to->bytes()) ||
+      !rules::valid_region(from->address(), from->bytes())) {
     ++summary_.unmarked.too_long;
     return false;
   }

@@ -7,6 +7,7 @@
 #include "format/bytes.hpp"
 #include "format/error.hpp"
 #include "format/layout.hpp"
+#include "format/rules.hpp"
 
 namespace bcisim {
 
@@ -107,7 +108,7 @@ bool StreamReader::next(StreamRecord& record) {
       record.is_store = at[12] != 0;
       if (record.bytes == 0) fail("a device refers to no bytes");
       if (at[12] > 1) fail("a device neither reads nor writes");
-      if (record.physical / layout::page_bytes > layout::most_page)
+      if (!rules::valid(DeviceAccess{record.physical, record.bytes, record.is_store}))
         fail("a device refers to memory beyond 2^64");
       return true;
     }

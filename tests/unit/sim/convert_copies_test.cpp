@@ -238,6 +238,16 @@ TEST_F(ConvertCopies, ALongCopyIsHeldAndOneTooLongIsNot) {
   EXPECT_EQ(summary.unmarked.too_long, 1u);
 }
 
+TEST_F(ConvertCopies, ACopyUpToTheEndOfTheAddressSpaceIsNotMarked) {
+  copy(memcpy, buffer, 0 - std::uint64_t{160}, 20);
+  copy(memcpy, 0 - std::uint64_t{160}, buffer, 20, 0x20);
+  copy(memcpy, buffer, 0 - std::uint64_t{168}, 20, 0x30);
+  run(stream.end());
+  ASSERT_EQ(whole.contents.copies.size(), 1u);
+  expect_call(0, CopyKind::copy, buffer, 0 - std::uint64_t{168}, 160, kernel + 0x35);
+  EXPECT_EQ(summary.unmarked.too_long, 2u);
+}
+
 TEST_F(ConvertCopies, DevicesWithinACallKeepTheirPlace) {
   call(memcpy);
   begin(memcpy);

@@ -336,6 +336,15 @@ TEST_F(Convert, EachFaultOfAStreamHasItsMessage) {
   EXPECT_NE(error_of(longer).find("something follows its end"), std::string::npos);
 }
 
+TEST_F(Convert, ADeviceReachesTheLastByteThatATraceCanHoldAndNoFurther) {
+  const std::uint64_t last = ~std::uint64_t{0} - 64;
+  EXPECT_EQ(error_of(StreamMaker().at(0x1000, {0x90}).device(last, 64, true).end()), "none");
+  for (const std::uint64_t beyond : {last + 1, ~std::uint64_t{0}}) {
+    const Bytes stream = StreamMaker().at(0x1000, {0x90}).device(beyond, 64, true).end();
+    EXPECT_NE(error_of(stream).find("a device refers to memory beyond 2^64"), std::string::npos);
+  }
+}
+
 TEST_F(Convert, SymbolsMustBeReadable) {
   symbols = folder.path("none");
   EXPECT_NE(error_of(StreamMaker().end()).find("name a copy of /proc/kallsyms"), std::string::npos);
