@@ -26,7 +26,7 @@ struct ConvertSummary {
   std::array<Copies, copy_kinds> copies;  // by CopyKind
   std::uint64_t empty_calls = 0;          // of routines that had nothing to copy
   // Calls that are not marked as copies: their references leave gaps, the sides differ in length,
-  // or they are too long to be held.
+  // or they are too long to be held, or end with the address space (both: too_long).
   struct Unmarked {
     std::uint64_t scattered = 0, unequal = 0, too_long = 0;
     std::uint64_t all() const { return scattered + unequal + too_long; }
