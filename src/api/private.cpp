@@ -57,3 +57,11 @@ extern "C" bool haul_private_defer(int userfault, bool may_make_huge, std::uintp
   *ticket = haul::api::to_c(deferred);
   return true;
 }
+
+extern "C" bool haul_private_force_copy(std::uintptr_t dst, std::uintptr_t src, std::size_t length,
+                                        haul_ticket* ticket) noexcept {
+  haul::Ticket forced;
+  if (!haul::force_copy(dst, src, length, &forced)) return false;
+  *ticket = haul::api::to_c(forced);
+  return true;
+}

@@ -56,6 +56,12 @@ extern "C" [[gnu::visibility("default")]] bool haul_private_defer(int userfault,
                                                                   std::size_t length,
                                                                   haul_ticket* ticket) noexcept;
 
+// Gives a copy within this process to a mover and returns at once, as above: into private memory,
+// whatever the rights of its pages are, from memory that may be read. A ticket that fails says that
+// some bytes could not be moved: nobody else has moved them.
+extern "C" [[gnu::visibility("default")]] bool haul_private_force_copy(
+    std::uintptr_t dst, std::uintptr_t src, std::size_t length, haul_ticket* ticket) noexcept;
+
 // The calling thread's latest error, of Error::sentence_bytes bytes. libhaul.so.0 and
 // libhaul-atomic.so.0 both define this function, and both call it by its symbol: where a process
 // has loaded both, the definition that the loader finds first serves both, so haul_last_error()

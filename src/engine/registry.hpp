@@ -8,17 +8,19 @@
 
 namespace haul {
 
-// Fixed order: cpu, cma, fault, uffd. Static storage, no constructor runs before first use.
+// Fixed order: cpu, cma, fault, uffd, procmem. Static storage, no constructor runs before first
+// use.
 std::size_t engine_count() noexcept;
 Engine& engine_at(std::size_t index) noexcept;
 Engine* engine_by_name(const char* name) noexcept;  // nullptr if there is none
 inline constexpr std::size_t max_engines = 8;
-inline constexpr std::uint8_t cpu_index = 0, uffd_index = 3;
+inline constexpr std::uint8_t cpu_index = 0, uffd_index = 3, procmem_index = 4;
 
 Engine& cpu_engine() noexcept;
 Engine& cma_engine() noexcept;
 Engine& fault_engine() noexcept;
 Engine& uffd_engine() noexcept;
+Engine& procmem_engine() noexcept;
 
 // Counters for `haul info` and tests; relaxed.
 void count_moved(std::size_t engine_index, std::uint64_t bytes) noexcept;

@@ -288,6 +288,25 @@ bool defer_copy(int userfault, bool may_make_huge, std::uintptr_t dst, std::uint
   return publish(*ring, job, nullptr, ticket);
 }
 
+bool force_copy(std::uintptr_t dst, std::uintptr_t src, std::size_t length,
+                Ticket* ticket) noexcept {
+  constexpr std::uint32_t page_block_log2 = 12;
+  // Whoever touches the memory helps.
+  constexpr std::size_t least_chunk_bytes = std::size_t{1} << 20;
+  const BusyThread busy;
+  Error error;
+  if (!busy || gate.closed.load(std::memory_order_relaxed)) return false;
+  Ring* const ring = ring_for_submit(&error);
+  if (ring == nullptr || !ring->has_room() || !mover_ready(plan::Mover::thread)) return false;
+  Job job;
+  job.engine = procmem_index;
+  job.checked = true;  // so that the CPU does not take over: it would fault
+  job.dst = dst;
+  job.src_or_pattern = src;
+  job.chunks = plan::cut_for_mover(length, least_chunk_bytes, page_block_log2);
+  return publish(*ring, job, nullptr, ticket);
+}
+
 void explain(const Request& request, Explanation* explanation) noexcept {
   const std::uint64_t burst_bytes =
       thread_slot.burst_bytes + plan::counted_bytes(request.operation, request.length);

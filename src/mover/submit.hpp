@@ -29,6 +29,11 @@ Ticket submit(const Request& request, Error* error) noexcept;
 bool defer_copy(int userfault, bool may_make_huge, std::uintptr_t dst, std::uintptr_t src,
                 std::size_t length, Ticket* ticket) noexcept;
 
+// The same for the engine `procmem`: a copy of any bytes into private memory of this process, whose
+// rights do not matter. Nobody but that engine may move them, so what it cannot move fails.
+bool force_copy(std::uintptr_t dst, std::uintptr_t src, std::size_t length,
+                Ticket* ticket) noexcept;
+
 // What submit() would do, and why.
 struct Explanation {
   plan::Plan plan;

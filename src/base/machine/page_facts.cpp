@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -9,6 +11,8 @@
 #include "base/machine/page_scan.hpp"
 #include "base/os/descriptor.hpp"
 #include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
+#include "base/thread/tasks.hpp"
 #include "base/thread/uncancelled.hpp"
 
 namespace haul::os {
@@ -22,13 +26,57 @@ struct MappingQuery {
   std::uint64_t name_address, build_id_address;
 };
 constexpr unsigned long procmap_query = _IOWR('f', 17, MappingQuery);
-constexpr std::uint64_t readable = 1, writable_too = 2, shared = 8;
+constexpr std::uint64_t readable = 1, writable_too = 2, executable = 4, shared = 8;
 
-bool is_private_mapping(const MappingQuery& mapping, bool writable) noexcept {
-  const std::uint64_t wanted = writable ? readable | writable_too : readable;
+// Is it private, of no file, without the calling thread's stack, and are the rights of `mask` those
+// that are wanted?
+bool is_private_mapping(const MappingQuery& mapping, std::uint64_t mask,
+                        std::uint64_t wanted) noexcept {
   const std::uintptr_t stack = stack_pointer();
-  return (mapping.mapping_flags & (wanted | shared)) == wanted && mapping.inode == 0 &&
+  return (mapping.mapping_flags & (mask | shared)) == wanted && mapping.inode == 0 &&
          (stack < mapping.begin || stack >= mapping.end);
+}
+
+Descriptor open_maps() noexcept {
+  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  return fd < 0 ? Descriptor() : Descriptor::of(above_streams(fd));
+}
+
+bool query(const Descriptor& maps, std::uintptr_t address, MappingQuery* mapping) noexcept {
+  *mapping = MappingQuery{};
+  mapping->size = sizeof *mapping;
+  mapping->address = address;
+  return maps.valid() && ioctl(maps.number(), procmap_query, mapping) == 0;
+}
+
+bool are_private(const Descriptor& maps, std::uintptr_t begin, std::uintptr_t end,
+                 std::uint64_t mask, std::uint64_t wanted) noexcept {
+  bool are = maps.valid();
+  for (MappingQuery mapping; are && begin < end; begin = mapping.end)
+    are = query(maps, begin, &mapping) && is_private_mapping(mapping, mask, wanted);
+  return are;
+}
+
+// A thread's stack ends below what the C library keeps for the thread, in the same mapping; and it
+// has told the kernel where the list of its robust locks is, which is kept there.
+struct StackSearch {
+  const Descriptor& maps;
+  std::uintptr_t begin, end;
+  pid_t self;
+  bool found = false;
+  bool seen_self = false;  // not where /proc belongs to another pid namespace
+};
+bool look_for_stack(pid_t thread, void* context) noexcept {
+  StackSearch& search = *static_cast<StackSearch*>(context);
+  search.seen_self = search.seen_self || thread == search.self;
+  std::uintptr_t head = 0;
+  std::size_t bytes = 0;
+  MappingQuery mapping;
+  if (syscall(SYS_get_robust_list, thread, &head, &bytes) != 0 || head < search.begin ||
+      !query(search.maps, head, &mapping) || mapping.begin >= search.end)
+    return true;
+  search.found = true;
+  return false;
 }
 
 }  // namespace
@@ -43,20 +91,24 @@ int scan_pages(int page_map, ScanArgument* scan) noexcept {
 bool is_private_memory(std::uintptr_t begin, std::uintptr_t end, bool writable) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
-  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  Descriptor maps = Descriptor::of(above_streams(fd));
-  bool is_private = maps.valid();
-  while (is_private && begin < end) {
-    MappingQuery mapping{};
-    mapping.size = sizeof mapping;
-    mapping.address = begin;
-    is_private =
-        ioctl(maps.number(), procmap_query, &mapping) == 0 && is_private_mapping(mapping, writable);
-    begin = mapping.end;
-  }
+  Descriptor maps = open_maps();
+  const std::uint64_t wanted = writable ? readable | writable_too : readable;
+  const bool is_private = are_private(maps, begin, end, wanted, wanted);
   maps.close();
   return is_private;
+}
+
+bool is_plain_memory(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  const KeepErrno keep;
+  const Uncancelled guard;
+  Descriptor maps = open_maps();
+  constexpr std::uint64_t wanted = readable | writable_too;
+  StackSearch search{maps, begin, end, thread_id()};
+  const bool is_plain = are_private(maps, begin, end, wanted | executable, wanted) &&
+                        for_each_task("/proc/self/task", look_for_stack, &search) &&
+                        search.seen_self && !search.found;
+  maps.close();
+  return is_plain;
 }
 
 bool first_present(int page_map, std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept {

@@ -11,6 +11,11 @@ namespace haul::os {
 // kernel cannot tell (before Linux 6.11). Opens a file: about 3 us, and 0.3 us a mapping.
 bool is_private_memory(std::uintptr_t begin, std::uintptr_t end, bool writable) noexcept;
 
+// The same for memory that may be read and written and nothing else, and in which no thread's stack
+// lies, as far as it is one that the C library knows: the kernel must be able to write a signal's
+// frame to a stack. About 2 us a thread besides.
+bool is_plain_memory(std::uintptr_t begin, std::uintptr_t end) noexcept;
+
 // The first pages in a row of [begin, end) that hold something, in memory or swapped out. False if
 // there are none. Where the kernel cannot tell (before Linux 6.7) it is the whole range. `page_map`
 // comes from open_page_map().
