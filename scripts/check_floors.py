@@ -35,7 +35,7 @@ FLOORS = {
 # What each face may include beside <haul/...> and itself. cli/ and bench/ are one program.
 FACES = {
     "cli": {"tools", "bench", "base", "copy", "completion", "request", "service", "fabric", "preload"},
-    "bench": {"tools", "base", "copy", "completion"},
+    "bench": {"tools", "base", "copy", "completion", "preload"},
     "tools": {"base"},
     "service": {"base", "copy", "completion", "memory", "request", "engine", "execution", "mover"},
     "fabric": {"base", "copy", "completion"},

@@ -13,7 +13,8 @@
 namespace haul::bench {
 namespace {
 
-constexpr const char* late_plans[] = {"none", "auto", "caller", "together", "deferred"};
+constexpr const char* late_plans[] = {"none",     "auto",     "caller",
+                                      "together", "deferred", "protected"};
 // How long the program computes between the call and its first look at the copy.
 constexpr double computed_ns[] = {0, 20e6};
 

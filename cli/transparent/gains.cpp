@@ -91,6 +91,7 @@ double Gains::spared_ns(const KindCount& kind) {
   WayCount others = caller;
   others.add(together);
   others.add(of_way(preload::Way::deferred));
+  others.add(of_way(preload::Way::protected_));
   if (others.calls == 0) return 0;
   const auto per_byte = [](double ns, std::uint64_t bytes) {
     return ns / static_cast<double>(bytes);

@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 using tools::show_bytes;
 using tools::show_ns;
 
-constexpr const char* way_names[preload::way_count] = {"libc", "caller", "together", "deferred"};
+constexpr const char* way_names[preload::way_count] = {"libc", "caller", "together", "deferred",
+                                                       "protected"};
 constexpr std::size_t shown_sites = 20;
 
 struct RefusalText {
@@ -32,12 +33,24 @@ constexpr RefusalText refusal_texts[preload::refusal_count] = {
     {"no_userfault",
      "nobody could serve those who touch deferred bytes (`haul info` says why, at engine uffd)"},
     {"not_private",
-     "a side of a copy to be deferred is a file's or shared, or the caller's stack"}};
+     "a side of a copy to be deferred or protected is a file's or shared, or holds a stack"},
+    {"not_writable",
+     "the kernel lets nobody write to protected memory (`haul info` says why, at engine "
+     "procmem)"}};
 
 std::uint64_t way_bytes(const SiteCount& site, std::size_t way) {
   std::uint64_t bytes = 0;
   for (const KindCount& kind : site.kinds) bytes += kind.ways[way].bytes;
   return bytes;
+}
+
+// All but the last one, which is only taken where it was asked for.
+std::size_t shown_ways(const std::vector<SiteRow>& rows) {
+  constexpr auto last = static_cast<std::size_t>(preload::Way::protected_);
+  static_assert(last == preload::way_count - 1);
+  const bool any = std::any_of(rows.begin(), rows.end(),
+                               [](const SiteRow& row) { return way_bytes(row.site, last) != 0; });
+  return any ? preload::way_count : last;
 }
 
 double spared_ns(const SiteCount& site, Gains& gains) {
@@ -71,18 +84,13 @@ void print_copies(std::FILE* stream, const TransparentOutcome& outcome, Gains& g
         "is nothing to gain.\n");
     return;
   }
-  TextTable table({{"program", Align::left},
-                   {"called from", Align::left},
-                   {"calls", Align::right},
-                   {"bytes", Align::right},
-                   {"time", Align::right},
-                   {"GB/s", Align::right},
-                   {"new", Align::right},
-                   {"libc", Align::right},
-                   {"caller", Align::right},
-                   {"together", Align::right},
-                   {"deferred", Align::right},
-                   {"spared", Align::right}});
+  std::vector<TextTable::Column> columns = {{"program", Align::left}, {"called from", Align::left}};
+  for (const char* title : {"calls", "bytes", "time", "GB/s", "new"})
+    columns.push_back({title, Align::right});
+  const std::size_t ways = shown_ways(rows);
+  for (std::size_t way = 0; way < ways; ++way) columns.push_back({way_names[way], Align::right});
+  columns.push_back({"spared", Align::right});
+  TextTable table(columns);
   Symbols symbols;
   double spared = 0;
   WayCount all;
@@ -91,16 +99,19 @@ void print_copies(std::FILE* stream, const TransparentOutcome& outcome, Gains& g
     spared += site_spared;
     all.add(row.all);
     if (&row - rows.data() >= static_cast<std::ptrdiff_t>(shown_sites)) continue;
-    table.add(
-        {base_name(row.program), place_of(row.site, symbols), fmt::format("{}", row.all.calls),
-         show_bytes(row.all.bytes), show_ns(static_cast<double>(row.all.ns)),
-         fmt::format("{:.1f}", static_cast<double>(row.all.bytes) /
-                                   static_cast<double>(std::max<std::uint64_t>(row.all.ns, 1))),
-         percent(row.site.bytes_with(preload::Pages::missing), row.all.bytes),
-         percent(way_bytes(row.site, 0), row.all.bytes),
-         percent(way_bytes(row.site, 1), row.all.bytes),
-         percent(way_bytes(row.site, 2), row.all.bytes),
-         percent(way_bytes(row.site, 3), row.all.bytes), show_spared(site_spared)});
+    std::vector<std::string> cells = {
+        base_name(row.program),
+        place_of(row.site, symbols),
+        fmt::format("{}", row.all.calls),
+        show_bytes(row.all.bytes),
+        show_ns(static_cast<double>(row.all.ns)),
+        fmt::format("{:.1f}", static_cast<double>(row.all.bytes) /
+                                  static_cast<double>(std::max<std::uint64_t>(row.all.ns, 1))),
+        percent(row.site.bytes_with(preload::Pages::missing), row.all.bytes)};
+    for (std::size_t way = 0; way < ways; ++way)
+      cells.push_back(percent(way_bytes(row.site, way), row.all.bytes));
+    cells.push_back(show_spared(site_spared));
+    table.add(std::move(cells));
   }
   for (const std::string& line : table.lines()) fmt::print(stream, "{}\n", line);
   if (rows.size() > shown_sites)
@@ -119,7 +130,7 @@ void print_copies(std::FILE* stream, const TransparentOutcome& outcome, Gains& g
   std::uint64_t touches = 0;
   for (const ProcessTable& process : outcome.processes) touches += process.touches;
   if (touches != 0)
-    fmt::print(stream, "Bytes of deferred copies were waited for {} times.\n", touches);
+    fmt::print(stream, "Bytes of copies that had returned were waited for {} times.\n", touches);
   print_refusals(stream, outcome);
 }
 

@@ -31,7 +31,8 @@ std::string show_speed(const WayCount& way) {
 
 // The rules are those of preload/mem/choice.cpp.
 std::string reason_of(const KindCount& kind) {
-  const auto& [libc, caller, together, deferred] = kind.ways;
+  const auto& [libc, caller, together, deferred, protected_] = kind.ways;
+  if (protected_.calls != 0) return "protected where it can be, as HAUL_TRANSPARENT_PLAN asks";
   if (deferred.calls != 0) {
     WayCount others = libc;
     others.add(caller);
@@ -115,15 +116,16 @@ void explain_ways(const std::string& process_or_file) {
                    {"caller", Align::right},
                    {"together", Align::right},
                    {"deferred", Align::right},
+                   {"protected", Align::right},
                    {"goes by", Align::left}});
   Symbols symbols;
   for (const SiteRow& row : rows_of(outcome.processes)) {
     for (const KindCount& kind : row.site.kinds) {
-      const auto& [libc, caller, together, deferred] = kind.ways;
+      const auto& [libc, caller, together, deferred, protected_] = kind.ways;
       table.add({place_of(row.site, symbols), kind.pages == Pages::missing ? "missing" : "there",
                  tools::show_bytes(kind.from_bytes()), fmt::format("{}", kind.all().calls),
                  show_speed(libc), show_speed(caller), show_speed(together), show_speed(deferred),
-                 reason_of(kind)});
+                 show_speed(protected_), reason_of(kind)});
     }
   }
   fmt::print("Time of the calling thread for a MiB, by each way that was taken:\n");

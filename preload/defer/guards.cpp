@@ -3,7 +3,6 @@
 // While nothing is pending, each costs a load and a jump. (What libc does by itself, and system
 // calls that the program makes without libc, are not seen; for destinations the kernel then tells
 // in time.)
-#include <dlfcn.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -14,31 +13,12 @@
 #include <cstdint>
 
 #include "preload/defer/guards.hpp"
+#include "preload/defer/next_function.hpp"
 #include "preload/defer/pending.hpp"
 #include "preload/defer/samples.hpp"
 
 namespace haul::preload {
 namespace {
-
-// libc's function, or another preloaded library's, looked for when it is first called: that may be
-// before any constructor has run.
-template <class Function>
-class NextFunction {
- public:
-  explicit constexpr NextFunction(const char* name) noexcept : name_(name) {}
-  Function* get() noexcept {
-    Function* known = function_.load(std::memory_order_relaxed);
-    if (known != nullptr) [[likely]]
-      return known;
-    known = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name_));
-    function_.store(known, std::memory_order_relaxed);
-    return known;
-  }
-
- private:
-  const char* name_;
-  std::atomic<Function*> function_{nullptr};
-};
 
 using OffsetType = long;
 constinit NextFunction<int(void*, std::size_t)> next_munmap("munmap");

@@ -10,6 +10,7 @@
 #include "base/os/userfault.hpp"
 #include "base/sync/backoff.hpp"
 #include "preload/defer/samples.hpp"
+#include "preload/protect/protected.hpp"
 
 namespace haul::preload {
 namespace {
@@ -281,6 +282,7 @@ void settle(const Bounds& range, bool given_back) noexcept {
     const std::uint64_t waited_ns = now - waited_since_ns;
     waited_since_ns = now;
     bool waits = !end_samples(range, given_back);
+    waits = !end_protected(range) || waits;
     for (Pending& copy : table) {
       if (copy.stage != PendingStage::moving ||
           !(copy.dst.overlaps(range) || copy.source_pages().overlaps(range)))
@@ -323,6 +325,7 @@ bool retire_done() noexcept {
 void begin_process() noexcept {
   begin_watching();
   forget_samples();
+  forget_protected();
   for (Pending& copy : table) copy.stage = PendingStage::free;
   copies.store(0);
 }

@@ -62,9 +62,11 @@ bool is_far(const DistanceTally& use, std::uint64_t call_ns) noexcept {
 
 Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noexcept {
   if (const int way = fixed.load(std::memory_order_relaxed); way != not_fixed) {
-    // Only a copy into memory without pages can be deferred.
-    if (static_cast<Way>(way) != Way::deferred) return static_cast<Way>(way);
-    if (pages == Pages::missing && operation == Operation::copy) return Way::deferred;
+    // Only a copy can return early, and be deferred only into memory without pages.
+    if (!returns_early(static_cast<Way>(way))) return static_cast<Way>(way);
+    if (operation == Operation::copy &&
+        (pages == Pages::missing || static_cast<Way>(way) == Way::protected_))
+      return static_cast<Way>(way);
   }
   const Way usual = pages == Pages::missing ? Way::caller : Way::libc;
   const bool shareable =

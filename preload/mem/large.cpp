@@ -18,6 +18,8 @@
 #include "preload/mem/profile.hpp"
 #include "preload/mem/sites.hpp"
 #include "preload/mem/together.hpp"
+#include "preload/protect/protect.hpp"
+#include "preload/protect/protected.hpp"
 
 namespace haul::preload {
 
@@ -133,7 +135,9 @@ Choice choice_for(const Call& call, std::uintptr_t site_address) noexcept {
   chosen.site = site_of(site_address);
   chosen.usual = chosen.pages == Pages::missing ? Way::caller : Way::libc;
   chosen.way = choose(chosen.site, chosen.pages, call.length, call.operation);
-  if (chosen.way == Way::together && !may_share(site_address)) chosen.way = chosen.usual;
+  // (Protected memory is served by a handler of faults.)
+  if ((chosen.way == Way::together || chosen.way == Way::protected_) && !may_share(site_address))
+    chosen.way = chosen.usual;
   if (chosen.way == Way::deferred && !may_defer(site_address)) {
     chosen.way = chosen.usual;
     if (chosen.site != nullptr)
@@ -165,11 +169,28 @@ bool put_off(const Call& call, const Choice& chosen, std::uintptr_t site_address
   return false;
 }
 
+bool put_off_protected(const Call& call, const Choice& chosen) noexcept {
+  const Uncancelled uncancelled;
+  WayTally* const tally =
+      chosen.site == nullptr ? nullptr
+                             : &chosen.site->kind(chosen.pages, call.length).tally(Way::protected_);
+  const NotProtected result = protect(call.dst, call.src_or_value, call.length, front.copy, tally);
+  count_touches(touches_served() + protected_touches());
+  switch (result) {
+    case NotProtected::protected_: return true;
+    case NotProtected::handled: count_refusal(NotShared::handled_faults); break;
+    case NotProtected::not_private: count_refusal(NotShared::not_private); break;
+    case NotProtected::no_mover: count_refusal(NotShared::no_mover); break;
+    case NotProtected::not_writable: count_refusal(NotShared::not_writable); break;
+  }
+  return false;
+}
+
 // A profile asks for all calls' distances; else they are asked for where a call could be deferred,
 // and was not.
 bool wants_distance(const Choice& chosen, const Call& call) noexcept {
-  if (!profiling() && (chosen.way == Way::deferred ||
-                       !may_defer_unasked(chosen.pages, call.length, call.operation)))
+  if (!profiling() &&
+      (returns_early(chosen.way) || !may_defer_unasked(chosen.pages, call.length, call.operation)))
     return false;
   return is_sampled(chosen.site->kind(chosen.pages, call.length));
 }
@@ -190,7 +211,8 @@ void carry_out(const Call& call, std::uintptr_t site_address) noexcept {
   Choice chosen = choice_for(call, site_address);
   const std::uint64_t begun = clock();
   if ((chosen.way == Way::together && !share(call)) ||
-      (chosen.way == Way::deferred && !put_off(call, chosen, site_address)))
+      (chosen.way == Way::deferred && !put_off(call, chosen, site_address)) ||
+      (chosen.way == Way::protected_ && !put_off_protected(call, chosen)))
     chosen.way = chosen.usual;  // the same bytes once more
   if (chosen.way == Way::caller) {
     call.by_caller();

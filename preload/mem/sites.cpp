@@ -122,7 +122,7 @@ void note(Site* site, Pages pages, std::size_t length, Way way, std::uint64_t ns
   tally.calls.fetch_add(1, std::memory_order_relaxed);
   tally.bytes.fetch_add(length, std::memory_order_relaxed);
   tally.ns.fetch_add(ns, std::memory_order_relaxed);
-  if (way != Way::deferred) blend(tally.recent_ns_per_mib, ns_per_mib(ns, length));
+  if (!returns_early(way)) blend(tally.recent_ns_per_mib, ns_per_mib(ns, length));
 }
 
 void note_waits(WayTally& tally, std::size_t length, std::uint64_t call_ns,

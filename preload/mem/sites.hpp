@@ -14,9 +14,10 @@
 namespace haul::preload {
 
 // How a call is carried out: by libc; by the caller, who makes the pages first; by the caller and
-// haul's mover; by the mover alone, after the call has returned.
-enum class Way : std::uint8_t { libc, caller, together, deferred };
-inline constexpr std::size_t way_count = 4;
+// haul's mover; by the mover alone, after the call has returned, into memory that a userfaultfd
+// watches, or that mprotect() protects.
+enum class Way : std::uint8_t { libc, caller, together, deferred, protected_ };
+inline constexpr std::size_t way_count = 5;
 // The destination's, when the call began. Whether they are huge is asked by a profile alone, which
 // leaves short calls unasked mostly.
 enum class Pages : std::uint8_t { there, missing, huge, unasked };
@@ -58,8 +59,8 @@ struct CallDistances {
 
 struct WayTally {
   std::atomic<std::uint64_t> calls, bytes, ns;
-  // The last times for a MiB, as an average that forgets; 0: none yet. A deferred call's includes
-  // the waits for its bytes.
+  // The last times for a MiB, as an average that forgets; 0: none yet. A deferred or protected
+  // call's includes the waits for its bytes.
   std::atomic<std::uint64_t> recent_ns_per_mib;
 };
 
@@ -91,10 +92,11 @@ enum class NotShared : std::uint8_t {
   no_mover,        // haul has none for this process, or all is full
   no_userfault,    // nobody can serve those who touch a deferred call's memory
   not_private,     // a side is a file's or shared, or the caller's stack
+  not_writable,    // the kernel lets no mover write to protected memory
 };
-inline constexpr std::size_t refusal_count = 5;
+inline constexpr std::size_t refusal_count = 6;
 
-inline constexpr std::uint32_t table_magic = 0x6d656d34;
+inline constexpr std::uint32_t table_magic = 0x6d656d35;
 struct Table {
   static constexpr std::size_t room = 256;
 
@@ -103,7 +105,7 @@ struct Table {
   char program[256];
   std::atomic<std::uint64_t> refusals[refusal_count];
   std::atomic<std::uint64_t> used, nameless;  // sites; calls whose site found no room
-  std::atomic<std::uint64_t> touches;         // how often memory of a deferred call was waited for
+  std::atomic<std::uint64_t> touches;         // how often a call's bytes were waited for
   Site sites[room];
 };
 
@@ -123,7 +125,12 @@ void count_touches(std::uint64_t all) noexcept;
 // How long all calls of this process took so far.
 std::uint64_t spent_ns() noexcept;
 
-// Adds what a deferred call of that tally has cost its program besides, by the time its bytes are
+// Does a call return before its bytes are there?
+constexpr bool returns_early(Way way) noexcept {
+  return way == Way::deferred || way == Way::protected_;
+}
+
+// Adds what an early call of that tally has cost its program besides, by the time its bytes are
 // there: together with the call's own time, of which note() knows, this is the sample.
 void note_waits(WayTally& tally, std::size_t length, std::uint64_t call_ns,
                 std::uint64_t waited_ns) noexcept;

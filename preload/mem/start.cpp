@@ -15,6 +15,8 @@
 #include "preload/mem/profile.hpp"
 #include "preload/mem/sites.hpp"
 #include "preload/mem/together.hpp"
+#include "preload/protect/fault_handler.hpp"
+#include "preload/protect/protected.hpp"
 
 namespace haul::preload {
 namespace {
@@ -57,6 +59,10 @@ void stand_aside_for_good() noexcept {
       begin_profile();
       break;
     case 6: defer_only_if_asked(); break;
+    case 7:
+      fix_way(Way::protected_);
+      expect_faults();
+      break;
     default: break;
   }
   set_sampling(knob_number(Knob::transparent_sample));
@@ -70,7 +76,7 @@ void stand_aside_for_good() noexcept {
 
 [[gnu::destructor]] void end() noexcept {
   end_distances();
-  count_touches(touches_served());
+  count_touches(touches_served() + protected_touches());
   remove_empty_table();
 }
 
@@ -103,6 +109,7 @@ extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) noexcep
   va_end(list);
   if (number == SYS_seccomp) stand_aside_for_good();
   note_huge_pages(number, arguments);
+  note_signals(number, arguments);
   if (watched_count() != 0) [[unlikely]]
     settle_before(number, arguments);
   SyscallFunction* function =

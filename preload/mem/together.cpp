@@ -16,6 +16,8 @@
 #include "preload/defer/pending.hpp"
 #include "preload/defer/touches.hpp"
 #include "preload/mem/sites.hpp"
+#include "preload/protect/fault_handler.hpp"
+#include "preload/protect/protected.hpp"
 
 namespace haul::preload {
 namespace {
@@ -139,6 +141,7 @@ void know_process() noexcept {
   allocators[0] = module_of(dlsym(RTLD_DEFAULT, "malloc"));
   allocators[1] = module_of(dlsym(RTLD_NEXT, "malloc"));
   know_guarded();
+  know_signal_functions();
   pthread_atfork(settle_for_fork, end_fork, know_child);
 }
 
@@ -165,6 +168,7 @@ bool move_together(Operation operation, std::uintptr_t dst, std::uintptr_t src_o
 }
 
 void part_from_mover() noexcept {
+  protect_no_more();
   const bool served = serve_no_more();
   const std::int64_t process = os::process_id();
   const bool met = met_by_process.load(std::memory_order_relaxed) == process;

@@ -105,12 +105,13 @@ constexpr KnobRow rows[] = {
      "Set by `haul run --report`: the abstract socket to which endpoints report what they sent "
      "(default empty: none)."},
     {Knob::transparent_plan, KnobKind::choice, "HAUL_TRANSPARENT_PLAN", "auto",
-     "auto|libc|caller|together|deferred|profile|blocking", 0, 0, false,
+     "auto|libc|caller|together|deferred|profile|blocking|protected", 0, 0, false,
      "How a program under `haul run --transparent` copies: auto (the default) tries and takes what "
      "is fastest at each place, libc is always its own function, caller makes missing pages first, "
      "together shares each call with a mover, deferred lets copies into new memory return before "
      "their bytes are there, profile is libc and looks closely (`haul profile`), blocking is auto "
-     "without deferring."},
+     "without deferring, protected lets all copies return early by mprotect() and SIGSEGV, for "
+     "measurements: system calls on such memory fail."},
     {Knob::transparent_from_bytes, KnobKind::bytes, "HAUL_TRANSPARENT_FROM_BYTES", "1M", "",
      32 * kib, unbounded - 1, false,
      "Calls of a program under `haul run --transparent` of fewer bytes than this are left to libc "

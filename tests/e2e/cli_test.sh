@@ -118,7 +118,7 @@ fields fresh 'dst size_bytes memcpy_ns placement' 1M
 expect_json "$work/rows.json" 'all("inline_ratio" in r and "together_ratio" in r or "preload_ratio" in r for r in d["rows"])'
 fields protect 'mechanism page_size size_bytes protect_ns memcpy_ns ratio' 64K
 fields transparent 'plan page_size fresh size_bytes blocking_ns call_ns call_ratio total_ns spared_ratio touch_ns' 1M
-expect_json "$work/rows.json" '{r["plan"] for r in d["rows"]} == {"none", "auto", "caller", "together", "deferred"}'
+expect_json "$work/rows.json" '{r["plan"] for r in d["rows"]} == {"none", "auto", "caller", "together", "deferred", "protected"}'
 # Programs that are not installed are left out, each with its remedy.
 PATH=/nonexistent "$haul" bench programs --quick --json "$work/rows.json" > "$work/out" 2> "$work/err" ||
   failed "bench programs without programs fails: $(cat "$work/err")"

@@ -210,6 +210,7 @@ TEST_F(Profile, AnUnseenForkHasThePages) {
 // The kernel does not move a page between memory that is locked, or protected, and memory that is
 // not.
 TEST_F(Profile, MemoryMayBeLockedOrProtectedUnseen) {
+  if (plan_is("protected")) return;  // where the kernel tells nobody
   for (int how = 0; how < 2; ++how) {
     const Memory from(size), to(size);
     from.fill(12);
@@ -242,6 +243,7 @@ TEST_F(Profile, DescriptorsMayBeClosedBeforeAFork) {
 }
 
 TEST_F(Profile, APartOfAHugePageMayBeGivenBackUnseen) {
+  if (plan_is("protected")) return;  // where the kernel tells nobody
   constexpr std::size_t huge = 2 * mib;
   const Memory from(4 * huge), to(4 * huge);
   madvise(to.data(), to.size(), MADV_HUGEPAGE);

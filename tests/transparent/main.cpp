@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
     setenv("GTEST_FILTER", testing::GTEST_FLAG(filter).c_str(), 1);
   if (testing::GTEST_FLAG(brief)) setenv("GTEST_BRIEF", "1", 1);
   int worst = 0;
-  for (const char* plan : {"auto", "libc", "caller", "together", "deferred", "profile"}) {
+  for (const char* plan :
+       {"auto", "libc", "caller", "together", "deferred", "profile", "protected"}) {
     std::printf("plan %s\n", plan);
     const int status = transparent::run_under(plan, argv);
     if (status != 0) {

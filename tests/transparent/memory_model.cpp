@@ -288,11 +288,12 @@ bool was_carried_out(std::uint64_t acts) {
   const Counted caller = counted(table, static_cast<int>(Way::caller));
   const Counted together = counted(table, static_cast<int>(Way::together));
   const Counted deferred = counted(table, static_cast<int>(Way::deferred));
+  const Counted protected_ = counted(table, static_cast<int>(Way::protected_));
   std::printf("memory_model: plan %s, seed %" PRIu64 ", %" PRIu64 " acts, %" PRIu64
               " in handlers; %" PRIu64 " large calls: libc %" PRIu64 ", caller %" PRIu64
-              ", together %" PRIu64 ", deferred %" PRIu64 "\n",
+              ", together %" PRIu64 ", deferred %" PRIu64 ", protected %" PRIu64 "\n",
               plan, seed, acts, handled.load(), all.calls, libc.calls, caller.calls, together.calls,
-              deferred.calls);
+              deferred.calls, protected_.calls);
   const std::string name = plan;
   if (table == nullptr || all.calls == 0) return false;
   if (name == "libc" || name == "profile") return caller.calls + together.calls == 0;
@@ -302,6 +303,7 @@ bool was_carried_out(std::uint64_t acts) {
   const bool no_userfault =
       table->refusals[static_cast<std::size_t>(NotShared::no_userfault)].load() != 0;
   if (name == "deferred") return deferred.calls != 0 || no_mover || no_userfault;
+  if (name == "protected") return protected_.calls != 0 || no_mover;
   if (name == "together") return together.calls != 0 || no_mover;
   return caller.calls != 0;
 }

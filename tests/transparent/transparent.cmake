@@ -22,7 +22,7 @@ target_compile_options(transparent_memory_model PRIVATE -O2 -fno-builtin)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(transparent_memory_model PRIVATE -ftree-vectorize -fno-tree-loop-distribute-patterns)
 endif()
-foreach(plan auto libc caller together deferred profile)
+foreach(plan auto libc caller together deferred profile protected)
   add_test(NAME transparent.memory_model.${plan} COMMAND ${run_test} --length --seconds 4 15
     $<TARGET_FILE:transparent_memory_model> --plan ${plan})
   set_tests_properties(transparent.memory_model.${plan} PROPERTIES LABELS "transparent;long"

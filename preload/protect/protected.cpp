@@ -1,0 +1,227 @@
+#include "preload/protect/protected.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/machine/clock.hpp"
+#include "base/machine/page_facts.hpp"
+#include "base/os/os.hpp"
+#include "base/os/own_memory.hpp"
+#include "base/sync/backoff.hpp"
+#include "preload/defer/pending.hpp"
+
+namespace haul::preload {
+namespace {
+
+using os::MemoryRights;
+
+enum class ProtectedStage : std::uint8_t { free, begun, moving };
+struct ProtectedCopy {
+  ProtectedStage stage = ProtectedStage::free;
+  ProtectedMove move;
+  std::int64_t thread = 0;  // who begins it
+  haul_ticket ticket{};
+  WayTally* tally = nullptr;
+  std::uint64_t call_ns = 0, waited_ns = 0;
+
+  bool is_free() const noexcept { return stage == ProtectedStage::free; }
+  bool has(const Bounds& range) const noexcept {
+    return !is_free() && (move.dst.overlaps(range) || move.src.overlaps(range));
+  }
+};
+
+constexpr unsigned room = 64;
+
+constinit ProtectedCopy copies[room];
+constinit std::atomic<bool> no_more{false};
+constinit std::atomic<std::uint64_t> touches{0};
+
+void allow(const Bounds& range) noexcept {
+  if (range.begin < range.end)
+    os::set_rights(range.begin, range.end - range.begin, MemoryRights::read_write);
+}
+
+// The source's pages, but for those that other copies still read.
+void allow_source(const ProtectedCopy& copy) noexcept {
+  Bounds rest = copy.move.src;
+  while (rest.begin < rest.end) {
+    Bounds next{rest.end, rest.end};  // of another's, the first from here on
+    for (const ProtectedCopy& other : copies) {
+      if (&other == &copy || other.is_free() || !other.move.src.overlaps(rest)) continue;
+      const std::uintptr_t begin = std::max(other.move.src.begin, rest.begin);
+      if (begin < next.begin || (begin == next.begin && other.move.src.end > next.end))
+        next = {begin, other.move.src.end};
+    }
+    allow({rest.begin, next.begin});
+    rest.begin = next.end;
+  }
+}
+
+// What no mover could move, since the process had no descriptor left: by the kernel, as the program
+// may have taken the source away behind our back. (The destination may be touched by now.)
+void move_rest(const ProtectedMove& move) noexcept {
+  const iovec to{reinterpret_cast<void*>(move.to), move.length};
+  const iovec from{reinterpret_cast<void*>(move.from), move.length};
+  os::read_process(os::process_id(), &to, 1, &from, 1);
+}
+
+void end_held(ProtectedCopy& copy, bool failed) noexcept {
+  if (copy.tally != nullptr)
+    note_waits(*copy.tally, copy.move.length, copy.call_ns, copy.waited_ns);
+  const bool forced = failed && os::force_write(copy.move.to, copy.move.from, copy.move.length) ==
+                                    static_cast<std::int64_t>(copy.move.length);
+  allow(copy.move.dst);
+  if (failed && !forced) move_rest(copy.move);
+  allow_source(copy);
+  copy.stage = ProtectedStage::free;
+  one_less_watched();
+}
+
+// Ends it if it is done.
+bool end_if_done(ProtectedCopy& copy) noexcept {
+  if (copy.stage != ProtectedStage::moving) return false;
+  const int result = haul_test(copy.ticket);
+  if (result != 0) end_held(copy, result < 0);
+  return result != 0;
+}
+
+// A child that shares this memory (vfork()) or has a copy that nobody knows of cannot take the
+// lock. What it finds in the table stands still as long as it is about to touch the memory.
+bool serve_strange_process(std::uintptr_t address) noexcept {
+  constexpr std::uint64_t patience_ns = 1'000'000'000;
+  const std::uint64_t begun_ns = now_ns();
+  bool found = false;
+  for (const ProtectedCopy& copy : copies) {
+    if (!copy.has({address, address + 1})) continue;
+    for (Backoff backoff; haul_test(copy.ticket) == 0 && now_ns() - begun_ns < patience_ns;)
+      backoff.pause();
+    allow(copy.move.dst);
+    allow(copy.move.src);
+    found = true;
+  }
+  return found;
+}
+
+}  // namespace
+
+bool may_protect(const Bounds& range) noexcept {
+  const Held held;
+  bool may = true;
+  for (std::uintptr_t at = range.begin; may && at < range.end;) {
+    std::uintptr_t covered = at, next = range.end;  // until where; where the next one begins
+    for (const ProtectedCopy& copy : copies) {
+      if (copy.is_free()) continue;
+      for (const Bounds& side : {copy.move.dst, copy.move.src}) {
+        if (side.begin <= at && at < side.end) covered = std::max(covered, side.end);
+        if (side.begin > at) next = std::min(next, side.begin);
+      }
+    }
+    may = covered > at || os::is_plain_memory(at, next);
+    at = covered > at ? covered : next;
+  }
+  return may;
+}
+
+int begin_protected(const ProtectedMove& move) noexcept {
+  const Held held;
+  int number = -1;
+  for (unsigned i = 0; i < room; ++i) {
+    ProtectedCopy& other = copies[i];
+    end_if_done(other);
+    if (other.is_free()) {
+      if (number < 0) number = static_cast<int>(i);
+    } else if (other.has(move.dst) || other.move.dst.overlaps(move.src)) {
+      return -1;
+    }
+  }
+  if (number < 0 || is_forking() || no_more.load()) return -1;
+  ProtectedCopy copy;
+  copy.stage = ProtectedStage::begun;
+  copy.move = move;
+  copy.thread = os::thread_id();
+  copies[number] = copy;
+  one_more_watched();
+  add_watched(move.dst);
+  add_watched(move.src);
+  return number;
+}
+
+bool take_rights(int number) noexcept {
+  // (Nobody else changes an entry that has begun.)
+  const ProtectedMove& move = copies[number].move;
+  const auto bytes = [](const Bounds& range) { return range.end - range.begin; };
+  return os::set_rights(move.src.begin, bytes(move.src), MemoryRights::read) == 0 &&
+         os::set_rights(move.dst.begin, bytes(move.dst), MemoryRights::none) == 0;
+}
+
+void set_mover(int number, const haul_ticket& ticket, WayTally* tally,
+               std::uint64_t begun_ns) noexcept {
+  const Held held;
+  ProtectedCopy& copy = copies[number];
+  copy.ticket = ticket;
+  copy.tally = tally;
+  copy.call_ns = now_ns() - begun_ns;
+  copy.stage = ProtectedStage::moving;
+}
+
+void drop_protected(int number) noexcept {
+  const Held held;
+  end_held(copies[number], false);
+}
+
+bool serve_protected(std::uintptr_t address) noexcept {
+  if (!is_own_process()) return serve_strange_process(address);
+  // Long enough to be woken rather than to look again.
+  constexpr std::uint64_t slice_ns = 20'000'000;
+  const Bounds byte{address, address + 1};
+  bool found = false;
+  std::uint64_t waited_since_ns = now_ns();
+  for (Backoff backoff;; backoff.pause()) {
+    haul_ticket ticket{};
+    bool moves = false, begins = false;
+    {
+      const Held held;
+      const std::uint64_t now = now_ns();
+      for (ProtectedCopy& copy : copies) {
+        if (!copy.has(byte)) continue;
+        if (!found) touches.fetch_add(1, std::memory_order_relaxed);
+        found = true;
+        copy.waited_ns += now - waited_since_ns;
+        if (end_if_done(copy)) continue;
+        begins = begins || copy.stage == ProtectedStage::begun;
+        if (copy.stage != ProtectedStage::moving) continue;
+        ticket = copy.ticket;
+        moves = true;
+      }
+      waited_since_ns = now;
+    }
+    if (!moves && !begins) return found;
+    // (Whoever waits helps: also a mover of the program's own requests that has touched the memory,
+    // and that would wait for itself otherwise.)
+    if (moves) haul_wait_for(ticket, slice_ns);
+  }
+}
+
+bool end_protected(const Bounds& range) noexcept {
+  bool all = true;
+  for (ProtectedCopy& copy : copies) {
+    if (!copy.has(range) || end_if_done(copy)) continue;
+    all = all && copy.stage == ProtectedStage::begun && copy.thread == os::thread_id();
+  }
+  return all;
+}
+
+void protect_no_more() noexcept {
+  no_more.store(true);
+  settle_all();
+}
+
+void forget_protected() noexcept {
+  for (ProtectedCopy& copy : copies) copy.stage = ProtectedStage::free;
+}
+
+std::uint64_t protected_touches() noexcept {
+  return touches.load(std::memory_order_relaxed);
+}
+
+}  // namespace haul::preload
