@@ -130,7 +130,7 @@ void print_copies(std::FILE* stream, const TransparentOutcome& outcome, Gains& g
   std::uint64_t touches = 0;
   for (const ProcessTable& process : outcome.processes) touches += process.touches;
   if (touches != 0)
-    fmt::print(stream, "Bytes of copies that had returned were waited for {} times.\n", touches);
+    fmt::print(stream, "Bytes of calls that had returned were waited for {} times.\n", touches);
   print_refusals(stream, outcome);
 }
 

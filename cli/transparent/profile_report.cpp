@@ -120,7 +120,7 @@ void print_verdict(std::FILE* stream, const TransparentOutcome& outcome, const W
   if (spared.deferred_ns >= worth_share * cpu_ns(outcome))
     fmt::print(
         stream,
-        "Up to {} more if copies whose destination is first used later than they take return "
+        "Up to {} more if calls whose destination is first used later than they take return "
         "before their bytes are there, which is tried there.\n",
         show_gain(spared.deferred_ns));
 }

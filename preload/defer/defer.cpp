@@ -15,62 +15,70 @@ namespace {
 
 using os::page_bytes;
 
-struct PlainMove {
-  std::uintptr_t dst, src;
-  void* (*move)(void*, const void*, std::size_t);
-
-  void operator()(std::uintptr_t begin, std::uintptr_t end) const noexcept {
-    if (begin < end)
-      move(reinterpret_cast<void*>(begin), reinterpret_cast<const void*>(src + (begin - dst)),
-           end - begin);
-  }
-};
+// What is at hand of a call, by libc's function.
+void write_at_once(const LargeCall& call, std::uintptr_t begin, std::uintptr_t end) noexcept {
+  if (begin < end) call.by_libc(begin - call.dst, end - begin);
+}
 
 // Pages that are there will not be filled by anybody else. (Looked at when they are watched: from
 // then on none appears but by those who serve.)
-void move_present(const Bounds& pages, const PlainMove& move) noexcept {
+void write_present(const LargeCall& call, const Bounds& pages) noexcept {
   os::Descriptor map = os::Descriptor::of(os::open_page_map());
   Bounds rest = pages;
   for (os::PageRun run;
        rest.begin < rest.end && os::first_present(map.number(), rest.begin, rest.end, &run);
        rest.begin = run.end)
-    move(run.begin, run.end);
+    write_at_once(call, run.begin, run.end);
   map.close();
 }
 
-bool is_private(const Bounds& dst, std::uintptr_t src) noexcept {
-  const std::uintptr_t src_end = src + (dst.end - dst.begin);
-  return os::is_private_memory(dst.begin, dst.end, true) &&
-         os::is_private_memory(src & ~(page_bytes - 1), src_end, false);
+// (Of the destination only what is whole pages is for others.)
+bool is_private(const LargeCall& call, const Bounds& pages) noexcept {
+  if (!os::is_private_memory(pages.begin, pages.end, true)) return false;
+  if (call.operation == Operation::fill) return true;
+  const std::uintptr_t src = call.src_or_value + (pages.begin - call.dst);
+  return os::is_private_memory(src & ~(page_bytes - 1), src + (pages.end - pages.begin), false);
+}
+
+bool give_to_mover(const LargeCall& call, const Bounds& pages, haul_ticket* ticket) noexcept {
+  HaulPrivateDeferred deferred;
+  deferred.userfault = userfault();
+  deferred.may_make_huge = huge_pages_allowed();
+  deferred.fills = call.operation == Operation::fill;
+  if (deferred.fills) {
+    deferred.value = static_cast<std::uint8_t>(call.src_or_value);
+  } else {
+    deferred.src = call.src_or_value + (pages.begin - call.dst);
+  }
+  deferred.dst = pages.begin;
+  deferred.length = pages.end - pages.begin;
+  return haul_private_defer(&deferred, ticket);
 }
 
 }  // namespace
 
-NotDeferred defer(std::uintptr_t dst, std::uintptr_t src, std::size_t length, bool may_make,
-                  void* (*move_bytes)(void*, const void*, std::size_t), WayTally* tally) noexcept {
+NotDeferred defer(const LargeCall& call, bool may_make, WayTally* tally) noexcept {
   const std::uint64_t begun_ns = now_ns();
-  const std::uintptr_t end = dst + length;
-  const Bounds pages{(dst + page_bytes - 1) & ~(page_bytes - 1), end & ~(page_bytes - 1)};
-  const std::uintptr_t from = src + (pages.begin - dst);
-  const PlainMove move{dst, src, move_bytes};
-  if (pages.begin >= pages.end || !is_private(pages, from)) return NotDeferred::not_private;
+  const std::uintptr_t end = call.dst + call.length;
+  const Bounds pages{(call.dst + page_bytes - 1) & ~(page_bytes - 1), end & ~(page_bytes - 1)};
+  if (pages.begin >= pages.end || !is_private(call, pages)) return NotDeferred::not_private;
   if (!ready_to_serve(may_make)) return NotDeferred::no_userfault;
   // Before the source is protected: what is to be written may share pages with it.
-  move(dst, pages.begin);
-  move(pages.end, end);
-  int number = begin_pending(pages, from);
+  write_at_once(call, call.dst, pages.begin);
+  write_at_once(call, pages.end, end);
+  int number = begin_pending(call, pages);
   if (number < 0) {
-    settle({dst, end}, false);
-    settle({src, src + length}, false);
-    number = begin_pending(pages, from);
+    settle({call.dst, end}, false);
+    if (call.operation == Operation::copy)
+      settle({call.src_or_value, call.src_or_value + call.length}, false);
+    number = begin_pending(call, pages);
     if (number < 0) return NotDeferred::no_mover;
   }
   NotDeferred result = NotDeferred::no_userfault;
   if (is_serving() && watch_pending(number)) {
-    move_present(pages, move);
+    write_present(call, pages);
     haul_ticket ticket;
-    if (haul_private_defer(userfault(), huge_pages_allowed(), pages.begin, from,
-                           pages.end - pages.begin, &ticket)) {
+    if (give_to_mover(call, pages, &ticket)) {
       set_ticket(number, ticket, tally, begun_ns);
       return NotDeferred::deferred;
     }

@@ -1,5 +1,5 @@
 // The functions by which a program gives memory away, or copies it with the process. They wait for
-// the pending copies that they touch, since the kernel tells of it only when the pages are gone.
+// the pending calls that they touch, since the kernel tells of it only when the pages are gone.
 // While nothing is pending, each costs a load and a jump. (What libc does by itself, and system
 // calls that the program makes without libc, are not seen; for destinations the kernel then tells
 // in time.)

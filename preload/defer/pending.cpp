@@ -20,9 +20,11 @@ using os::page_bytes;
 enum class PendingStage : std::uint8_t { free, begun, moving };
 struct Pending {
   PendingStage stage = PendingStage::free;
-  Bounds dst;              // whole pages
-  std::uintptr_t src = 0;  // of dst.begin
-  std::uint64_t name = 0;  // no other's
+  Bounds dst;  // whole pages
+  Operation operation = Operation::copy;
+  std::uintptr_t src = 0;   // of dst.begin, of a copy
+  unsigned char value = 0;  // of each byte, of a fill
+  std::uint64_t name = 0;   // no other's
   haul_ticket ticket{};
   WayTally* tally = nullptr;
   std::uint64_t call_ns = 0;    // what the call took
@@ -33,7 +35,10 @@ struct Pending {
   // What is registered. (Another's registration must not be ended: older kernels would.)
   bool source_watched = false, dst_watched = false;
 
-  Bounds source() const noexcept { return {src, src + (dst.end - dst.begin)}; }
+  // (Empty where there is none: it overlaps nothing.)
+  Bounds source() const noexcept {
+    return operation == Operation::fill ? Bounds{} : Bounds{src, src + (dst.end - dst.begin)};
+  }
   Bounds source_pages() const noexcept {
     const Bounds exact = source();
     return {exact.begin & ~(page_bytes - 1), (exact.end + page_bytes - 1) & ~(page_bytes - 1)};
@@ -51,19 +56,30 @@ constexpr std::uint64_t held_ns = 10'000;
 
 constinit Pending table[room];
 constinit std::uint64_t last_name = 0;
-constinit std::atomic<unsigned> copies{0};  // of the table
+constinit std::atomic<unsigned> pending_calls{0};  // of the table
 constinit std::atomic<std::uint64_t> touches{0};
 
 void serve(const os::FaultEvent& event) noexcept;
 
+// What fills are served from: the bytes of the last one.
+alignas(page_bytes) constinit unsigned char repeated[64 * 1024];
+std::uintptr_t repeat(unsigned char value) noexcept {
+  if (repeated[0] != value) front.set(repeated, value, sizeof repeated);
+  return reinterpret_cast<std::uintptr_t>(repeated);
+}
+
 // Provides the pages of `range` that are missing. An event that waits to be read may be in the way.
-void provide_pages(const Pending& copy, const Bounds& range) noexcept {
+void provide_pages(const Pending& call, const Bounds& range) noexcept {
   const int fd = userfault();
+  const bool fills = call.operation == Operation::fill;
   std::uintptr_t at = range.begin;
   std::size_t step = range.end - range.begin;
   for (Backoff backoff(0, 100); at < range.end;) {
-    const std::size_t bytes = std::min<std::size_t>(step, range.end - at);
-    const std::int64_t result = os::provide(fd, at, copy.src + (at - copy.dst.begin), bytes);
+    const std::size_t longest = fills ? std::min(step, sizeof repeated) : step;
+    const std::size_t bytes = std::min<std::size_t>(longest, range.end - at);
+    // (An event that was served meanwhile may have been another fill's.)
+    const std::uintptr_t from = fills ? repeat(call.value) : call.src + (at - call.dst.begin);
+    const std::int64_t result = os::provide(fd, at, from, bytes);
     if (result > 0) {
       at += static_cast<std::size_t>(result);
     } else if (result == -ENOENT && bytes > page_bytes) {
@@ -87,37 +103,37 @@ Bounds within(const Bounds& range, const Bounds& limits) noexcept {
 
 void serve_missing(std::uintptr_t page) noexcept {
   const std::uint64_t begun_ns = now_ns();
-  for (Pending& copy : table) {
-    if (copy.stage == PendingStage::free || page < copy.dst.begin || page >= copy.dst.end) continue;
-    copy.touched_bytes = page == copy.touched_end
-                             ? std::min(2 * copy.touched_bytes, most_touched_bytes)
+  for (Pending& call : table) {
+    if (call.stage == PendingStage::free || page < call.dst.begin || page >= call.dst.end) continue;
+    call.touched_bytes = page == call.touched_end
+                             ? std::min(2 * call.touched_bytes, most_touched_bytes)
                              : least_touched_bytes;
-    const Bounds touched = within({page, page + copy.touched_bytes}, copy.dst);
-    copy.touched_end = touched.end;
-    provide_pages(copy, touched);
-    copy.waited_ns += now_ns() - begun_ns + held_ns;
+    const Bounds touched = within({page, page + call.touched_bytes}, call.dst);
+    call.touched_end = touched.end;
+    provide_pages(call, touched);
+    call.waited_ns += now_ns() - begun_ns + held_ns;
     return;
   }
   // Retired meanwhile, or what is mapped there by now is none of ours.
   os::unwatch(userfault(), page, page_bytes);
 }
 
-// What a pending copy has in its source's pages of `block` is moved, then all of them are free.
+// What a pending call has in its source's pages of `block` is moved, then all of them are free.
 void serve_write(std::uintptr_t page) noexcept {
   Bounds block{page, page + page_bytes};
-  for (const Pending& copy : table) {
-    if (copy.stage != PendingStage::free && copy.source_pages().overlaps(block))
+  for (const Pending& call : table) {
+    if (call.stage != PendingStage::free && call.source_pages().overlaps(block))
       block.end =
-          std::max(block.end, within({page, page + written_bytes}, copy.source_pages()).end);
+          std::max(block.end, within({page, page + written_bytes}, call.source_pages()).end);
   }
   const std::uint64_t begun_ns = now_ns();
-  for (Pending& copy : table) {
-    if (copy.stage == PendingStage::free || !copy.source_pages().overlaps(block)) continue;
-    const Bounds bytes = within(block, copy.source());
-    const auto to = [&](std::uintptr_t from) { return copy.dst.begin + (from - copy.src); };
-    provide_pages(copy, {to(bytes.begin) & ~(page_bytes - 1),
+  for (Pending& call : table) {
+    if (call.stage == PendingStage::free || !call.source_pages().overlaps(block)) continue;
+    const Bounds bytes = within(block, call.source());
+    const auto to = [&](std::uintptr_t from) { return call.dst.begin + (from - call.src); };
+    provide_pages(call, {to(bytes.begin) & ~(page_bytes - 1),
                          (to(bytes.end) + page_bytes - 1) & ~(page_bytes - 1)});
-    copy.waited_ns += now_ns() - begun_ns + held_ns;
+    call.waited_ns += now_ns() - begun_ns + held_ns;
   }
   if (os::protect_writes(userfault(), block.begin, block.end - block.begin, false) != 0)
     os::unwatch(userfault(), page, page_bytes);
@@ -126,11 +142,11 @@ void serve_write(std::uintptr_t page) noexcept {
 // The pages have moved on before their bytes came: they get them where they are now.
 void serve_moved(const Bounds& from, std::uintptr_t to) noexcept {
   const bool samples_ended = move_sampled(from, to);
-  for (const Pending& copy : table) {
-    if (copy.stage == PendingStage::free || !copy.dst.overlaps(from)) continue;
-    const Bounds part = within(from, copy.dst);
-    Pending moved = copy;
-    moved.src = copy.src + (part.begin - copy.dst.begin);
+  for (const Pending& call : table) {
+    if (call.stage == PendingStage::free || !call.dst.overlaps(from)) continue;
+    const Bounds part = within(from, call.dst);
+    Pending moved = call;
+    moved.src = call.src + (part.begin - call.dst.begin);
     moved.dst = {to + (part.begin - from.begin), to + (part.end - from.begin)};
     provide_pages(moved, moved.dst);
   }
@@ -150,7 +166,7 @@ void serve(const os::FaultEvent& event) noexcept {
       serve_write(event.begin);
       break;
     case os::FaultEvent::Kind::moved: serve_moved({event.begin, event.end}, event.to); break;
-    // The pages are to read as zero now: no copy may come there any more.
+    // The pages are to read as zero now: no bytes may come there any more.
     case os::FaultEvent::Kind::removed:
       forget_sampled({event.begin, event.end});
       os::unwatch(userfault(), event.begin, event.end - event.begin);
@@ -160,13 +176,13 @@ void serve(const os::FaultEvent& event) noexcept {
 }
 
 // Unwatches the source's pages, but for those that other copies still need.
-void unwatch_source(const Pending& copy) noexcept {
-  const Bounds pages = copy.source_pages();
+void unwatch_source(const Pending& call) noexcept {
+  const Bounds pages = call.source_pages();
   for (std::uintptr_t at = pages.begin; at < pages.end;) {
     std::uintptr_t end = pages.end;
     bool needed = false;
     for (const Pending& other : table) {
-      if (other.stage == PendingStage::free || other.name == copy.name) continue;
+      if (other.stage == PendingStage::free || other.name == call.name) continue;
       const Bounds others = other.source_pages();
       if (others.begin <= at && at < others.end) {
         needed = true;
@@ -180,76 +196,84 @@ void unwatch_source(const Pending& copy) noexcept {
   }
 }
 
-void retire_held(Pending& copy) noexcept {
-  if (copy.tally != nullptr)
-    note_waits(*copy.tally, copy.dst.end - copy.dst.begin, copy.call_ns, copy.waited_ns);
-  if (copy.dst_watched) os::unwatch(userfault(), copy.dst.begin, copy.dst.end - copy.dst.begin);
-  if (copy.source_watched) unwatch_source(copy);
-  copy.stage = PendingStage::free;
-  copies.fetch_sub(1);
+void retire_held(Pending& call) noexcept {
+  if (call.tally != nullptr)
+    note_waits(*call.tally, call.dst.end - call.dst.begin, call.call_ns, call.waited_ns);
+  if (call.dst_watched) os::unwatch(userfault(), call.dst.begin, call.dst.end - call.dst.begin);
+  if (call.source_watched) unwatch_source(call);
+  call.stage = PendingStage::free;
+  pending_calls.fetch_sub(1);
   one_less_watched();
 }
 
 // Is it done? What a mover could not do is done here.
-bool is_done(const Pending& copy) noexcept {
-  if (copy.stage != PendingStage::moving) return false;
-  const int result = haul_test(copy.ticket);
-  if (result < 0) provide_pages(copy, copy.dst);
+bool is_done(const Pending& call) noexcept {
+  if (call.stage != PendingStage::moving) return false;
+  const int result = haul_test(call.ticket);
+  if (result < 0) provide_pages(call, call.dst);
   return result != 0;
 }
 
 }  // namespace
 
-int begin_pending(const Bounds& dst, std::uintptr_t src) noexcept {
-  Pending copy;
-  copy.stage = PendingStage::begun;
-  copy.dst = dst;
-  copy.src = src;
-  const Bounds source = copy.source_pages();
+int begin_pending(const LargeCall& call, const Bounds& pages) noexcept {
+  Pending entered;
+  entered.stage = PendingStage::begun;
+  entered.dst = pages;
+  entered.operation = call.operation;
+  if (call.operation == Operation::fill) {
+    entered.value = static_cast<unsigned char>(call.src_or_value);
+  } else {
+    entered.src = call.src_or_value + (pages.begin - call.dst);
+  }
+  const Bounds source = entered.source_pages();
   const Held held;
   int number = -1;
   for (unsigned i = 0; i < room; ++i) {
     const Pending& other = table[i];
     if (other.stage == PendingStage::free) {
       if (number < 0) number = static_cast<int>(i);
-    } else if (other.dst.overlaps(dst) || other.dst.overlaps(source) ||
-               other.source_pages().overlaps(dst)) {
+    } else if (other.dst.overlaps(pages) || other.dst.overlaps(source) ||
+               other.source_pages().overlaps(pages)) {
       return -1;
     }
   }
-  if (number < 0 || is_forking() || !end_samples(dst, false) || !end_samples(source, false))
+  if (number < 0 || is_forking() || !end_samples(pages, false) || !end_samples(source, false))
     return -1;
-  copy.name = ++last_name;
-  table[number] = copy;
-  copies.fetch_add(1);
+  entered.name = ++last_name;
+  table[number] = entered;
+  pending_calls.fetch_add(1);
   one_more_watched();
-  add_watched(dst);
-  add_watched(source);
+  add_watched(pages);
+  if (call.operation == Operation::copy) add_watched(source);
   return number;
 }
 
 bool watch_pending(int number) noexcept {
   // (Nobody else changes an entry that has begun.)
-  Pending& copy = table[number];
+  Pending& call = table[number];
   const int fd = userfault();
-  const Bounds source = copy.source_pages();
-  const std::size_t source_bytes = source.end - source.begin;
-  copy.source_watched = os::watch(fd, source.begin, source_bytes, os::WatchFor::writes) == 0;
-  copy.dst_watched =
-      copy.source_watched && os::protect_writes(fd, source.begin, source_bytes, true) == 0 &&
-      os::watch(fd, copy.dst.begin, copy.dst.end - copy.dst.begin, os::WatchFor::missing) == 0;
-  return copy.dst_watched;
+  if (call.operation == Operation::copy) {
+    const Bounds source = call.source_pages();
+    const std::size_t bytes = source.end - source.begin;
+    call.source_watched = os::watch(fd, source.begin, bytes, os::WatchFor::writes) == 0;
+    if (!call.source_watched || os::protect_writes(fd, source.begin, bytes, true) != 0)
+      return false;
+  }
+  call.dst_watched =
+      os::watch(fd, call.dst.begin, call.dst.end - call.dst.begin, os::WatchFor::missing) == 0;
+  return call.dst_watched;
 }
 
 void set_ticket(int number, const haul_ticket& ticket, WayTally* tally,
                 std::uint64_t begun_ns) noexcept {
   const std::uint64_t call_ns = now_ns() - begun_ns;
   const Held held;
-  Pending& copy = table[number];
-  copy.ticket = ticket;
-  copy.tally = tally;
-  copy.call_ns = call_ns;
-  copy.stage = PendingStage::moving;
+  Pending& call = table[number];
+  call.ticket = ticket;
+  call.tally = tally;
+  call.call_ns = call_ns;
+  call.stage = PendingStage::moving;
 }
 
 void retire(int number) noexcept {
@@ -258,9 +282,9 @@ void retire(int number) noexcept {
 }
 
 bool is_pending(const Bounds& pages) noexcept {
-  for (const Pending& copy : table)
-    if (copy.stage != PendingStage::free &&
-        (copy.dst.overlaps(pages) || copy.source_pages().overlaps(pages)))
+  for (const Pending& call : table)
+    if (call.stage != PendingStage::free &&
+        (call.dst.overlaps(pages) || call.source_pages().overlaps(pages)))
       return true;
   return false;
 }
@@ -272,7 +296,8 @@ void settle(const Bounds& range, bool given_back) noexcept {
   if (!is_own_process()) {
     constexpr std::uint64_t patience_ns = 1'000'000'000;
     const std::uint64_t begun_ns = now_ns();
-    for (Backoff backoff; copies.load() != 0 && now_ns() - begun_ns < patience_ns;) backoff.pause();
+    for (Backoff backoff; pending_calls.load() != 0 && now_ns() - begun_ns < patience_ns;)
+      backoff.pause();
     return;
   }
   std::uint64_t waited_since_ns = now_ns();
@@ -283,13 +308,13 @@ void settle(const Bounds& range, bool given_back) noexcept {
     waited_since_ns = now;
     bool waits = !end_samples(range, given_back);
     waits = !end_protected(range) || waits;
-    for (Pending& copy : table) {
-      if (copy.stage != PendingStage::moving ||
-          !(copy.dst.overlaps(range) || copy.source_pages().overlaps(range)))
+    for (Pending& call : table) {
+      if (call.stage != PendingStage::moving ||
+          !(call.dst.overlaps(range) || call.source_pages().overlaps(range)))
         continue;
-      copy.waited_ns += waited_ns;
-      if (is_done(copy)) {
-        retire_held(copy);
+      call.waited_ns += waited_ns;
+      if (is_done(call)) {
+        retire_held(call);
       } else {
         waits = true;
       }
@@ -315,9 +340,9 @@ void serve_all() noexcept {
 bool retire_done() noexcept {
   const Held held;
   bool all = end_old_samples();
-  for (Pending& copy : table) {
-    if (is_done(copy)) retire_held(copy);
-    all = all && copy.stage == PendingStage::free;
+  for (Pending& call : table) {
+    if (is_done(call)) retire_held(call);
+    all = all && call.stage == PendingStage::free;
   }
   return all;
 }
@@ -326,8 +351,8 @@ void begin_process() noexcept {
   begin_watching();
   forget_samples();
   forget_protected();
-  for (Pending& copy : table) copy.stage = PendingStage::free;
-  copies.store(0);
+  for (Pending& call : table) call.stage = PendingStage::free;
+  pending_calls.store(0);
 }
 
 std::uint64_t touches_served() noexcept {

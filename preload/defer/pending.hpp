@@ -1,8 +1,8 @@
-// The copies that have returned to the program before their bytes were there, and what keeps up the
-// illusion that they are done (paper 000, III-D).
+// The copies and fills that have returned to the program before their bytes were there, and what
+// keeps up the illusion that they are done (paper 000, III-D).
 //
-// A deferred copy moves the whole pages of its destination, which had none when it began. They are
-// watched as missing, and the pages of its source as written, until it is retired:
+// A deferred call moves the whole pages of its destination, which had none when it began. They are
+// watched as missing, and the pages of a copy's source as written, until it is retired:
 //
 //   begin    its ranges are entered in the table: from now on those who touch them are served
 //   watch    the source is protected, then the destination is watched
@@ -10,10 +10,10 @@
 //   retire   its ticket is done, or it never came to that: nothing is watched any more, and whoever
 //            still is held goes on
 //
-// Who touches a page of the destination meanwhile is held until that page has been copied; who
+// Who touches a page of the destination meanwhile is held until that page has its bytes; who
 // writes to the source, until what lies there has been. Both are served by one thread
 // (touches.hpp), at once and by itself, whatever the mover is at: the kernel settles who of the two
-// provides a page. Ranges of two pending copies may share source pages, and nothing else.
+// provides a page. Ranges of two pending calls may share source pages, and nothing else.
 //
 // All is under the lock of watched.hpp.
 #pragma once
@@ -24,32 +24,33 @@
 #include <cstdint>
 
 #include "preload/defer/watched.hpp"
+#include "preload/mem/call.hpp"
 #include "preload/mem/sites.hpp"
 
 namespace haul::preload {
 
-// Enters a copy of the pages `dst` from `src` on. Its number, or -1: the table is full, or the
-// copy's pages are another's.
-int begin_pending(const Bounds& dst, std::uintptr_t src) noexcept;
-// Watches both sides. False: the kernel refuses.
+// Enters what the call does to `pages`, whole pages of its destination. Its number, or -1: the
+// table is full, or the call's pages are another's.
+int begin_pending(const LargeCall& call, const Bounds& pages) noexcept;
+// Watches what it has of both sides. False: the kernel refuses.
 bool watch_pending(int number) noexcept;
 // `tally` (may be nullptr) is told what the program waited for its bytes, once it is retired;
 // the call began at `begun_ns`, and ends now.
 void set_ticket(int number, const haul_ticket& ticket, WayTally* tally,
                 std::uint64_t begun_ns) noexcept;
 void retire(int number) noexcept;
-// Has a pending copy one of these pages? Under the lock.
+// Has a pending call one of these pages? Under the lock.
 bool is_pending(const Bounds& pages) noexcept;
 
-// Waits until no pending copy, and no sample, has a page of this range, and retires those that had.
-// Not where the calling thread has begun a copy and not yet set its ticket. `given_back`: the
+// Waits until no pending call, and no sample, has a page of this range, and retires those that had.
+// Not where the calling thread has begun one and not yet set its ticket. `given_back`: the
 // program is about to give the range back, or to use it for something else.
 void settle(const Bounds& range, bool given_back = true) noexcept;
 void settle_all() noexcept;
 // The same for a fork, after which end_fork() is called: nothing begins meanwhile.
 void settle_for_fork() noexcept;
 
-// For the thread that serves: whoever is held; copies and samples that have ended. False: some are
+// For the thread that serves: whoever is held; calls and samples that have ended. False: some are
 // to end soon.
 void serve_all() noexcept;
 bool retire_done() noexcept;

@@ -3,7 +3,7 @@
 //
 // A page of a copy's destination is put aside as it is (UFFDIO_MOVE), and whoever touches it is
 // held until it is back; a page of a source is protected against writes. The first touch is served
-// by the thread that serves pending copies (touches.hpp), is counted, and ends the sample. A page
+// by the thread that serves pending calls (touches.hpp), is counted, and ends the sample. A page
 // that nobody touches comes back after a second.
 //
 // All is under the lock of watched.hpp. What the kernel cannot do now, since an event waits to be
@@ -20,7 +20,7 @@ namespace haul::preload {
 
 enum class Side : std::uint8_t { destination, source };
 
-// Begins one; no pending copy may have the page, which is one small page or one huge page. Nothing
+// Begins one; no pending call may have the page, which is one small page or one huge page. Nothing
 // comes of it where the page is sampled already, the kernel refuses (the page is locked, or shared
 // with a child), or the table is full.
 void begin_sample(const Bounds& page, Side side, DistanceTally& tally) noexcept;

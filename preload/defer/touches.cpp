@@ -4,7 +4,7 @@
 // has the descriptor open, and the program may close everything (closefrom()).
 //
 // State: off -> begins, by whoever makes it; begins -> on, by the thread; on -> off, by the
-// thread itself, which afterwards looks once more whether something is pending (Dekker: a copy is
+// thread itself, which afterwards looks once more whether something is pending (Dekker: a call is
 // counted before the state is looked at, the state is changed before the count is; both
 // sequentially consistent).
 #include "preload/defer/touches.hpp"
@@ -31,7 +31,7 @@ constinit std::atomic<Serving> server{Serving::off};
 constinit ProcessLock making;
 constinit os::SharedDescriptor opened;
 
-// How long it sleeps while nobody is held: so much later are copies retired, and samples ended.
+// How long it sleeps while nobody is held: so much later are calls retired, and samples ended.
 constexpr std::uint64_t look_again_ns = 200'000, look_later_ns = 5'000'000;
 
 bool ends_now() noexcept {

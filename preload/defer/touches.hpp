@@ -1,4 +1,4 @@
-// The thread that serves whoever touches memory of a pending copy.
+// The thread that serves whoever touches memory of a pending call.
 #pragma once
 
 namespace haul::preload {
@@ -7,7 +7,7 @@ namespace haul::preload {
 // now, which takes the program's malloc. False: they are not. Cheap where they are.
 bool ready_to_serve(bool may_make) noexcept;
 
-// Is it there? To be asked once more when a copy has been entered: it may just have ended.
+// Is it there? To be asked once more when a call has been entered: it may just have ended.
 bool is_serving() noexcept;
 
 // Ends it, once nothing is pending any more: nothing is deferred after this. Was there one? It may

@@ -1,8 +1,8 @@
-// What the pending copies (pending.hpp) and the sampled pages (samples.hpp) of this process share:
+// What the pending calls (pending.hpp) and the sampled pages (samples.hpp) of this process share:
 // the userfaultfd by which their memory is watched, and the lock of both tables.
 //
 // The lock is held with signals blocked, for system calls that copy at most 64 KiB (of a sampled
-// huge page that cannot be moved back, 2 MiB) or change the protection of one copy's pages. Nobody
+// huge page that cannot be moved back, 2 MiB) or change the protection of one call's pages. Nobody
 // touches memory of the program while holding it, but for the kernel; and nobody calls what
 // guards.cpp takes over.
 #pragma once
@@ -37,14 +37,14 @@ class Held {
 int userfault() noexcept;
 void set_userfault(int fd) noexcept;
 
-// How many copies and sampled pages are watched: a load.
+// How many calls and sampled pages are watched: a load.
 unsigned watched_count() noexcept;
 // Under the lock, before and after memory is watched; add_watched() says where it lies.
 void one_more_watched() noexcept;
 void one_less_watched() noexcept;
 void add_watched(const Bounds& range) noexcept;
 // Could some of this range be watched? No lock. (Between the lowest and the highest address that
-// was watched since nothing was. Whoever may touch a copy's memory knows that it has returned, so
+// was watched since nothing was. Whoever may touch a call's memory knows that it has returned, so
 // this thread sees what was noted before.)
 bool may_be_watched(const Bounds& range) noexcept;
 // Sleeps until some are, 50 ms are over, or somebody says that nobody should.

@@ -62,10 +62,10 @@ bool is_far(const DistanceTally& use, std::uint64_t call_ns) noexcept {
 
 Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noexcept {
   if (const int way = fixed.load(std::memory_order_relaxed); way != not_fixed) {
-    // Only a copy can return early, and be deferred only into memory without pages.
+    // Only a copy can be protected, and only what goes into memory without pages can be deferred.
     if (!returns_early(static_cast<Way>(way))) return static_cast<Way>(way);
-    if (operation == Operation::copy &&
-        (pages == Pages::missing || static_cast<Way>(way) == Way::protected_))
+    if (static_cast<Way>(way) == Way::protected_ ? operation == Operation::copy
+                                                 : pages == Pages::missing)
       return static_cast<Way>(way);
   }
   const Way usual = pages == Pages::missing ? Way::caller : Way::libc;
@@ -76,7 +76,7 @@ Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noe
   const std::uint64_t calls = kind.calls.fetch_add(1, std::memory_order_relaxed);
   if (pages == Pages::missing && calls >= 64 && is_power(calls, 3)) return Way::libc;
   const bool may_defer =
-      may_defer_unasked(pages, length, operation) &&
+      may_defer_unasked(pages, length) &&
       is_far(site->distances[size_class(length)].use, recent(kind, usual) * (length >> 20));
   const WayTally& deferred = kind.tally(Way::deferred);
   // (How long a deferred call has kept the program waiting is known when its bytes are there.)
@@ -93,8 +93,8 @@ Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noe
   return best == trial ? usual : trial;
 }
 
-bool may_defer_unasked(Pages pages, std::size_t length, Operation operation) noexcept {
-  return pages == Pages::missing && operation == Operation::copy && length >= deferred_from_bytes &&
+bool may_defer_unasked(Pages pages, std::size_t length) noexcept {
+  return pages == Pages::missing && length >= deferred_from_bytes &&
          !must_block.load(std::memory_order_relaxed) &&
          fixed.load(std::memory_order_relaxed) == not_fixed;
 }

@@ -19,7 +19,7 @@ namespace haul::preload {
 Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noexcept;
 
 // Could a trial defer such a call, if its destination's first use is far enough off?
-bool may_defer_unasked(Pages pages, std::size_t length, Operation operation) noexcept;
+bool may_defer_unasked(Pages pages, std::size_t length) noexcept;
 
 // HAUL_TRANSPARENT_PLAN: always this way; any way by which a call's bytes are there when it
 // returns.

@@ -13,6 +13,7 @@
 #include "preload/defer/defer.hpp"
 #include "preload/defer/distance.hpp"
 #include "preload/defer/pending.hpp"
+#include "preload/mem/call.hpp"
 #include "preload/mem/choice.hpp"
 #include "preload/mem/front.hpp"
 #include "preload/mem/profile.hpp"
@@ -78,45 +79,29 @@ void set_early(void* dst, int value, std::size_t length) noexcept {
 
 // ---- afterwards ----
 
-// What is asked for; both operations are moved in the same ways.
-struct Call {
-  Operation operation;
-  std::uintptr_t dst;
-  std::uintptr_t src_or_value;
-  std::size_t length;
+std::size_t make_pages(const LargeCall& call, std::size_t done) noexcept {
+  const Uncancelled uncancelled;
+  return haul_private_make_pages(call.dst, call.dst + call.length, call.dst + done,
+                                 call.length - done);
+}
 
-  void by_libc(std::size_t offset, std::size_t bytes) const noexcept {
-    void* to = reinterpret_cast<void*>(dst + offset);
-    if (operation == Operation::copy) {
-      front.copy(to, reinterpret_cast<const void*>(src_or_value + offset), bytes);
-    } else {
-      front.set(to, static_cast<int>(src_or_value), bytes);
-    }
+// The pages first, as far as they are missing, then libc. In pieces of a MiB at least: a piece that
+// is shorter than a core's cache libc may move by `rep movsb`, which takes three times as long
+// where the two sides are aligned differently (Zen 3).
+void by_caller(const LargeCall& call) noexcept {
+  constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+  std::size_t done = 0;
+  for (std::size_t ready = 0; done < call.length;) {
+    ready += make_pages(call, ready);
+    if (ready < call.length && ready - done < piece_bytes) continue;
+    call.by_libc(done, ready - done);
+    done = ready;
   }
-  // The pages first, as far as they are missing, then libc. In pieces of a MiB at least: a piece
-  // that is shorter than a core's cache libc may move by `rep movsb`, which takes three times as
-  // long where the two sides are aligned differently (Zen 3).
-  void by_caller() const noexcept {
-    constexpr std::size_t piece_bytes = std::size_t{1} << 20;
-    std::size_t done = 0;
-    for (std::size_t ready = 0; done < length;) {
-      ready += make_pages(ready);
-      if (ready < length && ready - done < piece_bytes) continue;
-      by_libc(done, ready - done);
-      done = ready;
-    }
-  }
-
- private:
-  std::size_t make_pages(std::size_t done) const noexcept {
-    const Uncancelled uncancelled;
-    return haul_private_make_pages(dst, dst + length, dst + done, length - done);
-  }
-};
+}
 
 // Are the destination's pages missing? The first whole one may be there for the sake of what lies
 // before it.
-Pages look(const Call& call) noexcept {
+Pages look(const LargeCall& call) noexcept {
   const auto is_new = [](std::uintptr_t at) {
     return !os::is_resident(at & ~(os::page_bytes - 1));
   };
@@ -128,7 +113,7 @@ struct Choice {
   Pages pages;
   Way way, usual;
 };
-Choice choice_for(const Call& call, std::uintptr_t site_address) noexcept {
+Choice choice_for(const LargeCall& call, std::uintptr_t site_address) noexcept {
   const Uncancelled uncancelled;
   Choice chosen{};
   chosen.pages = profiling() ? look_closely(call.dst, call.length) : look(call);
@@ -146,18 +131,17 @@ Choice choice_for(const Call& call, std::uintptr_t site_address) noexcept {
   return chosen;
 }
 
-bool share(const Call& call) noexcept {
+bool share(const LargeCall& call) noexcept {
   const Uncancelled uncancelled;
   return move_together(call.operation, call.dst, call.src_or_value, call.length);
 }
 
-bool put_off(const Call& call, const Choice& chosen, std::uintptr_t site_address) noexcept {
+bool put_off(const LargeCall& call, const Choice& chosen, std::uintptr_t site_address) noexcept {
   const Uncancelled uncancelled;
   WayTally* const tally = chosen.site == nullptr
                               ? nullptr
                               : &chosen.site->kind(chosen.pages, call.length).tally(Way::deferred);
-  const NotDeferred result =
-      defer(call.dst, call.src_or_value, call.length, is_calm(site_address), front.copy, tally);
+  const NotDeferred result = defer(call, is_calm(site_address), tally);
   count_touches(touches_served());
   switch (result) {
     case NotDeferred::deferred: return true;
@@ -169,7 +153,7 @@ bool put_off(const Call& call, const Choice& chosen, std::uintptr_t site_address
   return false;
 }
 
-bool put_off_protected(const Call& call, const Choice& chosen) noexcept {
+bool put_off_protected(const LargeCall& call, const Choice& chosen) noexcept {
   const Uncancelled uncancelled;
   WayTally* const tally =
       chosen.site == nullptr ? nullptr
@@ -188,14 +172,13 @@ bool put_off_protected(const Call& call, const Choice& chosen) noexcept {
 
 // A profile asks for all calls' distances; else they are asked for where a call could be deferred,
 // and was not.
-bool wants_distance(const Choice& chosen, const Call& call) noexcept {
-  if (!profiling() &&
-      (returns_early(chosen.way) || !may_defer_unasked(chosen.pages, call.length, call.operation)))
+bool wants_distance(const Choice& chosen, const LargeCall& call) noexcept {
+  if (!profiling() && (returns_early(chosen.way) || !may_defer_unasked(chosen.pages, call.length)))
     return false;
   return is_sampled(chosen.site->kind(chosen.pages, call.length));
 }
 
-void measure_distance(const Call& call, Site& site, std::uintptr_t site_address) noexcept {
+void measure_distance(const LargeCall& call, Site& site, std::uintptr_t site_address) noexcept {
   const Uncancelled uncancelled;
   const std::uintptr_t src = call.operation == Operation::copy ? call.src_or_value : 0;
   sample_distance({call.dst, src, call.length}, site.distances[size_class(call.length)],
@@ -204,7 +187,7 @@ void measure_distance(const Call& call, Site& site, std::uintptr_t site_address)
 
 // While bytes are moved by this thread alone, cancellation is as the program has it: the handler of
 // a fault may leave by siglongjmp(), and then nobody would enable it again.
-void carry_out(const Call& call, std::uintptr_t site_address) noexcept {
+void carry_out(const LargeCall& call, std::uintptr_t site_address) noexcept {
   const InsideCall guard;
   // A profile compares with the program's CPU time.
   const auto clock = profiling() ? thread_cpu_ns : now_ns;
@@ -215,7 +198,7 @@ void carry_out(const Call& call, std::uintptr_t site_address) noexcept {
       (chosen.way == Way::protected_ && !put_off_protected(call, chosen)))
     chosen.way = chosen.usual;  // the same bytes once more
   if (chosen.way == Way::caller) {
-    call.by_caller();
+    by_caller(call);
   } else if (chosen.way == Way::libc) {
     call.by_libc(0, call.length);
   }

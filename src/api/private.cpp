@@ -48,12 +48,11 @@ extern "C" std::size_t haul_private_make_pages(std::uintptr_t begin, std::uintpt
   return haul::NewPages({begin, end}, 0).make(at, length);
 }
 
-extern "C" bool haul_private_defer(int userfault, bool may_make_huge, std::uintptr_t dst,
-                                   std::uintptr_t src, std::size_t length,
-                                   haul_ticket* ticket) noexcept {
+extern "C" bool haul_private_defer(const HaulPrivateDeferred* call, haul_ticket* ticket) noexcept {
+  HaulPrivateDeferred wanted = *call;
+  wanted.may_make_huge = wanted.may_make_huge && haul::huge_pages_wanted();
   haul::Ticket deferred;
-  const bool huge = may_make_huge && haul::huge_pages_wanted();
-  if (!haul::defer_copy(userfault, huge, dst, src, length, &deferred)) return false;
+  if (!haul::submit_deferred(wanted, &deferred)) return false;
   *ticket = haul::api::to_c(deferred);
   return true;
 }

@@ -44,16 +44,21 @@ extern "C" [[gnu::visibility("default")]] void haul_private_message_limits(
 extern "C" [[gnu::visibility("default")]] std::size_t haul_private_make_pages(
     std::uintptr_t begin, std::uintptr_t end, std::uintptr_t at, std::size_t length) noexcept;
 
-// Gives a copy of whole pages to a mover and returns at once: into missing pages that the
+// Gives a copy or a fill of whole pages to a mover and returns at once: into missing pages that the
 // userfaultfd `userfault` watches, from memory that stays as it is until the ticket is done.
-// `may_make_huge`: the program has not forbidden huge pages, so they are made where the copy fills
+// `may_make_huge`: the program has not forbidden huge pages, so they are made where the call fills
 // them, if the system and HAUL_MEMORY_HUGE allow. The caller serves whoever touches the
 // destination. False: no mover takes it now, and nothing has been done. May make the mover
 // (haul_wake()); not in a signal handler.
-extern "C" [[gnu::visibility("default")]] bool haul_private_defer(int userfault, bool may_make_huge,
-                                                                  std::uintptr_t dst,
-                                                                  std::uintptr_t src,
-                                                                  std::size_t length,
+struct HaulPrivateDeferred {
+  std::int32_t userfault = -1;
+  bool may_make_huge = false;
+  bool fills = false;
+  std::uint8_t value = 0;  // of each byte, if it fills
+  std::uintptr_t dst = 0, src = 0;
+  std::size_t length = 0;
+};
+extern "C" [[gnu::visibility("default")]] bool haul_private_defer(const HaulPrivateDeferred* call,
                                                                   haul_ticket* ticket) noexcept;
 
 // Gives a copy within this process to a mover and returns at once, as above: into private memory,

@@ -269,8 +269,7 @@ Ticket submit(const Request& request, Error* error) noexcept {
   return ticket;
 }
 
-bool defer_copy(int userfault, bool may_make_huge, std::uintptr_t dst, std::uintptr_t src,
-                std::size_t length, Ticket* ticket) noexcept {
+bool submit_deferred(const HaulPrivateDeferred& call, Ticket* ticket) noexcept {
   constexpr std::uint32_t page_block_log2 = 12;  // a chunk begins where a page does
   // Nobody helps with such chunks, and each may tear a huge page at either end.
   constexpr std::size_t least_chunk_bytes = std::size_t{16} << 20;
@@ -279,12 +278,17 @@ bool defer_copy(int userfault, bool may_make_huge, std::uintptr_t dst, std::uint
   if (!busy || gate.closed.load(std::memory_order_relaxed)) return false;
   Ring* const ring = ring_for_submit(&error);
   if (ring == nullptr || !ring->has_room() || !mover_ready(plan::Mover::thread)) return false;
-  name_userfault(userfault, may_make_huge);
+  name_userfault(call.userfault, call.may_make_huge);
   Job job;
   job.engine = uffd_index;
-  job.dst = dst;
-  job.src_or_pattern = src;
-  job.chunks = plan::cut_for_mover(length, least_chunk_bytes, page_block_log2);
+  job.dst = call.dst;
+  job.src_or_pattern = call.src;
+  if (call.fills) {
+    job.operation = Operation::fill;
+    job.pattern_bytes = 1;
+    job.src_or_pattern = call.value * 0x0101010101010101u;
+  }
+  job.chunks = plan::cut_for_mover(call.length, least_chunk_bytes, page_block_log2);
   return publish(*ring, job, nullptr, ticket);
 }
 

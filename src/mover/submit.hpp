@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "base/private.hpp"
 #include "completion/ticket.hpp"
 #include "plan/plan.hpp"
 #include "request/request.hpp"
@@ -23,11 +24,9 @@ inline void add_to_burst(const Request& request) noexcept {
 // inline.
 Ticket submit(const Request& request, Error* error) noexcept;
 
-// Publishes a copy of whole pages for the engine `uffd`: into missing pages that `userfault`
-// watches; huge ones where it fills these and `may_make_huge`. The source must stay as it is until
-// the ticket is done. False: no mover takes it now, and nothing has been done.
-bool defer_copy(int userfault, bool may_make_huge, std::uintptr_t dst, std::uintptr_t src,
-                std::size_t length, Ticket* ticket) noexcept;
+// Publishes a copy or a fill of whole pages for the engine `uffd` (base/private.hpp). False: no
+// mover takes it now, and nothing has been done.
+bool submit_deferred(const HaulPrivateDeferred& call, Ticket* ticket) noexcept;
 
 // The same for the engine `procmem`: a copy of any bytes into private memory of this process, whose
 // rights do not matter. Nobody but that engine may move them, so what it cannot move fails.

@@ -9,6 +9,7 @@
 
 #include <thread>
 
+#include "transparent/deferrals.hpp"
 #include "transparent/support.hpp"
 
 namespace transparent {
@@ -16,29 +17,9 @@ namespace {
 
 constexpr std::size_t size = 32 * mib;
 
-std::uint64_t deferred_calls() {
-  return counted(&own_table(), static_cast<int>(Way::deferred)).calls;
-}
-std::uint64_t touches() {
-  return own_table().touches.load();
-}
-
-bool plan_is_deferred() {
-  return std::string(std::getenv(plan_variable)) == "deferred";
-}
-
 // Paper 000's way, whose limit system calls are (protected_test.cpp).
 bool system_calls_may_fail() {
   return std::string(std::getenv(plan_variable)) == "protected";
-}
-
-// May this process have a userfaultfd that serves the kernel's own accesses?
-bool can_defer() {
-  const long fd = syscall(SYS_userfaultfd, O_CLOEXEC);
-  if (fd >= 0) close(static_cast<int>(fd));
-  const int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
-  if (device >= 0) close(device);
-  return fd >= 0 || device >= 0;
 }
 
 // A copy into new memory that is, under the plan, under way when the constructor returns.
@@ -51,13 +32,9 @@ class UnderWay {
   }
   // (A mover that is just being made or given up refuses.)
   void begin() {
-    const std::uint64_t before = begun();
+    const std::uint64_t before = deferrals_begun();
     CHILD_CHECK(call_memcpy(to(), from_.data(), size) == to());
-    if (plan_is_deferred() && can_defer()) CHILD_CHECK(begun() == before + 1);
-  }
-  static std::uint64_t begun() {
-    return deferred_calls() +
-           own_table().refusals[static_cast<std::size_t>(NotShared::no_mover)].load();
+    if (plan_is_deferred() && can_defer()) CHILD_CHECK(deferrals_begun() == before + 1);
   }
   unsigned char* from() const { return from_.data(); }
   unsigned char* to() const { return to_.data() + shift_; }
@@ -76,8 +53,6 @@ class UnderWay {
   std::uint64_t seed_;
   std::size_t shift_;
 };
-
-#define IN_CHILD(...) EXPECT_EQ(run_child([] { __VA_ARGS__ }), 0)
 
 // Does the plan defer at all? Then the last page is not there yet, and a touch is waited for.
 TEST(Deferred, ReturnsBeforeTheBytesAreThere) {

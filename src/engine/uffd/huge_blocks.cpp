@@ -10,6 +10,7 @@
 #include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 #include "base/os/userfault.hpp"
+#include "copy/copy.hpp"
 
 namespace haul {
 namespace {
@@ -47,16 +48,17 @@ void give_back(const SpareBlock& place) noexcept {
     os::unmap(place.mapped, SpareBlock::mapped_bytes);
 }
 
-// What a failure has left in the place.
-void give_back_left_over() noexcept {
-  const SpareBlock place{kept.exchange(nullptr, std::memory_order_acquire)};
-  if (place.mapped == nullptr) return;
-  os::drop_own_pages(place.mapped, SpareBlock::mapped_bytes);
-  give_back(place);
+// A failure has left something in the place.
+void give_back_emptied(const SpareBlock& place) noexcept {
+  if (os::drop_own_pages(place.mapped, SpareBlock::mapped_bytes)) {
+    give_back(place);
+  } else {
+    os::unmap(place.mapped, SpareBlock::mapped_bytes);
+  }
 }
 
 // By the kernel, since the program may take the source away at any moment.
-bool fill(std::uintptr_t place, std::uintptr_t from) noexcept {
+bool copy_to(std::uintptr_t place, std::uintptr_t from) noexcept {
   // A piece is still in the cache when it is written.
   constexpr std::size_t piece_bytes = 256 * 1024;
   for (std::size_t done = 0; done < huge_page_bytes; done += piece_bytes) {
@@ -71,41 +73,54 @@ bool fill(std::uintptr_t place, std::uintptr_t from) noexcept {
   return true;
 }
 
+// New pages are zero, which is all that a fill with zero takes. (They are made first, so that
+// memory that cannot be had is an error here, and no signal.)
+bool repeat_in(std::uintptr_t place, std::uint64_t pattern) noexcept {
+  if (!os::populate(place, huge_page_bytes)) return false;
+  if (pattern != 0)
+    copy::fill_bytes(reinterpret_cast<void*>(place), huge_page_bytes, pattern, sizeof pattern,
+                     Affinity::cacheable);
+  return true;
+}
+
 }  // namespace
 
 void allow_huge_blocks(bool allowed) noexcept {
   allowed_now.store(allowed, std::memory_order_relaxed);
 }
 
-HugeBlocks::HugeBlocks(int fd, std::uintptr_t to, std::uintptr_t from, std::size_t length) noexcept
-    : to_(to), length_(length) {
+HugeBlocks::HugeBlocks(int fd, const Piece& piece) noexcept : piece_(piece) {
   if (!allowed_now.load(std::memory_order_relaxed)) return;
-  first_ = ((to + huge_page_bytes - 1) & ~(huge_page_bytes - 1)) - to;
-  count_ = first_ < length ? std::min((length - first_) / huge_page_bytes, room) : 0;
-  if (count_ == 0) return;
-  for (std::size_t number = 1; number < count_; ++number) provide(fd, number, from);
-  provide(fd, 0, from);
-  give_back_left_over();
+  first_ = ((piece.dst + huge_page_bytes - 1) & ~(huge_page_bytes - 1)) - piece.dst;
+  count_ = first_ < piece.length ? std::min((piece.length - first_) / huge_page_bytes, room) : 0;
+  for (std::size_t number = 1; number < count_; ++number) provide(fd, number);
+  if (count_ != 0) provide(fd, 0);
 }
 
-void HugeBlocks::provide(int fd, std::size_t number, std::uintptr_t from) noexcept {
+void HugeBlocks::provide(int fd, std::size_t number) noexcept {
   const std::size_t offset = first_ + number * huge_page_bytes;
-  if (os::any_resident(to_ + offset, huge_page_bytes)) return;
+  const std::uintptr_t to = piece_.dst + offset;
+  if (os::any_resident(to, huge_page_bytes)) return;
   const SpareBlock place = take_place();
   if (place.mapped == nullptr) return;
+  const bool filled = piece_.operation == Operation::fill
+                          ? repeat_in(place.begin(), piece_.pattern)
+                          : copy_to(place.begin(), piece_.src + offset);
   // (Small pages, where there are no huge ones, may be moved in part: the rest is for whoever fills
   // what is missing.)
-  if (fill(place.begin(), from + offset) &&
-      os::move_pages(fd, to_ + offset, place.begin(), huge_page_bytes) ==
-          static_cast<std::int64_t>(huge_page_bytes))
+  if (filled && os::move_pages(fd, to, place.begin(), huge_page_bytes) ==
+                    static_cast<std::int64_t>(huge_page_bytes)) {
     provided_[number / 64] |= std::uint64_t{1} << number % 64;
-  give_back(place);
+    give_back(place);
+  } else {
+    give_back_emptied(place);
+  }
 }
 
 HugeBlocks::Stretch HugeBlocks::stretch_at(std::size_t offset) const noexcept {
   const std::size_t end = first_ + count_ * huge_page_bytes;
-  if (offset < first_) return {std::min(first_, length_) - offset, false};
-  if (offset >= end) return {length_ - offset, false};
+  if (offset < first_) return {std::min(first_, piece_.length) - offset, false};
+  if (offset >= end) return {piece_.length - offset, false};
   const std::size_t number = (offset - first_) / huge_page_bytes;
   return {first_ + (number + 1) * huge_page_bytes - offset,
           (provided_[number / 64] >> number % 64 & 1) != 0};

@@ -5,20 +5,23 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/engine.hpp"
+
 namespace haul {
 
 // May huge pages be made? Not until that is said.
 void allow_huge_blocks(bool allowed) noexcept;
 
-// A copy's, which are provided when this is made, as far as they can be: not where a page of theirs
-// is there already, where the source cannot be read, where the kernel refuses, or beyond the first
-// 512. The front one comes last, since that is where a reader begins: whoever serves that reader
-// brings its pages one by one, and what is provided meanwhile is ahead of both.
+// A piece's (whole pages, a copy or a fill), which are provided when this is made, as far as they
+// can be: not where a page of theirs is there already, where the source cannot be read, where the
+// kernel refuses, or beyond the first 512. The front one comes last, since that is where a reader
+// begins: whoever serves that reader brings its pages one by one, and what is provided meanwhile is
+// ahead of both.
 //
 // Blocks for 0.2 to 0.6 ms a block. Any thread.
 class HugeBlocks {
  public:
-  HugeBlocks(int fd, std::uintptr_t to, std::uintptr_t from, std::size_t length) noexcept;
+  HugeBlocks(int fd, const Piece& piece) noexcept;
 
   // What lies at this offset: the rest of a block that has been provided, or of what has not.
   struct Stretch {
@@ -30,10 +33,9 @@ class HugeBlocks {
  private:
   static constexpr std::size_t room = 512;
 
-  void provide(int fd, std::size_t number, std::uintptr_t from) noexcept;
+  void provide(int fd, std::size_t number) noexcept;
 
-  std::uintptr_t to_;
-  std::size_t length_;
+  const Piece& piece_;
   std::size_t first_ = 0;  // offset of the first block
   std::size_t count_ = 0;
   std::uint64_t provided_[room / 64] = {};

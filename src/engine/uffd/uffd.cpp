@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 
 #include "base/machine/pages.hpp"
 #include "base/os/descriptor.hpp"
 #include "base/os/os.hpp"
 #include "base/os/userfault.hpp"
 #include "base/sync/backoff.hpp"
+#include "copy/copy.hpp"
 #include "engine/registry.hpp"
 #include "engine/uffd/huge_blocks.hpp"
 
@@ -18,6 +20,21 @@ constinit os::SharedDescriptor userfault;
 
 // By one call: the thread that is held by one of these pages goes on when all of them are there.
 constexpr std::size_t stretch_bytes = 64 * 1024;
+
+// What a fill's small pages are copied from. (The page of zeroes that the kernel could map instead
+// is no memory of the program's: the first write to each would fault again.)
+class RepeatedPattern {
+ public:
+  explicit RepeatedPattern(const Piece& piece) noexcept {
+    copy::fill_bytes(bytes_, std::min(sizeof bytes_, piece.length), piece.pattern,
+                     sizeof piece.pattern, Affinity::cacheable);
+  }
+  std::uintptr_t begin() const noexcept { return reinterpret_cast<std::uintptr_t>(bytes_); }
+  static constexpr std::size_t bytes = 16 * 1024;  // of a mover's stack
+
+ private:
+  alignas(os::page_bytes) std::byte bytes_[bytes];
+};
 
 // Fills pages with what lies at `from`, but for those that are there. How far it came; all of it
 // where the memory is gone.
@@ -59,7 +76,7 @@ class UserfaultEngine final : public Engine {
     const int fd = os::open_userfault();
     if (fd >= 0) {
       os::close_fd(fd);
-      return EngineStatus{.available = true, .sentence = "ready, for deferred copies"};
+      return EngineStatus{.available = true, .sentence = "ready, for deferred calls"};
     }
     if (fd == -EPERM) {
       return EngineStatus{.available = false,
@@ -81,22 +98,35 @@ class UserfaultEngine final : public Engine {
   Submitted submit(const Piece& piece, std::uint64_t, Outcome& outcome) noexcept override {
     const int fd = userfault.now().get();
     outcome = Outcome{0, Code::not_supported};
-    if (fd < 0 || piece.operation != Operation::copy || piece.checked ||
-        piece.dst_space != self_space || piece.src_space != self_space ||
+    if (fd < 0 || piece.checked || piece.dst_space != self_space || piece.src_space != self_space ||
         (piece.dst | piece.length) % os::page_bytes != 0)
       return Submitted::finished;
     outcome.code = Code::ok;
-    const HugeBlocks blocks(fd, piece.dst, piece.src, piece.length);
+    const HugeBlocks blocks(fd, piece);
+    if (piece.operation == Operation::fill) {
+      const RepeatedPattern pattern(piece);
+      provide_rest(fd, piece, blocks, &pattern, outcome);
+    } else {
+      provide_rest(fd, piece, blocks, nullptr, outcome);
+    }
+    return Submitted::finished;
+  }
+
+ private:
+  // What is not on huge pages, by stretches from the front on.
+  static void provide_rest(int fd, const Piece& piece, const HugeBlocks& blocks,
+                           const RepeatedPattern* pattern, Outcome& outcome) noexcept {
+    const std::size_t longest = pattern != nullptr ? RepeatedPattern::bytes : stretch_bytes;
     while (outcome.code == Code::ok && outcome.good_bytes < piece.length) {
       const std::size_t done = outcome.good_bytes;
       const HugeBlocks::Stretch next = blocks.stretch_at(done);
+      const std::uintptr_t from = pattern != nullptr ? pattern->begin() : piece.src + done;
       outcome.good_bytes += next.provided
                                 ? next.bytes
-                                : fill_missing(fd, piece.dst + done, piece.src + done,
-                                               std::min(stretch_bytes, next.bytes), &outcome.code);
+                                : fill_missing(fd, piece.dst + done, from,
+                                               std::min(longest, next.bytes), &outcome.code);
       piece.watermark.publish(outcome.good_bytes);
     }
-    return Submitted::finished;
   }
 };
 

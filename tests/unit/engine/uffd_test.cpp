@@ -107,7 +107,33 @@ TEST_F(UserfaultEngineTest, SaysHowFarASourceCouldBeRead) {
   munmap(hole, 8 * page);
 }
 
-TEST_F(UserfaultEngineTest, RefusesWhatIsNotWholePagesOrACopy) {
+TEST_F(UserfaultEngineTest, FillsWithAPattern) {
+  for (const std::uint64_t pattern :
+       {std::uint64_t{0}, std::uint64_t{0x7777777777777777}, std::uint64_t{0x0123456789abcdef}}) {
+    void* const again = mmap(to_, pages * page, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    ASSERT_EQ(again, to_);
+    std::memset(to_ + 9 * page, 0xab, page);
+    watch(0, pages);
+    Piece piece;
+    piece.operation = Operation::fill;
+    piece.dst = address(0);
+    piece.pattern = pattern;
+    piece.length = pages * page;
+    Outcome outcome;
+    EXPECT_EQ(uffd_engine().submit(piece, 0, outcome), Submitted::finished);
+    EXPECT_EQ(outcome.code, Code::ok);
+    EXPECT_EQ(outcome.good_bytes, pages * page);
+    for (std::size_t at = 0; at < pages * page; at += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, to_ + at, sizeof word);
+      ASSERT_EQ(word, at / page == 9 ? 0xabababababababab : pattern);
+    }
+    os::unwatch(fd_, address(0), pages * page);
+  }
+}
+
+TEST_F(UserfaultEngineTest, RefusesWhatIsNotWholePages) {
   watch(0, pages);
   Piece piece;
   piece.dst = address(0) + 1;
@@ -116,14 +142,10 @@ TEST_F(UserfaultEngineTest, RefusesWhatIsNotWholePagesOrACopy) {
   Outcome outcome;
   uffd_engine().submit(piece, 0, outcome);
   EXPECT_EQ(outcome.code, Code::not_supported);
-  piece.dst = address(0);
-  piece.operation = Operation::fill;
-  uffd_engine().submit(piece, 0, outcome);
-  EXPECT_EQ(outcome.code, Code::not_supported);
   EXPECT_EQ(outcome.good_bytes, 0u);
 }
 
-// A copy that begins and ends within huge pages and fills three.
+// A call that begins and ends within huge pages and fills three.
 class HugeBlocksTest : public testing::Test {
  protected:
   static constexpr std::size_t huge = 2 << 20, length = 3 * huge + 6 * page;
@@ -178,6 +200,28 @@ TEST_F(HugeBlocksTest, AreProvidedWhereTheCopyFillsThem) {
   EXPECT_EQ(std::memcmp(at(0), from_.data(), length), 0);
   if (huge_bytes() == 0) GTEST_SKIP() << "the kernel gives no huge pages now";
   EXPECT_EQ(huge_bytes(), static_cast<std::int64_t>(3 * huge));
+}
+
+TEST_F(HugeBlocksTest, AreProvidedToFills) {
+  // (What a place held before must not show in the next fill with zero.)
+  for (const int value : {0x5a, 0, 0xff, 0}) {
+    ASSERT_EQ(os::watch(fd_, to_, length, os::WatchFor::missing), 0);
+    Piece piece;
+    piece.operation = Operation::fill;
+    piece.dst = to_;
+    piece.pattern = static_cast<unsigned>(value) * 0x0101010101010101u;
+    piece.length = length;
+    Outcome outcome;
+    EXPECT_EQ(uffd_engine().submit(piece, 0, outcome), Submitted::finished);
+    EXPECT_EQ(outcome.code, Code::ok);
+    EXPECT_EQ(outcome.good_bytes, length);
+    for (std::size_t i = 0; i < length; ++i) ASSERT_EQ(*at(i), value) << i;
+    if (huge_bytes() != 0) {
+      EXPECT_EQ(huge_bytes(), static_cast<std::int64_t>(3 * huge));
+    }
+    os::unwatch(fd_, to_, length);
+    os::drop_own_pages(map_, 6 * huge);
+  }
 }
 
 TEST_F(HugeBlocksTest, ABlockOfWhichAPageIsThereStaysSmall) {
