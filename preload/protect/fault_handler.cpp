@@ -114,7 +114,10 @@ void know_signal_functions() noexcept {
   next_sigaction.get();
   next_sigprocmask.get();
   next_pthread_sigmask.get();
-  next_signal.get();
+  for (auto* next :
+       {&next_signal, &next_sysv_signal, &next_internal_sysv_signal, &next_ssignal, &next_sigset})
+    next->get();
+  next_sighold.get();
 }
 
 bool ready_to_handle() noexcept {

@@ -85,16 +85,21 @@ bool end_if_done(ProtectedCopy& copy) noexcept {
   return result != 0;
 }
 
-// A child that shares this memory (vfork()) or has a copy that nobody knows of cannot take the
-// lock. What it finds in the table stands still as long as it is about to touch the memory.
+// A child that shares this memory (vfork()) or has a copy of it that nobody knows of cannot take
+// the lock. What it finds in the table stands still as long as it is about to touch the memory. The
+// first waits for its parent's mover; the second has none, as haul says of the ticket, and moves
+// the bytes itself.
 bool serve_strange_process(std::uintptr_t address) noexcept {
-  constexpr std::uint64_t patience_ns = 1'000'000'000;
+  constexpr std::uint64_t patience_ns = 5'000'000'000;
   const std::uint64_t begun_ns = now_ns();
   bool found = false;
   for (const ProtectedCopy& copy : copies) {
     if (!copy.has({address, address + 1})) continue;
     for (Backoff backoff; haul_test(copy.ticket) == 0 && now_ns() - begun_ns < patience_ns;)
       backoff.pause();
+    constexpr int done = 1;
+    if (haul_test(copy.ticket) != done)
+      os::force_write(copy.move.to, copy.move.from, copy.move.length);
     allow(copy.move.dst);
     allow(copy.move.src);
     found = true;

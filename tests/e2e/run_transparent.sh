@@ -99,7 +99,7 @@ run_json "$copies" 3 4
 expect_json "d['exit_status'] == 0 and d['command'][1:] == ['3', '4'] and d['wall_s'] > 0"
 expect_json "len(d['processes']) == 1 and d['processes'][0]['program'].endswith('/transparent_copies')"
 expect_json "total('calls', d['processes']) == 3 and total('bytes', d['processes']) == 12 * $mib"
-expect_json "total('ns', d['processes']) > 0 and set(d['processes'][0]['refusals']) == {'handled_faults', 'not_calm', 'no_mover', 'no_userfault', 'not_private'}"
+expect_json "total('ns', d['processes']) > 0 and set(d['processes'][0]['refusals']) == {'handled_faults', 'not_calm', 'no_mover', 'no_userfault', 'not_private', 'not_writable'}"
 expect_json "all(kind['from_bytes'] == 2 * $mib for site in d['processes'][0]['sites'] for kind in site['kinds'])"
 "$haul" explain --transparent "$work/d.json" > "$work/out" 2> "$work/err" || failed "explain: $(cat "$work/err")"
 grep -Eq '(missing|there) +2 MiB +[0-9]+ .*(caller|together|libc)' "$work/out" || failed "explain: $(cat "$work/out")"
@@ -116,6 +116,9 @@ run_json bash -c "'$copies' 1 2; '$copies' 1 3; true"
 expect_json "len(d['processes']) == 2 and total('bytes', d['processes']) == 5 * $mib"
 HAUL_TRANSPARENT_PLAN=caller run_json "$copies" 5 2
 expect_json "all(kind['ways'][way]['calls'] == 0 for p in d['processes'] for s in p['sites'] for kind in s['kinds'] for way in ('libc', 'together'))"
+HAUL_TRANSPARENT_PLAN=protected run_json "$copies" 5 4
+expect_json "sum(kind['ways']['protected']['calls'] for p in d['processes'] for s in p['sites'] for kind in s['kinds']) > 0 or sum(d['processes'][0]['refusals'].values()) > 0"
+expect_json "total('calls', d['processes']) == 5"
 HAUL_TRANSPARENT_FROM_BYTES=4M run_json "$copies" 5 2
 expect_json "total('calls', d['processes']) == 0"
 timeout 60 "$haul" run --transparent --json - -- "$copies" 1 2 > "$work/out" 2> "$work/err"

@@ -159,6 +159,8 @@ TEST_F(Profile, HugePagesStayHuge) {
   madvise(to.data(), to.size(), MADV_HUGEPAGE);
   from.fill(7);
   call_memset(to.data(), 1, to.size());
+  // (Waits for it, if it is deferred.)
+  mprotect(to.data(), to.size(), PROT_READ | PROT_WRITE);
   const std::size_t source = huge_bytes_at(from.data()), destination = huge_bytes_at(to.data());
   for (unsigned turn = 0; turn < 2; ++turn) {  // one end and the other
     call_memcpy(to.data(), from.data(), to.size());

@@ -257,6 +257,23 @@ TEST(Protected, VforkSharesIt) {
   });
 }
 
+// A fork that libc does not see: the child has the memory, and no mover.
+TEST(Protected, AChildThatNobodyKnowsOf) {
+  IN_CHILD({
+    const UnderProtection copy(32);
+    long child = SYS_fork;
+    asm volatile("syscall" : "+a"(child) : : "rcx", "r11", "memory");
+    if (child == 0) {
+      const bool right = copy.right();
+      copy.from()[5] = 1;
+      long result = SYS_exit_group;
+      asm volatile("syscall" : "+a"(result) : "D"(right ? 0L : 1L) : "rcx", "r11", "memory");
+    }
+    CHILD_CHECK(end_of(static_cast<pid_t>(child)) == 0);
+    CHILD_CHECK(copy.right());
+  });
+}
+
 TEST(Protected, EndsWithCopiesUnderWay) {
   IN_CHILD({ const UnderProtection copy(17); });
   IN_CHILD({

@@ -49,20 +49,18 @@ std::int64_t force_write(std::uintptr_t to, std::uintptr_t from, std::size_t byt
   if (fd < 0) return -errno;
   Descriptor memory = Descriptor::of(above_streams(fd));
   if (!memory.valid()) return -EMFILE;
-  std::int64_t done = 0;
-  while (done < static_cast<std::int64_t>(bytes)) {
+  std::size_t done = 0;
+  std::int64_t failure = -EIO;
+  while (done < bytes) {
     const ssize_t now = pwrite(memory.number(), reinterpret_cast<const void*>(from + done),
-                               bytes - static_cast<std::size_t>(done),
-                               static_cast<off_t>(to + static_cast<std::uintptr_t>(done)));
+                               bytes - done, static_cast<off_t>(to + done));
     if (now < 0 && errno == EINTR) continue;
-    if (now <= 0) {
-      if (done == 0) done = now < 0 ? -errno : -EIO;
-      break;
-    }
-    done += now;
+    if (now < 0) failure = -errno;
+    if (now <= 0) break;
+    done += static_cast<std::size_t>(now);
   }
   memory.close();
-  return done;
+  return done == 0 && bytes != 0 ? failure : static_cast<std::int64_t>(done);
 }
 
 }  // namespace haul::os
