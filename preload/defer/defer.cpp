@@ -6,6 +6,7 @@
 #include "base/machine/pages.hpp"
 #include "base/os/descriptor.hpp"
 #include "base/private.hpp"
+#include "preload/defer/aside.hpp"
 #include "preload/defer/guards.hpp"
 #include "preload/defer/pending.hpp"
 #include "preload/defer/touches.hpp"
@@ -40,7 +41,8 @@ bool is_private(const LargeCall& call, const Bounds& pages) noexcept {
   return os::is_private_memory(src & ~(page_bytes - 1), src + (pages.end - pages.begin), false);
 }
 
-bool give_to_mover(const LargeCall& call, const Bounds& pages, haul_ticket* ticket) noexcept {
+bool give_to_mover(const LargeCall& call, const Bounds& pages, bool is_aside,
+                   haul_ticket* ticket) noexcept {
   HaulPrivateDeferred deferred;
   deferred.userfault = userfault();
   deferred.may_make_huge = huge_pages_allowed();
@@ -52,15 +54,34 @@ bool give_to_mover(const LargeCall& call, const Bounds& pages, haul_ticket* tick
   }
   deferred.dst = pages.begin;
   deferred.length = pages.end - pages.begin;
+  if (is_aside) deferred.asides = &asides();
   return haul_private_defer(&deferred, ticket);
+}
+
+// What of the destination is for others: whole pages, of a destination that is there whole huge
+// ones.
+Bounds whole_pages(const LargeCall& call, std::size_t bytes) noexcept {
+  return {(call.dst + bytes - 1) & ~(bytes - 1), (call.dst + call.length) & ~(bytes - 1)};
 }
 
 }  // namespace
 
-NotDeferred defer(const LargeCall& call, bool may_make, WayTally* tally) noexcept {
+bool lies_on_huge_pages(const LargeCall& call) noexcept {
+  const Bounds blocks = whole_pages(call, os::huge_page_bytes);
+  if (blocks.begin >= blocks.end) return false;
+  os::Descriptor map = os::Descriptor::of(os::open_page_map());
+  const std::size_t bytes = blocks.end - blocks.begin;
+  const std::int64_t huge = os::huge_bytes(map.number(), blocks.begin, bytes);
+  map.close();
+  return huge > 0 && static_cast<std::size_t>(huge) >= bytes - bytes / 4;
+}
+
+NotDeferred defer(const LargeCall& call, Pages there, bool may_make, WayTally* tally) noexcept {
   const std::uint64_t begun_ns = now_ns();
+  const bool has_pages = there != Pages::missing;
+  if (has_pages && !lies_on_huge_pages(call)) return NotDeferred::small_pages;
   const std::uintptr_t end = call.dst + call.length;
-  const Bounds pages{(call.dst + page_bytes - 1) & ~(page_bytes - 1), end & ~(page_bytes - 1)};
+  const Bounds pages = whole_pages(call, has_pages ? os::huge_page_bytes : page_bytes);
   if (pages.begin >= pages.end || !is_private(call, pages)) return NotDeferred::not_private;
   if (!ready_to_serve(may_make)) return NotDeferred::no_userfault;
   // Before the source is protected: what is to be written may share pages with it.
@@ -76,13 +97,15 @@ NotDeferred defer(const LargeCall& call, bool may_make, WayTally* tally) noexcep
   }
   NotDeferred result = NotDeferred::no_userfault;
   if (is_serving() && watch_pending(number)) {
-    write_present(call, pages);
     haul_ticket ticket;
-    if (give_to_mover(call, pages, &ticket)) {
+    if (has_pages && put_pending_aside(number) == 0) {
+      result = NotDeferred::small_pages;
+    } else if (write_present(call, pages); give_to_mover(call, pages, has_pages, &ticket)) {
       set_ticket(number, ticket, tally, begun_ns);
       return NotDeferred::deferred;
+    } else {
+      result = NotDeferred::no_mover;
     }
-    result = NotDeferred::no_mover;
   }
   retire(number);
   return result;

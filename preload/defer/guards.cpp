@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/defer/aside.hpp"
 #include "preload/defer/guards.hpp"
 #include "preload/defer/next_function.hpp"
 #include "preload/defer/pending.hpp"
@@ -54,12 +55,21 @@ void settle_block(void* block, bool given_back) noexcept {
 void settle_for_locking() noexcept {
   settle_all();
   if (!is_own_process()) return;
-  void* mapped = nullptr;
+  void *mapped = nullptr, *mapped_asides = nullptr;
   {
     const Held held;
     if (end_samples({0, UINTPTR_MAX}, false)) mapped = sample_no_more();
   }
+  // (Another thread may just have begun a call. A handler of one that has cannot wait for it.)
+  constexpr unsigned most_turns = 100;
+  bool ended = false;
+  for (unsigned turn = 0; turn < most_turns && !ended; ++turn) {
+    if (turn != 0) settle_all();
+    const Held held;
+    ended = put_aside_no_more(&mapped_asides);
+  }
   if (mapped != nullptr) next_munmap.get()(mapped, sample_places_bytes());
+  if (mapped_asides != nullptr) next_munmap.get()(mapped_asides, asides_bytes());
 }
 
 constexpr long map_fixed = 0x10;  // <sys/mman.h>

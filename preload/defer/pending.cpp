@@ -5,10 +5,12 @@
 #include <cerrno>
 
 #include "base/machine/clock.hpp"
+#include "base/machine/huge_pages.hpp"
 #include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 #include "base/os/userfault.hpp"
 #include "base/sync/backoff.hpp"
+#include "preload/defer/aside.hpp"
 #include "preload/defer/samples.hpp"
 #include "preload/protect/protected.hpp"
 
@@ -29,6 +31,7 @@ struct Pending {
   WayTally* tally = nullptr;
   std::uint64_t call_ns = 0;    // what the call took
   std::uint64_t waited_ns = 0;  // what the program waited for its bytes since, as far as is known
+  bool has_asides = false;
   // What was moved for the last touch: where it ended, and how much it was.
   std::uintptr_t touched_end = 0;
   std::size_t touched_bytes = 0;
@@ -68,6 +71,16 @@ std::uintptr_t repeat(unsigned char value) noexcept {
   return reinterpret_cast<std::uintptr_t>(repeated);
 }
 
+// Has the page of `at` brought that was put aside. How many bytes from there on are there then.
+std::int64_t bring(const Pending& call, std::uintptr_t at) noexcept {
+  if (!call.has_asides) return 0;
+  const std::uintptr_t block = at & ~(os::huge_page_bytes - 1);
+  const bool fills = call.operation == Operation::fill;
+  const std::int64_t result =
+      bring_aside(block, fills ? 0 : call.src + (block - call.dst.begin), call.value);
+  return result <= 0 ? result : result - static_cast<std::int64_t>(at - block);
+}
+
 // Provides the pages of `range` that are missing. An event that waits to be read may be in the way.
 void provide_pages(const Pending& call, const Bounds& range) noexcept {
   const int fd = userfault();
@@ -79,7 +92,8 @@ void provide_pages(const Pending& call, const Bounds& range) noexcept {
     const std::size_t bytes = std::min<std::size_t>(longest, range.end - at);
     // (An event that was served meanwhile may have been another fill's.)
     const std::uintptr_t from = fills ? repeat(call.value) : call.src + (at - call.dst.begin);
-    const std::int64_t result = os::provide(fd, at, from, bytes);
+    std::int64_t result = bring(call, at);
+    if (result == 0) result = os::provide(fd, at, from, bytes);
     if (result > 0) {
       at += static_cast<std::size_t>(result);
     } else if (result == -ENOENT && bytes > page_bytes) {
@@ -147,6 +161,7 @@ void serve_moved(const Bounds& from, std::uintptr_t to) noexcept {
     const Bounds part = within(from, call.dst);
     Pending moved = call;
     moved.src = call.src + (part.begin - call.dst.begin);
+    moved.has_asides = false;
     moved.dst = {to + (part.begin - from.begin), to + (part.end - from.begin)};
     provide_pages(moved, moved.dst);
   }
@@ -199,6 +214,7 @@ void unwatch_source(const Pending& call) noexcept {
 void retire_held(Pending& call) noexcept {
   if (call.tally != nullptr)
     note_waits(*call.tally, call.dst.end - call.dst.begin, call.call_ns, call.waited_ns);
+  if (call.has_asides) end_aside(call.dst, call.stage == PendingStage::begun);
   if (call.dst_watched) os::unwatch(userfault(), call.dst.begin, call.dst.end - call.dst.begin);
   if (call.source_watched) unwatch_source(call);
   call.stage = PendingStage::free;
@@ -263,6 +279,14 @@ bool watch_pending(int number) noexcept {
   call.dst_watched =
       os::watch(fd, call.dst.begin, call.dst.end - call.dst.begin, os::WatchFor::missing) == 0;
   return call.dst_watched;
+}
+
+std::size_t put_pending_aside(int number) noexcept {
+  const Held held;
+  Pending& call = table[number];
+  const std::size_t bytes = put_aside(call.dst);
+  call.has_asides = bytes != 0;
+  return bytes;
 }
 
 void set_ticket(int number, const haul_ticket& ticket, WayTally* tally,
@@ -351,6 +375,7 @@ void begin_process() noexcept {
   begin_watching();
   forget_samples();
   forget_protected();
+  forget_asides();
   for (Pending& call : table) call.stage = PendingStage::free;
   pending_calls.store(0);
 }

@@ -1,19 +1,21 @@
 // The copies and fills that have returned to the program before their bytes were there, and what
 // keeps up the illusion that they are done (paper 000, III-D).
 //
-// A deferred call moves the whole pages of its destination, which had none when it began. They are
-// watched as missing, and the pages of a copy's source as written, until it is retired:
+// A deferred call moves the whole pages of its destination, which had none when it began, or whose
+// huge pages are put aside (aside.hpp). They are watched as missing, and the pages of a copy's
+// source as written, until it is retired:
 //
 //   begin    its ranges are entered in the table: from now on those who touch them are served
-//   watch    the source is protected, then the destination is watched
+//   watch    the source is protected, then the destination is watched, and put aside if it is there
 //   move     a mover takes it (haul_private_defer()), and the program goes on
 //   retire   its ticket is done, or it never came to that: nothing is watched any more, and whoever
 //            still is held goes on
 //
-// Who touches a page of the destination meanwhile is held until that page has its bytes; who
-// writes to the source, until what lies there has been. Both are served by one thread
-// (touches.hpp), at once and by itself, whatever the mover is at: the kernel settles who of the two
-// provides a page. Ranges of two pending calls may share source pages, and nothing else.
+// Who touches a page of the destination meanwhile is held until that page has its bytes, of a huge
+// page that was put aside all of them; who writes to the source, until what lies there has been.
+// Both are served by one thread (touches.hpp), at once and by itself, whatever the mover is at: the
+// kernel settles who of the two provides a page. Ranges of two pending calls may share source
+// pages, and nothing else.
 //
 // All is under the lock of watched.hpp.
 #pragma once
@@ -34,6 +36,9 @@ namespace haul::preload {
 int begin_pending(const LargeCall& call, const Bounds& pages) noexcept;
 // Watches what it has of both sides. False: the kernel refuses.
 bool watch_pending(int number) noexcept;
+// Then, where its destination is whole huge pages: puts those that are there aside (aside.hpp). How
+// many bytes were.
+std::size_t put_pending_aside(int number) noexcept;
 // `tally` (may be nullptr) is told what the program waited for its bytes, once it is retired;
 // the call began at `begun_ns`, and ends now.
 void set_ticket(int number, const haul_ticket& ticket, WayTally* tally,

@@ -133,14 +133,11 @@ bool watch(Sample& sample) noexcept {
          os::move_pages(fd, sample.aside, page, bytes) == static_cast<std::int64_t>(bytes);
 }
 
-// Once. (Nothing is unmapped here, since munmap() is taken over and would wait for the lock.)
+// Once.
 bool make_places() noexcept {
   if (asked_for_places) return false;
   asked_for_places = true;
-  // Where new memory comes with its pages (mlockall()), so much is too much.
-  void* const page = os::map_anonymous(page_bytes);
-  if (page == nullptr || os::is_resident(reinterpret_cast<std::uintptr_t>(page))) return false;
-  void* const made = os::map_anonymous(places_bytes);
+  void* const made = map_empty(places_bytes);
   if (made == nullptr) return false;
   mapped_places = made;
   places = (reinterpret_cast<std::uintptr_t>(made) + os::huge_page_bytes - 1) &

@@ -54,7 +54,11 @@ void* run(void*) {
       os::await_events(userfault(), soon ? look_again_ns : look_later_ns);
       serve_all();
     }
+    // (Somebody may have begun to change a mapping while it was still watched: nobody else lets him
+    // go on.)
+    serve_all();
     await_watched();
+    serve_all();
   } while (!ends_now());
   if (!os::end_process_elsewhere()) os::detach_self();
   return nullptr;

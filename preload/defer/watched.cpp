@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 
 namespace haul::preload {
@@ -61,6 +62,12 @@ void await_watched() noexcept {
 
 void end_await() noexcept {
   os::futex_wake(&count, 1);
+}
+
+void* map_empty(std::size_t bytes) noexcept {
+  void* const page = os::map_anonymous(os::page_bytes);
+  if (page == nullptr || os::is_resident(reinterpret_cast<std::uintptr_t>(page))) return nullptr;
+  return os::map_anonymous(bytes);
 }
 
 bool is_own_process() noexcept {

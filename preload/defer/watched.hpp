@@ -1,8 +1,8 @@
 // What the pending calls (pending.hpp) and the sampled pages (samples.hpp) of this process share:
 // the userfaultfd by which their memory is watched, and the lock of both tables.
 //
-// The lock is held with signals blocked, for system calls that copy at most 64 KiB (of a sampled
-// huge page that cannot be moved back, 2 MiB) or change the protection of one call's pages. Nobody
+// The lock is held with signals blocked, for system calls that copy at most 64 KiB (of a huge page
+// that is brought back, 2 MiB) or change the protection of one call's pages. Nobody
 // touches memory of the program while holding it, but for the kernel; and nobody calls what
 // guards.cpp takes over.
 #pragma once
@@ -54,6 +54,11 @@ void end_await() noexcept;
 // Is this the process that this memory belongs to? A child of vfork() is not, and must not take the
 // lock, which goes by process.
 bool is_own_process() noexcept;
+
+// Addresses for pages that are put aside, without any of their own; nullptr: not now, or new memory
+// comes with its pages (mlockall()), and so much would be too much. Nothing is unmapped here, since
+// munmap() is taken over and would wait for the lock.
+void* map_empty(std::size_t bytes) noexcept;
 
 // From begin_fork() on, until as many end_fork(), nothing more is watched: what the child would
 // find missing, nobody would bring there.

@@ -62,22 +62,20 @@ bool is_far(const DistanceTally& use, std::uint64_t call_ns) noexcept {
 
 Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noexcept {
   if (const int way = fixed.load(std::memory_order_relaxed); way != not_fixed) {
-    // Only a copy can be protected, and only what goes into memory without pages can be deferred.
-    if (!returns_early(static_cast<Way>(way))) return static_cast<Way>(way);
-    if (static_cast<Way>(way) == Way::protected_ ? operation == Operation::copy
-                                                 : pages == Pages::missing)
+    // A fill has no source that could be protected.
+    if (static_cast<Way>(way) != Way::protected_ || operation == Operation::copy)
       return static_cast<Way>(way);
   }
   const Way usual = pages == Pages::missing ? Way::caller : Way::libc;
   const bool shareable =
       pages == Pages::missing || (length >= shared_from_bytes && operation == Operation::copy);
-  if (site == nullptr || !shareable || spent_ns() < trials_after_ns) return usual;
+  const bool deferrable = may_defer_unasked(pages, length);
+  if (site == nullptr || !(shareable || deferrable) || spent_ns() < trials_after_ns) return usual;
   CallClass& kind = site->kind(pages, length);
   const std::uint64_t calls = kind.calls.fetch_add(1, std::memory_order_relaxed);
   if (pages == Pages::missing && calls >= 64 && is_power(calls, 3)) return Way::libc;
-  const bool may_defer =
-      may_defer_unasked(pages, length) &&
-      is_far(site->distances[size_class(length)].use, recent(kind, usual) * (length >> 20));
+  const bool may_defer = deferrable && is_far(site->distances[size_class(length)].use,
+                                              recent(kind, usual) * (length >> 20));
   const WayTally& deferred = kind.tally(Way::deferred);
   // (How long a deferred call has kept the program waiting is known when its bytes are there.)
   if (may_defer && deferred.calls.load(std::memory_order_relaxed) == 0 &&
@@ -88,13 +86,14 @@ Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noe
   if (!is_power(calls, 2) && !periodic) return best;
   // The two take turns.
   const auto turn = periodic ? calls / 256 : static_cast<std::uint64_t>(std::bit_width(calls)) / 2;
-  const bool defer_now = may_defer && turn % 2 == 0;
+  const bool defer_now = may_defer && (turn % 2 == 0 || !shareable);
+  if (!defer_now && !shareable) return usual;
   const Way trial = defer_now ? Way::deferred : Way::together;
   return best == trial ? usual : trial;
 }
 
 bool may_defer_unasked(Pages pages, std::size_t length) noexcept {
-  return pages == Pages::missing && length >= deferred_from_bytes &&
+  return length >= (pages == Pages::missing ? deferred_from_bytes : deferred_there_from_bytes) &&
          !must_block.load(std::memory_order_relaxed) &&
          fixed.load(std::memory_order_relaxed) == not_fixed;
 }

@@ -141,13 +141,14 @@ bool put_off(const LargeCall& call, const Choice& chosen, std::uintptr_t site_ad
   WayTally* const tally = chosen.site == nullptr
                               ? nullptr
                               : &chosen.site->kind(chosen.pages, call.length).tally(Way::deferred);
-  const NotDeferred result = defer(call, is_calm(site_address), tally);
+  const NotDeferred result = defer(call, chosen.pages, is_calm(site_address), tally);
   count_touches(touches_served());
   switch (result) {
     case NotDeferred::deferred: return true;
     case NotDeferred::no_userfault: count_refusal(NotShared::no_userfault); break;
     case NotDeferred::not_private: count_refusal(NotShared::not_private); break;
     case NotDeferred::no_mover: count_refusal(NotShared::no_mover); break;
+    case NotDeferred::small_pages: break;  // that is how most memory is
   }
   if (tally != nullptr) note_refused(*tally);
   return false;
@@ -175,7 +176,8 @@ bool put_off_protected(const LargeCall& call, const Choice& chosen) noexcept {
 bool wants_distance(const Choice& chosen, const LargeCall& call) noexcept {
   if (!profiling() && (returns_early(chosen.way) || !may_defer_unasked(chosen.pages, call.length)))
     return false;
-  return is_sampled(chosen.site->kind(chosen.pages, call.length));
+  return is_sampled(chosen.site->kind(chosen.pages, call.length)) &&
+         (profiling() || chosen.pages == Pages::missing || lies_on_huge_pages(call));
 }
 
 void measure_distance(const LargeCall& call, Site& site, std::uintptr_t site_address) noexcept {

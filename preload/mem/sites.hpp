@@ -27,6 +27,8 @@ inline constexpr std::size_t size_classes = 7;
 inline constexpr std::size_t least_bytes = std::size_t{32} << 10;
 // A copy of fewer bytes takes less than a deferred one's preparations and touches.
 inline constexpr std::size_t deferred_from_bytes = std::size_t{2} << 20;
+// And into huge pages that are there: a shorter copy takes the caches' time, not the memory's.
+inline constexpr std::size_t deferred_there_from_bytes = std::size_t{16} << 20;
 constexpr std::size_t size_class(std::size_t length) noexcept {
   std::size_t which = 0;
   for (length /= 4 * least_bytes; length != 0 && which < size_classes - 1; length >>= 2) ++which;

@@ -3,6 +3,7 @@
 // promise to anybody else: libraries of one haul version are installed together.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -44,8 +45,27 @@ extern "C" [[gnu::visibility("default")]] void haul_private_message_limits(
 extern "C" [[gnu::visibility("default")]] std::size_t haul_private_make_pages(
     std::uintptr_t begin, std::uintptr_t end, std::uintptr_t at, std::size_t length) noexcept;
 
+// Huge pages that belong to destinations and lie aside until these have their bytes. Place x, a
+// block of 2 MiB, lies at begin + x * block_bytes; blocks[x] says whose page it holds: 0 for
+// nobody's, or the address of a block, plus 1 once that is back there (the place is not free yet).
+// What a call needs of it is written before the call is given to a mover, and stays until its
+// ticket is done, so nothing here orders anything else.
+struct HaulPrivateAsides {
+  static constexpr std::size_t room = 256, block_bytes = std::size_t{2} << 20;
+  std::uintptr_t begin = 0;
+  std::atomic<std::uintptr_t> blocks[room] = {};
+
+  // The place of this block's page; 0: it does not lie aside.
+  std::uintptr_t place_of(std::uintptr_t block) const noexcept {
+    for (std::size_t x = 0; x < room; ++x)
+      if (blocks[x].load(std::memory_order_relaxed) == block) return begin + x * block_bytes;
+    return 0;
+  }
+};
+
 // Gives a copy or a fill of whole pages to a mover and returns at once: into missing pages that the
-// userfaultfd `userfault` watches, from memory that stays as it is until the ticket is done.
+// userfaultfd `userfault` watches, from memory that stays as it is until the ticket is done. Blocks
+// whose page lies aside get this very page; the destination begins with a block then.
 // `may_make_huge`: the program has not forbidden huge pages, so they are made where the call fills
 // them, if the system and HAUL_MEMORY_HUGE allow. The caller serves whoever touches the
 // destination. False: no mover takes it now, and nothing has been done. May make the mover
@@ -57,6 +77,7 @@ struct HaulPrivateDeferred {
   std::uint8_t value = 0;  // of each byte, if it fills
   std::uintptr_t dst = 0, src = 0;
   std::size_t length = 0;
+  const HaulPrivateAsides* asides = nullptr;  // for good; nullptr: nothing of the call's lies aside
 };
 extern "C" [[gnu::visibility("default")]] bool haul_private_defer(const HaulPrivateDeferred* call,
                                                                   haul_ticket* ticket) noexcept;

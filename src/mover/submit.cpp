@@ -270,7 +270,8 @@ Ticket submit(const Request& request, Error* error) noexcept {
 }
 
 bool submit_deferred(const HaulPrivateDeferred& call, Ticket* ticket) noexcept {
-  constexpr std::uint32_t page_block_log2 = 12;  // a chunk begins where a page does
+  // A chunk begins where a page does, or where a block does whose page lies aside.
+  const std::uint32_t block_log2 = call.asides != nullptr ? 21 : 12;
   // Nobody helps with such chunks, and each may tear a huge page at either end.
   constexpr std::size_t least_chunk_bytes = std::size_t{16} << 20;
   const BusyThread busy;
@@ -279,6 +280,7 @@ bool submit_deferred(const HaulPrivateDeferred& call, Ticket* ticket) noexcept {
   Ring* const ring = ring_for_submit(&error);
   if (ring == nullptr || !ring->has_room() || !mover_ready(plan::Mover::thread)) return false;
   name_userfault(call.userfault, call.may_make_huge);
+  if (call.asides != nullptr) name_asides(*call.asides);
   Job job;
   job.engine = uffd_index;
   job.dst = call.dst;
@@ -288,7 +290,7 @@ bool submit_deferred(const HaulPrivateDeferred& call, Ticket* ticket) noexcept {
     job.pattern_bytes = 1;
     job.src_or_pattern = call.value * 0x0101010101010101u;
   }
-  job.chunks = plan::cut_for_mover(call.length, least_chunk_bytes, page_block_log2);
+  job.chunks = plan::cut_for_mover(call.length, least_chunk_bytes, block_log2);
   return publish(*ring, job, nullptr, ticket);
 }
 

@@ -167,8 +167,12 @@ TEST_F(Profile, HugePagesStayHuge) {
     EXPECT_TRUE(to.holds(7, to.size()));
     from.fill(7);
   }
+  mprotect(to.data(), to.size(), PROT_READ | PROT_WRITE);  // (one mapping again)
   if (destination < huge || source < huge) GTEST_SKIP() << "the kernel gives no huge pages now";
-  EXPECT_EQ(huge_bytes_at(from.data()), source);
+  // (A deferred call protects its source page by page, so the huge ones at its ends are split.)
+  if (!plan_is("deferred")) {
+    EXPECT_EQ(huge_bytes_at(from.data()), source);
+  }
   EXPECT_EQ(huge_bytes_at(to.data()), destination);
   if (samples_) {
     EXPECT_GE(sum_now().uses, before_.uses + 1);

@@ -102,7 +102,8 @@ class Actor {
   void act() {
     ++act_.number;
     const std::uint64_t dice = random_() % 100;
-    if (dice < 45) return copy();
+    if (dice < 38) return copy();
+    if (dice < 45) return overwrite();
     if (dice < 60) return move_within();
     if (dice < 72) return fill();
     if (dice < 75) return fill_new();
@@ -232,6 +233,38 @@ class Actor {
     check_around(region, 0, region.size());
   }
 
+  // Most of some huge pages that are there, again and again.
+  void overwrite() {
+    Region& region = any();
+    if (region.kind() != Kind::huge_pages || region.size() < 5 * mib) {
+      act_.name = "renew";
+      if (!region.make(Kind::huge_pages, 5 * mib + below(9 * mib))) fail(act_, "no memory");
+      // (By the kernel's huge pages: after a program has forbidden some, haul makes none.)
+      for (std::size_t i = 0; i < region.size(); ++i) region.data()[i] = 0x77;
+      region.model_fill(0, 0x77, region.size());
+    }
+    for (std::uint64_t turns = 1 + random_() % 3; turns > 0; --turns) {
+      const Region& from = any();
+      const std::size_t at = random_() % 2 == 0 ? below(64) : below(mib);
+      std::size_t length = region.size() - at - below(mib);
+      const bool fills = &from == &region || from.size() < 3 * mib;
+      if (!fills && length > from.size()) length = from.size();
+      const std::size_t from_at = fills ? 0 : below(from.size() - length + 1);
+      note(fills ? "memset of huge pages" : "memcpy into huge pages", at, from_at, length);
+      unsigned char* const dst = region.data() + at;
+      if (fills) {
+        std::memset(dst, static_cast<int>(turns), length);
+        region.model_fill(at, static_cast<unsigned char>(turns), length);
+      } else {
+        std::memcpy(dst, from.data() + from_at, length);
+        region.model_copy(at, from, from_at, length);
+      }
+      const std::size_t touched = below(region.size());
+      check(region, touched, touched + 1);
+    }
+    check_around(region, 0, region.size());
+  }
+
   void resize() {
     Region& region = any();
     note("resize", 0, 0, length());
@@ -309,6 +342,12 @@ bool was_carried_out(std::uint64_t acts) {
               ", together %" PRIu64 ", deferred %" PRIu64 ", protected %" PRIu64 "\n",
               plan, seed, acts, handled.load(), all.calls, libc.calls, caller.calls, together.calls,
               deferred.calls, protected_.calls);
+  std::uint64_t into_pages = 0;
+  for (std::size_t i = 0; table != nullptr && i < Table::room; ++i)
+    for (const auto& kind :
+         table->sites[i].kinds[static_cast<std::size_t>(haul::preload::Pages::there)])
+      into_pages += kind.ways[static_cast<std::size_t>(Way::deferred)].calls.load();
+  std::printf("memory_model: %" PRIu64 " of the deferred calls went into huge pages\n", into_pages);
   const std::string name = plan;
   if (table == nullptr || all.calls == 0) return false;
   if (name == "libc" || name == "profile") return caller.calls + together.calls == 0;

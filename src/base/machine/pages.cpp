@@ -15,6 +15,24 @@
 #include "base/thread/uncancelled.hpp"
 
 namespace haul::os {
+namespace {
+
+// Do the kernel's flags of all these pages say so? False also where it has none.
+template <class Condition>
+bool every_page(std::uintptr_t page, std::size_t bytes, Condition condition) noexcept {
+  const KeepErrno keep;
+  constexpr std::size_t room = 512;  // pages by one call
+  for (const std::uintptr_t end = page + bytes; page < end; page += room * page_bytes) {
+    unsigned char flags[room];
+    const std::size_t length = std::min(end - page, room * page_bytes);
+    if (mincore(reinterpret_cast<void*>(page), length, flags) != 0 ||
+        !std::all_of(flags, flags + length / page_bytes, condition))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 bool is_resident(std::uintptr_t page) noexcept {
   const KeepErrno keep;
@@ -23,17 +41,11 @@ bool is_resident(std::uintptr_t page) noexcept {
 }
 
 bool any_resident(std::uintptr_t page, std::size_t bytes) noexcept {
-  const KeepErrno keep;
-  constexpr std::size_t room = 512;  // pages by one call
-  for (const std::uintptr_t end = page + bytes; page < end; page += room * page_bytes) {
-    unsigned char resident[room];
-    const std::size_t length = std::min(end - page, room * page_bytes);
-    if (mincore(reinterpret_cast<void*>(page), length, resident) != 0) return true;
-    if (std::any_of(resident, resident + length / page_bytes,
-                    [](unsigned char flags) { return (flags & 1) != 0; }))
-      return true;
-  }
-  return false;
+  return !every_page(page, bytes, [](unsigned char flags) { return (flags & 1) == 0; });
+}
+
+bool all_resident(std::uintptr_t page, std::size_t bytes) noexcept {
+  return every_page(page, bytes, [](unsigned char flags) { return (flags & 1) != 0; });
 }
 
 bool is_private(std::uintptr_t page) noexcept {

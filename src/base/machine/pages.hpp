@@ -14,6 +14,8 @@ inline constexpr std::size_t page_bytes = 4096;
 bool is_resident(std::uintptr_t page) noexcept;
 // Is any page of [page, page + bytes)? Likewise. 1 us for 2 MiB of which none is.
 bool any_resident(std::uintptr_t page, std::size_t bytes) noexcept;
+// Are all? False where the kernel does not say.
+bool all_resident(std::uintptr_t page, std::size_t bytes) noexcept;
 
 // Is the page at this address, which is in memory, private to this process and no file's? False
 // where that cannot be told. Opens a file: 3 to 8 us.

@@ -18,6 +18,12 @@ namespace {
 using os::huge_page_bytes;
 
 constinit std::atomic<bool> allowed_now{false};
+constinit std::atomic<const HaulPrivateAsides*> all_asides{nullptr};
+
+std::uintptr_t own_place_of(std::uintptr_t block) noexcept {
+  const HaulPrivateAsides* const asides = all_asides.load(std::memory_order_relaxed);
+  return asides != nullptr ? asides->place_of(block) : 0;
+}
 
 // A place of one huge page, which is empty again once its page has moved. One is kept for the next
 // caller; several at once make one each. (It is not unmapped meanwhile: libhaul-mem.so, which takes
@@ -73,14 +79,24 @@ bool copy_to(std::uintptr_t place, std::uintptr_t from) noexcept {
   return true;
 }
 
-// New pages are zero, which is all that a fill with zero takes. (They are made first, so that
-// memory that cannot be had is an error here, and no signal.)
-bool repeat_in(std::uintptr_t place, std::uint64_t pattern) noexcept {
+// (Pages are made first, so that memory that cannot be had is an error here, and no signal.)
+bool repeat_in(std::uintptr_t place, std::uint64_t pattern, bool is_new) noexcept {
   if (!os::populate(place, huge_page_bytes)) return false;
-  if (pattern != 0)
+  // New pages are zero, which is all that a fill with zero takes.
+  if (pattern != 0 || !is_new)
     copy::fill_bytes(reinterpret_cast<void*>(place), huge_page_bytes, pattern, sizeof pattern,
                      Affinity::cacheable);
   return true;
+}
+
+// (Small pages, where there are no huge ones, may be moved in part: the rest is for whoever fills
+// what is missing.)
+bool fill_and_move(int fd, const Piece& piece, std::size_t offset, std::uintptr_t place,
+                   bool is_new) noexcept {
+  const bool filled = piece.operation == Operation::fill ? repeat_in(place, piece.pattern, is_new)
+                                                         : copy_to(place, piece.src + offset);
+  return filled && os::move_pages(fd, piece.dst + offset, place, huge_page_bytes) ==
+                       static_cast<std::int64_t>(huge_page_bytes);
 }
 
 }  // namespace
@@ -89,8 +105,11 @@ void allow_huge_blocks(bool allowed) noexcept {
   allowed_now.store(allowed, std::memory_order_relaxed);
 }
 
+void look_aside_in(const HaulPrivateAsides& asides) noexcept {
+  all_asides.store(&asides, std::memory_order_relaxed);
+}
+
 HugeBlocks::HugeBlocks(int fd, const Piece& piece) noexcept : piece_(piece) {
-  if (!allowed_now.load(std::memory_order_relaxed)) return;
   first_ = ((piece.dst + huge_page_bytes - 1) & ~(huge_page_bytes - 1)) - piece.dst;
   count_ = first_ < piece.length ? std::min((piece.length - first_) / huge_page_bytes, room) : 0;
   for (std::size_t number = 1; number < count_; ++number) provide(fd, number);
@@ -98,23 +117,27 @@ HugeBlocks::HugeBlocks(int fd, const Piece& piece) noexcept : piece_(piece) {
 }
 
 void HugeBlocks::provide(int fd, std::size_t number) noexcept {
-  const std::size_t offset = first_ + number * huge_page_bytes;
-  const std::uintptr_t to = piece_.dst + offset;
-  if (os::any_resident(to, huge_page_bytes)) return;
-  const SpareBlock place = take_place();
-  if (place.mapped == nullptr) return;
-  const bool filled = piece_.operation == Operation::fill
-                          ? repeat_in(place.begin(), piece_.pattern)
-                          : copy_to(place.begin(), piece_.src + offset);
-  // (Small pages, where there are no huge ones, may be moved in part: the rest is for whoever fills
-  // what is missing.)
-  if (filled && os::move_pages(fd, to, place.begin(), huge_page_bytes) ==
-                    static_cast<std::int64_t>(huge_page_bytes)) {
+  if (bring(fd, first_ + number * huge_page_bytes))
     provided_[number / 64] |= std::uint64_t{1} << number % 64;
+}
+
+bool HugeBlocks::bring(int fd, std::size_t offset) noexcept {
+  const std::uintptr_t to = piece_.dst + offset;
+  if (os::any_resident(to, huge_page_bytes)) return os::all_resident(to, huge_page_bytes);
+  // (Whoever serves a touch of it may be filling the same page now, with the same bytes: what one
+  // of them moves the other finds there.)
+  if (const std::uintptr_t own = own_place_of(to); own != 0)
+    return fill_and_move(fd, piece_, offset, own, false);
+  if (!allowed_now.load(std::memory_order_relaxed)) return false;
+  const SpareBlock place = take_place();
+  if (place.mapped == nullptr) return false;
+  const bool brought = fill_and_move(fd, piece_, offset, place.begin(), true);
+  if (brought) {
     give_back(place);
   } else {
     give_back_emptied(place);
   }
+  return brought;
 }
 
 HugeBlocks::Stretch HugeBlocks::stretch_at(std::size_t offset) const noexcept {

@@ -1,16 +1,20 @@
 // The whole huge pages (2 MiB) of a destination that is watched as missing: filled aside, and moved
-// there as they are (UFFDIO_MOVE, Linux 6.8).
+// there as they are (UFFDIO_MOVE, Linux 6.8). Where the destination's own page lies aside, it is
+// that one; elsewhere it is a new one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "base/private.hpp"
 #include "engine/engine.hpp"
 
 namespace haul {
 
 // May huge pages be made? Not until that is said.
 void allow_huge_blocks(bool allowed) noexcept;
+// Where destinations' own pages may lie.
+void look_aside_in(const HaulPrivateAsides& asides) noexcept;
 
 // A piece's (whole pages, a copy or a fill), which are provided when this is made, as far as they
 // can be: not where a page of theirs is there already, where the source cannot be read, where the
@@ -23,7 +27,7 @@ class HugeBlocks {
  public:
   HugeBlocks(int fd, const Piece& piece) noexcept;
 
-  // What lies at this offset: the rest of a block that has been provided, or of what has not.
+  // What lies at this offset: the rest of a block that is there, or of what is not.
   struct Stretch {
     std::size_t bytes;
     bool provided;
@@ -34,6 +38,7 @@ class HugeBlocks {
   static constexpr std::size_t room = 512;
 
   void provide(int fd, std::size_t number) noexcept;
+  bool bring(int fd, std::size_t offset) noexcept;
 
   const Piece& piece_;
   std::size_t first_ = 0;  // offset of the first block

@@ -140,6 +140,10 @@ void name_userfault(int fd, bool may_make_huge) noexcept {
   if (now.number() != fd || !now.intact()) userfault.set(os::Descriptor::of(fd));
 }
 
+void name_asides(const HaulPrivateAsides& asides) noexcept {
+  look_aside_in(asides);
+}
+
 Engine& uffd_engine() noexcept {
   return engine;
 }

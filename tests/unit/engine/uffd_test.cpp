@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/machine/huge_pages.hpp"
+#include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 #include "base/os/userfault.hpp"
 #include "engine/registry.hpp"
@@ -222,6 +223,42 @@ TEST_F(HugeBlocksTest, AreProvidedToFills) {
     os::unwatch(fd_, to_, length);
     os::drop_own_pages(map_, 6 * huge);
   }
+}
+
+// The destination's own page lies aside, and comes back as it is: no new one may be made here.
+TEST_F(HugeBlocksTest, BringsTheVeryPageThatLiesAside) {
+  static HaulPrivateAsides asides;
+  void* const window = os::map_anonymous(2 * huge);
+  ASSERT_NE(window, nullptr);
+  const std::uintptr_t place = (reinterpret_cast<std::uintptr_t>(window) + huge - 1) & ~(huge - 1);
+  asides.begin = place;
+  name_userfault(fd_, false);
+  name_asides(asides);
+  os::want_huge_pages(reinterpret_cast<void*>(first_block_), huge);
+  auto* const block = reinterpret_cast<unsigned char*>(first_block_);
+  for (const bool fills : {false, true}) {
+    std::memset(block, 0xab, huge);
+    const std::int64_t before = huge_bytes();
+    ASSERT_EQ(os::watch(fd_, first_block_, huge, os::WatchFor::missing), 0);
+    ASSERT_EQ(os::watch(fd_, place, huge, os::WatchFor::missing), 0);
+    ASSERT_EQ(os::move_pages(fd_, place, first_block_, huge), static_cast<std::int64_t>(huge));
+    os::unwatch(fd_, place, huge);
+    asides.blocks[0].store(first_block_);
+    Piece piece;
+    piece.operation = fills ? Operation::fill : Operation::copy;
+    piece.dst = first_block_;
+    piece.src = reinterpret_cast<std::uintptr_t>(from_.data());
+    piece.length = huge;
+    Outcome outcome;
+    EXPECT_EQ(uffd_engine().submit(piece, 0, outcome), Submitted::finished);
+    EXPECT_EQ(outcome.good_bytes, huge);
+    asides.blocks[0].store(0);
+    os::unwatch(fd_, first_block_, huge);
+    for (std::size_t i = 0; i < huge; ++i) ASSERT_EQ(block[i], fills ? 0 : from_[i]);
+    EXPECT_EQ(huge_bytes(), before);
+    EXPECT_FALSE(os::any_resident(place, huge));
+  }
+  os::unmap(window, 2 * huge);
 }
 
 TEST_F(HugeBlocksTest, ABlockOfWhichAPageIsThereStaysSmall) {

@@ -1,0 +1,47 @@
+// The huge pages that a pending call will overwrite whole, put aside as they are (UFFDIO_MOVE)
+// until their bytes have come: so the destination is missing meanwhile, as new memory is, and keeps
+// its own huge pages.
+//
+//   put aside   by the caller, when the destination is watched; what the kernel refuses to move
+//               (shared with a child, pinned, locked) stays, and is written by the caller at once
+//   brought     filled aside and moved back as it is: by the mover (engine uffd), or by whoever
+//               serves a touch; both may be at it at once, and write the same bytes
+//   over        the call is retired: what is left at the places is nobody's, and is dropped
+//
+// The places are addresses without pages of their own, 512 MiB, mapped once. All is under the lock
+// of watched.hpp, but for what the mover reads of the table (base/private.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/private.hpp"
+#include "preload/defer/watched.hpp"
+
+namespace haul::preload {
+
+// For the mover.
+const HaulPrivateAsides& asides() noexcept;
+
+// Puts the huge pages of these blocks aside, which are watched as missing and whole. How many bytes
+// were.
+std::size_t put_aside(const Bounds& blocks) noexcept;
+
+// If the page of this block lies aside: copies it from `src`, or fills it with `value` where `src`
+// is 0, and moves it back. Its bytes; 0, the block is to be provided otherwise (it is there, or its
+// page cannot be had); -EAGAIN, an event waits to be read. Takes 0.1 to 0.4 ms.
+std::int64_t bring_aside(std::uintptr_t block, std::uintptr_t src, unsigned char value) noexcept;
+
+// The call is over. `back`: its pages are moved back with the bytes that they had, as far as the
+// kernel lets.
+void end_aside(const Bounds& blocks, bool back) noexcept;
+
+// From now on nothing is put aside. False: something lies there still. True: what the caller is to
+// unmap, without the lock, is at *mapped: nullptr, or so many bytes.
+bool put_aside_no_more(void** mapped) noexcept;
+std::size_t asides_bytes() noexcept;
+
+// At the start, and for a child of fork.
+void forget_asides() noexcept;
+
+}  // namespace haul::preload
