@@ -118,11 +118,10 @@ void print_verdict(std::FILE* stream, const TransparentOutcome& outcome, const W
       show_ns(spared.best_ns), 100 * spared.best_ns / cpu_ns(outcome), show_gain(spared.caller_ns),
       show_gain(spared.together_ns));
   if (spared.deferred_ns >= worth_share * cpu_ns(outcome))
-    fmt::print(
-        stream,
-        "Up to {} more if calls whose destination is first used later than they take return "
-        "before their bytes are there, which is tried there.\n",
-        show_gain(spared.deferred_ns));
+    fmt::print(stream,
+               "Up to {} more if calls whose destination is first used later than they take return "
+               "before their bytes are there, which is tried there.\n",
+               show_gain(spared.deferred_ns));
 }
 
 }  // namespace
