@@ -1,4 +1,4 @@
-#include "bench/transparent/workload.hpp"
+#include "bench/transparent/programs/workload.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "bench/kit/command.hpp"
-#include "bench/transparent/generated.hpp"
-#include "bench/transparent/python_scripts.hpp"
+#include "bench/transparent/programs/generated.hpp"
+#include "bench/transparent/programs/python_scripts.hpp"
 
 namespace haul::bench {
 namespace {

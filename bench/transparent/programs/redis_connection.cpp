@@ -1,4 +1,4 @@
-#include "bench/transparent/redis_connection.hpp"
+#include "bench/transparent/programs/redis_connection.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>

@@ -14,7 +14,7 @@
 #include "bench/kit/command.hpp"
 #include "bench/kit/trial.hpp"
 #include "bench/transparent/preload.hpp"
-#include "bench/transparent/workload.hpp"
+#include "bench/transparent/programs/workload.hpp"
 #include "preload/mem/sites.hpp"
 #include "tools/directory.hpp"
 

@@ -1,4 +1,4 @@
-#include "bench/transparent/generated.hpp"
+#include "bench/transparent/programs/generated.hpp"
 
 #include <fmt/format.h>
 

@@ -8,8 +8,8 @@
 
 #include "bench/kit/command.hpp"
 #include "bench/transparent/cost_race.hpp"
-#include "bench/transparent/redis_race.hpp"
-#include "bench/transparent/workload.hpp"
+#include "bench/transparent/programs/redis_race.hpp"
+#include "bench/transparent/programs/workload.hpp"
 #include "tools/directory.hpp"
 #include "tools/failure.hpp"
 

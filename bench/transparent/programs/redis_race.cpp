@@ -1,4 +1,4 @@
-#include "bench/transparent/redis_race.hpp"
+#include "bench/transparent/programs/redis_race.hpp"
 
 #include <fmt/format.h>
 #include <time.h>
@@ -13,7 +13,7 @@
 #include "base/machine/clock.hpp"
 #include "base/os/os.hpp"
 #include "bench/kit/command.hpp"
-#include "bench/transparent/redis_connection.hpp"
+#include "bench/transparent/programs/redis_connection.hpp"
 #include "tools/failure.hpp"
 #include "tools/program.hpp"
 
