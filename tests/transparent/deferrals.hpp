@@ -1,4 +1,5 @@
-// What the tests of deferred calls share: whether any are to be expected, and how many there were.
+// What the tests of deferred calls share: whether any are to be expected, how many there were, and
+// what plan protected, paper 000's own way, does not keep up (protected_test.cpp).
 #pragma once
 
 #include <fcntl.h>
@@ -26,8 +27,17 @@ inline std::uint64_t touches() {
   return own_table().touches.load();
 }
 
-inline bool plan_is_deferred() {
-  return std::string(std::getenv(plan_variable)) == "deferred";
+// System calls on memory that the program may not touch yet fail with EFAULT.
+inline bool system_calls_may_fail() {
+  return plan_is("protected");
+}
+// Memory that the program gives back without libc is still thought to be the copy's.
+inline bool sees_libc_alone() {
+  return plan_is("protected");
+}
+// The kernel splits huge pages of which a part is protected.
+inline bool splits_huge_pages() {
+  return plan_is("protected");
 }
 
 // May this process have a userfaultfd that serves the kernel's own accesses?

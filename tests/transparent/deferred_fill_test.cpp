@@ -29,7 +29,7 @@ class FillUnderWay {
     if (shift != 0) to()[-1] = to()[size] = static_cast<unsigned char>(~value);
     const std::uint64_t before = deferrals_begun();
     CHILD_CHECK(call_memset(to(), value, size) == to());
-    if (plan_is_deferred() && can_defer()) CHILD_CHECK(deferrals_begun() == before + 1);
+    if (plan_is("deferred") && can_defer()) CHILD_CHECK(deferrals_begun() == before + 1);
   }
   unsigned char* to() const { return memory_.data() + shift_; }
   bool right(std::size_t begin = 0, std::size_t end = size) const {
@@ -47,7 +47,7 @@ class FillUnderWay {
 constexpr int values[] = {0, 0xa5, 0xff};
 
 TEST(DeferredFill, ReturnsBeforeTheBytesAreThere) {
-  if (!plan_is_deferred()) return;
+  if (!plan_is("deferred")) return;
   if (!can_defer())
     GTEST_SKIP() << "the kernel does not let this user have a userfaultfd that serves it";
   const std::uint64_t before = touches();
@@ -158,7 +158,7 @@ TEST(DeferredFill, TheMemoryMoves) {
     // By libc's function; by a system call that nobody sees; by realloc().
     for (int how = 0; how < 3; ++how) {
       // (The kernel moves one mapping at a time, and a page whose first use is waited for is one.)
-      if (how == 1 && !plan_is_deferred()) continue;
+      if (how == 1 && !plan_is("deferred")) continue;
       constexpr int rights = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
       void* to = how == 2 ? std::malloc(size) : mmap(nullptr, size, rights, flags, -1, 0);
       call_memset(to, 0x21 + how, size);

@@ -106,7 +106,7 @@ class Overwritten {
 constexpr int values[] = {-1, 0, 0x5e};
 
 TEST(DeferredHuge, ReturnsBeforeTheBytesAreThere) {
-  if (!plan_is_deferred()) return;
+  if (!plan_is("deferred")) return;
   if (!can_defer())
     GTEST_SKIP() << "the kernel does not let this user have a userfaultfd that serves it";
   const std::uint64_t before = deferred_calls();
@@ -136,7 +136,8 @@ TEST(DeferredHuge, IsWholeWhereverItIsTouchedFirst) {
       CHILD_CHECK(call.right(middle, middle + 1) && call.right(0, 1) && call.right(end - 1, end));
       CHILD_CHECK(call.right());
       mprotect(call.base(), room, PROT_READ | PROT_WRITE);  // one mapping again
-      if (call.is_huge()) CHILD_CHECK(huge_bytes_at(call.base() + huge) == room);
+      if (call.is_huge() && !splits_huge_pages())
+        CHILD_CHECK(huge_bytes_at(call.base() + huge) == room);
     }
   });
 }
@@ -192,6 +193,7 @@ TEST(DeferredHuge, Chains) {
 }
 
 TEST(DeferredHuge, SystemCallsReadAndWriteIt) {
+  if (system_calls_may_fail()) return;
   IN_CHILD(for (const int value
                 : values) {
     Overwritten call(0, 0, value);
@@ -260,6 +262,7 @@ TEST(DeferredHuge, TheMemoryGoes) {
       call.begin();
       // All of it, or a part that begins and ends within blocks.
       const bool all = how < 2, unmaps = how % 2 == 1;
+      if (unmaps && sees_libc_alone()) continue;
       unsigned char* const at = all ? call.to() : call.to() + huge + 64 * kib;
       const std::size_t bytes = all ? room : 3 * huge;
       if (unmaps) {
@@ -280,7 +283,7 @@ TEST(DeferredHuge, TheMemoryGoes) {
 
 TEST(DeferredHuge, TheMemoryMoves) {
   IN_CHILD(for (int how = 0; how < 2; ++how) {
-    if (how == 1 && !plan_is_deferred()) continue;
+    if (how == 1 && !plan_is("deferred")) continue;
     Overwritten call(0, 0, 0x21);
     call.begin();
     constexpr int rights = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;

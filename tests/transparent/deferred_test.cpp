@@ -17,11 +17,6 @@ namespace {
 
 constexpr std::size_t size = 32 * mib;
 
-// Paper 000's way, whose limit system calls are (protected_test.cpp).
-bool system_calls_may_fail() {
-  return std::string(std::getenv(plan_variable)) == "protected";
-}
-
 // A copy into new memory that is, under the plan, under way when the constructor returns.
 class UnderWay {
  public:
@@ -34,7 +29,7 @@ class UnderWay {
   void begin() {
     const std::uint64_t before = deferrals_begun();
     CHILD_CHECK(call_memcpy(to(), from_.data(), size) == to());
-    if (plan_is_deferred() && can_defer()) CHILD_CHECK(deferrals_begun() == before + 1);
+    if (plan_is("deferred") && can_defer()) CHILD_CHECK(deferrals_begun() == before + 1);
   }
   unsigned char* from() const { return from_.data(); }
   unsigned char* to() const { return to_.data() + shift_; }
@@ -56,7 +51,7 @@ class UnderWay {
 
 // Does the plan defer at all? Then the last page is not there yet, and a touch is waited for.
 TEST(Deferred, ReturnsBeforeTheBytesAreThere) {
-  if (!plan_is_deferred()) return;
+  if (!plan_is("deferred")) return;
   if (!can_defer())
     GTEST_SKIP() << "the kernel does not let this user have a userfaultfd that serves it";
   const std::uint64_t before = touches();
@@ -260,7 +255,7 @@ TEST(Deferred, TheDestinationMoves) {
     // By libc's function; by a system call that nobody sees; by realloc().
     for (int how = 0; how < 3; ++how) {
       // (The kernel moves one mapping at a time, and a page whose first use is waited for is one.)
-      if (how == 1 && !plan_is_deferred()) continue;
+      if (how == 1 && !plan_is("deferred")) continue;
       constexpr int rights = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
       void* to = how == 2 ? std::malloc(size) : mmap(nullptr, size, rights, flags, -1, 0);
       call_memcpy(to, from.data(), size);

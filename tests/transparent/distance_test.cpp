@@ -20,10 +20,6 @@ using haul::preload::DistanceTally;
 
 constexpr std::size_t size = 4 * mib;
 
-bool plan_is(const char* plan) {
-  return std::string(std::getenv(plan_variable)) == plan;
-}
-
 struct Sum {
   std::uint64_t use[distance_classes] = {}, write[distance_classes] = {};
   std::uint64_t uses = 0, writes = 0;

@@ -57,10 +57,6 @@ bool on_request() {
   return read && std::strstr(text, "[madvise]") != nullptr;
 }
 
-bool plan_is(const char* plan) {
-  return std::string(std::getenv(plan_variable)) == plan;
-}
-
 constexpr std::size_t size = 16 * mib;
 
 TEST(Pages, NewMemoryIsPutOnHugePagesWhereTheSystemGivesThemOnRequest) {

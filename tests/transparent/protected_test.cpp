@@ -19,7 +19,7 @@ TEST(Protected, TakesRightsAndGivesThemBack) {
     const std::uint64_t before = own_table().touches.load();
     for (const bool there : {false, true}) {
       const UnderProtection copy(1, there);
-      if (plan_is_protected() && refused(NotShared::no_mover) == 0) {
+      if (plan_is("protected") && refused(NotShared::no_mover) == 0) {
         CHILD_CHECK(rights_of(copy.to() + size / 2) == "---p");
         CHILD_CHECK(rights_of(copy.from() + size / 2) == "r--p");
       }
@@ -28,7 +28,7 @@ TEST(Protected, TakesRightsAndGivesThemBack) {
       CHILD_CHECK(rights_of(copy.from() + size / 2) == "rw-p");
     }
     copy_works();  // counts what was waited for
-    if (plan_is_protected()) CHILD_CHECK(own_table().touches.load() > before);
+    if (plan_is("protected")) CHILD_CHECK(own_table().touches.load() > before);
   });
 }
 
@@ -366,7 +366,7 @@ TEST(Protected, SystemCallsFailOrSeeTheBytes) {
     std::uint64_t word = 0;
     const ssize_t written = write(ends[1], copy.to() + size / 2, 8);
     if (written < 0) {
-      CHILD_CHECK(plan_is_protected() && errno == EFAULT);
+      CHILD_CHECK(plan_is("protected") && errno == EFAULT);
     } else {
       CHILD_CHECK(read(ends[0], &word, 8) == 8 && word == Memory::word(30, size / 16));
     }

@@ -25,6 +25,11 @@ using haul::preload::Way;
 inline constexpr const char* report_variable = "HAUL_TRANSPARENT_REPORT";
 inline constexpr const char* plan_variable = "HAUL_TRANSPARENT_PLAN";
 
+// Is this the plan that the program runs under?
+inline bool plan_is(const char* plan) {
+  return std::string(std::getenv(plan_variable)) == plan;
+}
+
 inline bool under_preload() {
   const char* preload = std::getenv("LD_PRELOAD");
   return preload != nullptr && std::string(preload).find("libhaul-mem") != std::string::npos;

@@ -9,9 +9,6 @@ namespace transparent {
 
 inline constexpr std::size_t size = 32 * mib;
 
-inline bool plan_is_protected() {
-  return std::string(std::getenv(plan_variable)) == "protected";
-}
 inline std::uint64_t protected_calls() {
   return counted(&own_table(), static_cast<int>(Way::protected_)).calls;
 }
@@ -30,7 +27,7 @@ class UnderProtection {
     if (there) std::memset(to_.data(), 0x5a, size + 4096);
     const std::uint64_t before = protected_calls() + refused(NotShared::no_mover);
     CHILD_CHECK(call_memcpy(to(), from(), size) == to());
-    if (plan_is_protected())
+    if (plan_is("protected"))
       CHILD_CHECK(protected_calls() + refused(NotShared::no_mover) == before + 1);
   }
   unsigned char* from() const { return from_.data() + skip_; }
@@ -54,7 +51,7 @@ class UnderProtection {
 // those.
 template <class Body>
 int end_of_child(Body body, int expected = 0) {
-  const bool asked = plan_is_protected() || std::string(std::getenv(plan_variable)) == "libc";
+  const bool asked = plan_is("protected") || plan_is("libc");
   return asked ? run_child(body) : expected;
 }
 
