@@ -1,5 +1,6 @@
 // Trials, who moved them, and the interleaving of runs.
 #include "bench/kit/trial.hpp"
+#include "tools/units.hpp"
 
 #include <algorithm>
 
@@ -65,7 +66,7 @@ void interleave(unsigned repetitions, const std::vector<Body>& bodies) {
 }
 
 unsigned repetitions_of(std::size_t bytes, bool quick) {
-  constexpr std::size_t mib = std::size_t{1} << 20;
+  using tools::mib;
   std::size_t budget = quick ? 128 * mib : 512 * mib;
   std::size_t most = quick ? 41 : 301, least = quick ? 5 : 9;
   return static_cast<unsigned>(std::clamp(budget / std::max<std::size_t>(bytes, 1), least, most));

@@ -5,6 +5,7 @@
 #include "bench/messages/mpi_columns.hpp"
 #include "bench/messages/mpi_messages.hpp"
 #include "tools/directory.hpp"
+#include "tools/units.hpp"
 
 namespace haul::bench {
 namespace {
@@ -23,7 +24,8 @@ void run_mpi(SuiteRun& session, std::vector<Row>& rows) {
   if (plan.ranks.empty()) plan.ranks = {2};
   if (session.options.mpi.ranks.empty() && session.stage.topology().allowed_count >= 4)
     plan.ranks.push_back(4);
-  constexpr std::size_t kib = 1024, mib = kib * kib;
+  using tools::kib;
+  using tools::mib;
   const std::vector<std::size_t> few = {8, kib, 64 * kib, mib};
   const std::vector<std::size_t> many = {0,         8,         64,      256,      kib,
                                          2 * kib,   4 * kib,   8 * kib, 16 * kib, 64 * kib,

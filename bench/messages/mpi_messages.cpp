@@ -33,7 +33,8 @@ bool is_pair(const std::string& test) {
 
 // A window holds many messages at once, so larger sizes are left out.
 std::size_t most_bytes(const std::string& test) {
-  constexpr std::size_t kib = 1024, mib = kib * kib;
+  using tools::kib;
+  using tools::mib;
   return test == "rate" ? 64 * kib : test == "bandwidth" ? 16 * mib : 256 * mib;
 }
 

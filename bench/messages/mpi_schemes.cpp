@@ -8,6 +8,7 @@
 #include "bench/messages/mpi_messages.hpp"
 #include "tools/directory.hpp"
 #include "tools/failure.hpp"
+#include "tools/units.hpp"
 
 namespace haul::bench {
 namespace {
@@ -36,7 +37,8 @@ void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows) {
   plan.tests = asked_or(session.options.mpi.tests, {"pingpong", "bandwidth"});
   plan.buffers = asked_or(session.options.mpi.buffers, {"reused"});
   plan.ranks = {ranks};
-  constexpr std::size_t kib = 1024, mib = kib * kib;
+  using tools::kib;
+  using tools::mib;
   const std::vector<std::size_t> few = {kib, 64 * kib, mib};
   const std::vector<std::size_t> many = {kib, 4 * kib, 16 * kib, 64 * kib, 256 * kib, mib, 4 * mib};
   plan.sizes = sizes_or(session.options, session.options.quick ? few : many);

@@ -137,7 +137,8 @@ Row measure_fresh(SuiteRun& session, FreshTarget target, std::size_t bytes) {
 }
 
 void run_fresh(SuiteRun& session, std::vector<Row>& rows) {
-  constexpr std::size_t kib = 1024, mib = 1024 * kib;
+  using tools::kib;
+  using tools::mib;
   const std::vector<std::size_t> sizes =
       sizes_or(session.options, {256 * kib, mib, 4 * mib, 10 * mib, 16 * mib, 64 * mib});
   constexpr FreshTarget targets[] = {FreshTarget::header, FreshTarget::aligned,

@@ -132,7 +132,8 @@ class ProtectTrial {
 };
 
 void run_protect(SuiteRun& session, std::vector<Row>& rows) {
-  constexpr std::size_t kib = 1024, mib = 1024 * kib;
+  using tools::kib;
+  using tools::mib;
   const std::vector<std::size_t> sizes =
       sizes_or(session.options, {64 * kib, mib, 4 * mib, 16 * mib, 64 * mib});
   const int userfault = os::open_userfault();

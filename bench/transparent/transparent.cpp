@@ -59,7 +59,7 @@ void race_plans(const SuiteRun& session, std::vector<Row>& rows, std::size_t byt
 }
 
 void run_transparent_suite(SuiteRun& session, std::vector<Row>& rows) {
-  constexpr std::size_t mib = std::size_t{1} << 20;
+  using tools::mib;
   const std::vector<std::size_t> sizes =
       sizes_or(session.options, {mib, 4 * mib, 16 * mib, 64 * mib});
   double done = 0;

@@ -22,7 +22,7 @@ namespace {
 using tools::show_bytes;
 using tools::show_ns;
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+using tools::mib;
 constexpr std::size_t order_bytes = 64 * mib, pollution_bytes = 4 * mib;
 constexpr double gain_ratio = 0.98;  // below this haul was faster by more than the noise
 constexpr double hidden_share =

@@ -8,13 +8,14 @@
 #include "bench/kit/command.hpp"
 #include "bench/transparent/programs/generated.hpp"
 #include "bench/transparent/programs/python_scripts.hpp"
+#include "tools/units.hpp"
 
 namespace haul::bench {
 namespace {
 
 using Note = std::function<void(const std::string&)>;
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+using tools::mib;
 constexpr unsigned ask_limit_s = 20;
 
 // Every `name` in PATH, since the first python3 need not be the one that has numpy.
