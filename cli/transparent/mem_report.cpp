@@ -36,7 +36,7 @@ constexpr RefusalText refusal_texts[preload::refusal_count] = {
      "a side of a copy to be deferred or protected is a file's or shared, or holds a stack"},
     {"not_writable",
      "the kernel lets nobody write to protected memory (`haul info` says why, at engine "
-     "procmem)"}};
+     "procmem), or the program's memory is limited (ulimit -d)"}};
 
 std::uint64_t way_bytes(const SiteCount& site, std::size_t way) {
   std::uint64_t bytes = 0;

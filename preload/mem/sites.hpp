@@ -94,7 +94,8 @@ enum class NotShared : std::uint8_t {
   no_mover,        // haul has none for this process, or all is full
   no_userfault,    // nobody can serve those who touch a deferred call's memory
   not_private,     // a side is a file's or shared, or the caller's stack
-  not_writable,    // the kernel lets no mover write to protected memory
+  not_writable,    // the kernel lets no mover write to protected memory, or counts what may be
+                   // written
 };
 inline constexpr std::size_t refusal_count = 6;
 

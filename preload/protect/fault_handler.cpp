@@ -27,7 +27,8 @@ constinit NextFunction<int(int, const sigset_t*, sigset_t*)> next_sigprocmask("s
 constinit NextFunction<Handler*(int, Handler*)> next_signal("signal"),
     next_sysv_signal("sysv_signal"), next_internal_sysv_signal("__sysv_signal"),
     next_ssignal("ssignal"), next_sigset("sigset");
-constinit NextFunction<int(int)> next_sighold("sighold");
+constinit NextFunction<int(int)> next_sighold("sighold"), next_sigignore("sigignore"),
+    next_sigblock("sigblock"), next_sigsetmask("sigsetmask");
 
 // off -> on: with the first protected copy. never: the program has other plans with SIGSEGV, or the
 // plan is another.
@@ -91,6 +92,19 @@ bool is_watching() noexcept {
   return handling.load(std::memory_order_relaxed) != Handling::never;
 }
 
+// Signals that are named, and sets of old, a bit each from 1 on.
+int call_with_signal(NextFunction<int(int)>& next, int signal) noexcept {
+  if (is_watching() && signal == SIGSEGV) [[unlikely]]
+    give_up();
+  return next.get()(signal);
+}
+int call_with_set(NextFunction<int(int)>& next, int set) noexcept {
+  constexpr int fault_bit = 1 << (SIGSEGV - 1);
+  if (is_watching() && (set & fault_bit) != 0) [[unlikely]]
+    give_up();
+  return next.get()(set);
+}
+
 // The program blocks these signals.
 void note_mask(int how, const sigset_t* set) noexcept {
   if (is_watching() && how != SIG_UNBLOCK && blocks_faults(set)) [[unlikely]]
@@ -117,7 +131,7 @@ void know_signal_functions() noexcept {
   for (auto* next :
        {&next_signal, &next_sysv_signal, &next_internal_sysv_signal, &next_ssignal, &next_sigset})
     next->get();
-  next_sighold.get();
+  for (auto* next : {&next_sighold, &next_sigignore, &next_sigblock, &next_sigsetmask}) next->get();
 }
 
 bool ready_to_handle() noexcept {
@@ -197,9 +211,16 @@ extern "C" {
   return set_handler(next_sigset, number, handler);
 }
 [[gnu::visibility("default")]] int sighold(int number) noexcept {
-  if (is_watching() && number == SIGSEGV) [[unlikely]]
-    give_up();
-  return next_sighold.get()(number);
+  return call_with_signal(next_sighold, number);
+}
+[[gnu::visibility("default")]] int sigignore(int number) noexcept {
+  return call_with_signal(next_sigignore, number);
+}
+[[gnu::visibility("default")]] int sigblock(int set) noexcept {
+  return call_with_set(next_sigblock, set);
+}
+[[gnu::visibility("default")]] int sigsetmask(int set) noexcept {
+  return call_with_set(next_sigsetmask, set);
 }
 
 }  // extern "C"

@@ -6,6 +6,7 @@
 #include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 #include "base/os/own_memory.hpp"
+#include "base/os/sealed.hpp"
 #include "base/private.hpp"
 #include "preload/defer/pending.hpp"
 #include "preload/protect/fault_handler.hpp"
@@ -98,7 +99,8 @@ NotProtected protect(std::uintptr_t dst, std::uintptr_t src, std::size_t length,
   const ProtectedMove move = move_of(dst, src, length);
   if (move.length == 0 || !may_protect(move.dst) || !may_protect(move.src))
     return NotProtected::not_private;
-  if (!can_force_writes()) return NotProtected::not_writable;
+  // (What the program maps meanwhile may leave no room for memory that it may write.)
+  if (os::data_limit() != UINT64_MAX || !can_force_writes()) return NotProtected::not_writable;
   if (!ready_to_handle()) return NotProtected::handled;
   const auto move_part = [&](std::uintptr_t from, std::uintptr_t to) {
     if (from < to)

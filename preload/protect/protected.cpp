@@ -5,6 +5,7 @@
 
 #include "base/machine/clock.hpp"
 #include "base/machine/page_facts.hpp"
+#include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 #include "base/os/own_memory.hpp"
 #include "base/sync/backoff.hpp"
@@ -15,7 +16,8 @@ namespace {
 
 using os::MemoryRights;
 
-enum class ProtectedStage : std::uint8_t { free, begun, moving };
+// moved: the bytes are there, and the rights are to be given back.
+enum class ProtectedStage : std::uint8_t { free, begun, moving, moved };
 struct ProtectedCopy {
   ProtectedStage stage = ProtectedStage::free;
   ProtectedMove move;
@@ -36,14 +38,24 @@ constinit ProtectedCopy copies[room];
 constinit std::atomic<bool> no_more{false};
 constinit std::atomic<std::uint64_t> touches{0};
 
-void allow(const Bounds& range) noexcept {
-  if (range.begin < range.end)
-    os::set_rights(range.begin, range.end - range.begin, MemoryRights::read_write);
+// False: the kernel refuses for now, since the process has as many mappings as it may have. (What
+// the program has unmapped behind our back the kernel refuses, too.)
+bool allow(const Bounds& range) noexcept {
+  const auto allow_run = [](const os::PageRun& run) {
+    return os::set_rights(run.begin, run.end - run.begin, MemoryRights::read_write) == 0;
+  };
+  if (range.begin >= range.end || allow_run({range.begin, range.end})) return true;
+  bool all = true;
+  std::uintptr_t at = range.begin;
+  for (os::PageRun run; at < range.end && os::first_mapped(at, range.end, &run); at = run.end)
+    all = allow_run(run) && all;
+  return all;
 }
 
 // The source's pages, but for those that other copies still read.
-void allow_source(const ProtectedCopy& copy) noexcept {
+bool allow_source(const ProtectedCopy& copy) noexcept {
   Bounds rest = copy.move.src;
+  bool all = true;
   while (rest.begin < rest.end) {
     Bounds next{rest.end, rest.end};  // of another's, the first from here on
     for (const ProtectedCopy& other : copies) {
@@ -52,49 +64,59 @@ void allow_source(const ProtectedCopy& copy) noexcept {
       if (begin < next.begin || (begin == next.begin && other.move.src.end > next.end))
         next = {begin, other.move.src.end};
     }
-    allow({rest.begin, next.begin});
+    all = allow({rest.begin, next.begin}) && all;
     rest.begin = next.end;
   }
+  return all;
 }
 
 // What no mover could move, since the process had no descriptor left: by the kernel, as the program
-// may have taken the source away behind our back. (The destination may be touched by now.)
+// may have taken some of the source away behind our back, whose bytes are then nobody's. The
+// destination may be touched meanwhile.
 void move_rest(const ProtectedMove& move) noexcept {
-  const iovec to{reinterpret_cast<void*>(move.to), move.length};
-  const iovec from{reinterpret_cast<void*>(move.from), move.length};
-  os::read_process(os::process_id(), &to, 1, &from, 1);
+  allow(move.dst);
+  for (std::size_t done = 0; done < move.length;) {
+    const std::int64_t now = os::copy_own(move.to + done, move.from + done, move.length - done);
+    const std::size_t page_rest = os::page_bytes - (move.from + done) % os::page_bytes;
+    done += now > 0 ? static_cast<std::size_t>(now) : page_rest;
+  }
 }
 
-void end_held(ProtectedCopy& copy, bool failed) noexcept {
-  if (copy.tally != nullptr)
-    note_waits(*copy.tally, copy.move.length, copy.call_ns, copy.waited_ns);
-  const bool forced = failed && os::force_write(copy.move.to, copy.move.from, copy.move.length) ==
-                                    static_cast<std::int64_t>(copy.move.length);
-  allow(copy.move.dst);
-  if (failed && !forced) move_rest(copy.move);
-  allow_source(copy);
+// The mover has nothing more to do with it.
+void end_move(ProtectedCopy& copy, bool failed) noexcept {
+  const ProtectedMove& move = copy.move;
+  if (copy.tally != nullptr) note_waits(*copy.tally, move.length, copy.call_ns, copy.waited_ns);
+  if (failed &&
+      os::force_write(move.to, move.from, move.length) != static_cast<std::int64_t>(move.length))
+    move_rest(move);
+  copy.stage = ProtectedStage::moved;
+}
+
+// Gives its rights back. False: to be tried again.
+bool end_moved(ProtectedCopy& copy) noexcept {
+  if (!allow(copy.move.dst) || !allow_source(copy)) return false;
   copy.stage = ProtectedStage::free;
   one_less_watched();
+  return true;
 }
 
 // Ends it if it is done.
 bool end_if_done(ProtectedCopy& copy) noexcept {
-  if (copy.stage != ProtectedStage::moving) return false;
-  const int result = haul_test(copy.ticket);
-  if (result != 0) end_held(copy, result < 0);
-  return result != 0;
+  if (copy.stage == ProtectedStage::moving)
+    if (const int result = haul_test(copy.ticket); result != 0) end_move(copy, result < 0);
+  return copy.stage == ProtectedStage::moved && end_moved(copy);
 }
 
 // A child that shares this memory (vfork()) or has a copy of it that nobody knows of cannot take
 // the lock. What it finds in the table stands still as long as it is about to touch the memory. The
 // first waits for its parent's mover; the second has none, as haul says of the ticket, and moves
 // the bytes itself.
-bool serve_strange_process(std::uintptr_t address) noexcept {
+bool serve_strange_process(const Bounds& range) noexcept {
   constexpr std::uint64_t patience_ns = 5'000'000'000;
   const std::uint64_t begun_ns = now_ns();
   bool found = false;
   for (const ProtectedCopy& copy : copies) {
-    if (!copy.has({address, address + 1})) continue;
+    if (!copy.has(range)) continue;
     for (Backoff backoff; haul_test(copy.ticket) == 0 && now_ns() - begun_ns < patience_ns;)
       backoff.pause();
     constexpr int done = 1;
@@ -171,19 +193,20 @@ void set_mover(int number, const haul_ticket& ticket, WayTally* tally,
 
 void drop_protected(int number) noexcept {
   const Held held;
-  end_held(copies[number], false);
+  copies[number].stage = ProtectedStage::moved;
+  end_moved(copies[number]);
 }
 
 bool serve_protected(std::uintptr_t address) noexcept {
-  if (!is_own_process()) return serve_strange_process(address);
+  const Bounds byte{address, address + 1};
+  if (!is_own_process()) return serve_strange_process(byte);
   // Long enough to be woken rather than to look again.
   constexpr std::uint64_t slice_ns = 20'000'000;
-  const Bounds byte{address, address + 1};
   bool found = false;
   std::uint64_t waited_since_ns = now_ns();
   for (Backoff backoff;; backoff.pause()) {
     haul_ticket ticket{};
-    bool moves = false, begins = false;
+    bool moves = false, waits = false;
     {
       const Held held;
       const std::uint64_t now = now_ns();
@@ -193,18 +216,22 @@ bool serve_protected(std::uintptr_t address) noexcept {
         found = true;
         copy.waited_ns += now - waited_since_ns;
         if (end_if_done(copy)) continue;
-        begins = begins || copy.stage == ProtectedStage::begun;
+        waits = true;
         if (copy.stage != ProtectedStage::moving) continue;
         ticket = copy.ticket;
         moves = true;
       }
       waited_since_ns = now;
     }
-    if (!moves && !begins) return found;
+    if (!waits) return found;
     // (Whoever waits helps: also a mover of the program's own requests that has touched the memory,
     // and that would wait for itself otherwise.)
     if (moves) haul_wait_for(ticket, slice_ns);
   }
+}
+
+void settle_protected_elsewhere(const Bounds& range) noexcept {
+  serve_strange_process(range);
 }
 
 bool end_protected(const Bounds& range) noexcept {

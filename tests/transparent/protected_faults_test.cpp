@@ -125,6 +125,28 @@ TEST(Protected, AProgramThatHandlesFaultsAfterwards) {
   });
 }
 
+// Whatever function says it.
+TEST(Protected, AProgramThatIgnoresOrBlocksFaults) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  constexpr int fault_bit = 1 << (SIGSEGV - 1);
+  using Deed = void();
+  Deed* const deeds[] = {[] { sigignore(SIGSEGV); }, [] { sighold(SIGSEGV); },
+                         [] { sigblock(fault_bit); }, [] { sigsetmask(fault_bit); }};
+#pragma GCC diagnostic pop
+  for (Deed* const deed : deeds)
+    EXPECT_EQ(end_of_child([&] {
+                const UnderProtection copy(32);
+                deed();
+                CHILD_CHECK(copy.right());
+                copy.from()[0] = 1;
+                const std::uint64_t calls = protected_calls();
+                copy_works();
+                CHILD_CHECK(protected_calls() == calls);
+              }),
+              0);
+}
+
 TEST(Protected, RealFaultsEndTheProgram) {
   EXPECT_EQ(end_of_child(
                 [] {

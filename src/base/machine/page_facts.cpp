@@ -5,7 +5,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/machine/cpu.hpp"
 #include "base/machine/page_scan.hpp"
@@ -28,6 +30,14 @@ struct MappingQuery {
 constexpr unsigned long procmap_query = _IOWR('f', 17, MappingQuery);
 constexpr std::uint64_t readable = 1, writable_too = 2, executable = 4, shared = 8;
 
+// The kernel's name of a mapping: of none that lies in a file.
+struct MappingName {
+  static constexpr std::size_t room = 128;  // "[anon:...]" has 80 bytes of the program's choice
+  char text[room] = "";
+
+  bool is_main_stack() const noexcept { return strcmp(text, "[stack]") == 0; }
+};
+
 // Is it private, of no file, without the calling thread's stack, and are the rights of `mask` those
 // that are wanted?
 bool is_private_mapping(const MappingQuery& mapping, std::uint64_t mask,
@@ -42,10 +52,18 @@ Descriptor open_maps() noexcept {
   return fd < 0 ? Descriptor() : Descriptor::of(above_streams(fd));
 }
 
-bool query(const Descriptor& maps, std::uintptr_t address, MappingQuery* mapping) noexcept {
+// `flags`: 0, the mapping that has this address; `or_next`, or the next one.
+constexpr std::uint64_t or_next = 16;
+bool query(const Descriptor& maps, std::uintptr_t address, MappingQuery* mapping,
+           MappingName* name = nullptr, std::uint64_t flags = 0) noexcept {
   *mapping = MappingQuery{};
   mapping->size = sizeof *mapping;
+  mapping->flags = flags;
   mapping->address = address;
+  if (name != nullptr) {
+    mapping->name_size = sizeof name->text;
+    mapping->name_address = reinterpret_cast<std::uintptr_t>(name->text);
+  }
   return maps.valid() && ioctl(maps.number(), procmap_query, mapping) == 0;
 }
 
@@ -55,6 +73,15 @@ bool are_private(const Descriptor& maps, std::uintptr_t begin, std::uintptr_t en
   for (MappingQuery mapping; are && begin < end; begin = mapping.end)
     are = query(maps, begin, &mapping) && is_private_mapping(mapping, mask, wanted);
   return are;
+}
+
+// The main thread's stack has a name, wherever what the C library keeps for that thread lies. (A
+// file's mapping, which may have a longer one, was seen before.)
+bool is_main_stack(const Descriptor& maps, std::uintptr_t begin, std::uintptr_t end) noexcept {
+  MappingQuery mapping;
+  for (MappingName name; begin < end; begin = mapping.end, name = {})
+    if (!query(maps, begin, &mapping, &name) || name.is_main_stack()) return true;
+  return false;
 }
 
 // A thread's stack ends below what the C library keeps for the thread, in the same mapping; and it
@@ -105,10 +132,23 @@ bool is_plain_memory(std::uintptr_t begin, std::uintptr_t end) noexcept {
   constexpr std::uint64_t wanted = readable | writable_too;
   StackSearch search{maps, begin, end, thread_id()};
   const bool is_plain = are_private(maps, begin, end, wanted | executable, wanted) &&
+                        !is_main_stack(maps, begin, end) &&
                         for_each_task("/proc/self/task", look_for_stack, &search) &&
                         search.seen_self && !search.found;
   maps.close();
   return is_plain;
+}
+
+bool first_mapped(std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept {
+  const KeepErrno keep;
+  const Uncancelled guard;
+  Descriptor maps = open_maps();
+  MappingQuery mapping;
+  const bool known = query(maps, begin, &mapping, nullptr, or_next);
+  maps.close();
+  if (!known || mapping.begin >= end) return false;
+  *run = {std::max(begin, mapping.begin), std::min(end, mapping.end)};
+  return true;
 }
 
 bool first_present(int page_map, std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept {

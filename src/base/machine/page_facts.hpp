@@ -12,16 +12,21 @@ namespace haul::os {
 bool is_private_memory(std::uintptr_t begin, std::uintptr_t end, bool writable) noexcept;
 
 // The same for memory that may be read and written and nothing else, and in which no thread's stack
-// lies, as far as it is one that the C library knows: the kernel must be able to write a signal's
-// frame to a stack. About 2 us a thread besides.
+// lies, as far as it is one that the C library knows, or the main thread's: the kernel must be able
+// to write a signal's frame to a stack. About 2 us a thread besides.
 bool is_plain_memory(std::uintptr_t begin, std::uintptr_t end) noexcept;
+
+struct PageRun {
+  std::uintptr_t begin = 0, end = 0;
+};
+
+// The first addresses of [begin, end) that one mapping has. False if nothing is mapped there, or
+// the kernel cannot tell. Opens a file, as above.
+bool first_mapped(std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept;
 
 // The first pages in a row of [begin, end) that hold something, in memory or swapped out. False if
 // there are none. Where the kernel cannot tell (before Linux 6.7) it is the whole range. `page_map`
 // comes from open_page_map().
-struct PageRun {
-  std::uintptr_t begin = 0, end = 0;
-};
 bool first_present(int page_map, std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept;
 
 }  // namespace haul::os

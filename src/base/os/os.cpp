@@ -73,7 +73,9 @@ bool membarrier_global() noexcept {
 
 // By system call, not by mmap() and munmap(): other libraries overwrite these while a thread of
 // haul's may be inside, and keep track of the program's memory by them, of which haul's is no part
-// (base/thread/thread_stack.hpp). Sanitizers keep track of memory, too, and must be told.
+// (base/thread/thread_stack.hpp). Unmapping passes by syscall(), too: libhaul-mem.so takes that
+// over and waits there for its lock, which the caller may hold. Sanitizers keep track of memory,
+// too, and must be told.
 void* map_anonymous(std::size_t bytes) noexcept {
   const KeepErrno keep;
   constexpr int access = PROT_READ | PROT_WRITE;
@@ -86,12 +88,13 @@ void* map_anonymous(std::size_t bytes) noexcept {
 }
 
 void unmap(void* address, std::size_t bytes) noexcept {
-  const KeepErrno keep;
   if (address == nullptr) return;
   if (accesses_are_checked) {
+    const KeepErrno keep;
     munmap(address, bytes);
   } else {
-    syscall(SYS_munmap, address, bytes);
+    long result = SYS_munmap;
+    asm volatile("syscall" : "+a"(result) : "D"(address), "S"(bytes) : "rcx", "r11", "memory");
   }
 }
 

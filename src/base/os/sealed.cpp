@@ -57,6 +57,10 @@ std::uint64_t address_space_limit() noexcept {
   return soft_limit(RLIMIT_AS);
 }
 
+std::uint64_t data_limit() noexcept {
+  return soft_limit(RLIMIT_DATA);
+}
+
 std::uint64_t address_space_left() noexcept {
   const std::uint64_t limit = address_space_limit();
   if (limit == UINT64_MAX) return limit;
@@ -72,13 +76,12 @@ std::uint64_t address_space_left() noexcept {
 
 bool locks_new_memory() noexcept {
   const KeepErrno keep;
-  void* page =
-      mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return false;
+  void* const page = map_anonymous(page_bytes);
+  if (page == nullptr) return false;
   // Nobody has touched it.
   unsigned char there = 0;
   const bool locked = mincore(page, page_bytes, &there) == 0 && (there & 1) != 0;
-  munmap(page, page_bytes);
+  unmap(page, page_bytes);
   return locked;
 }
 

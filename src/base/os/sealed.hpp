@@ -20,6 +20,7 @@ int make_sealed(const char* name, std::size_t bytes) noexcept;
 // The soft limits of this process; UINT64_MAX without.
 std::uint64_t file_size_limit() noexcept;
 std::uint64_t address_space_limit() noexcept;
+std::uint64_t data_limit() noexcept;  // of private memory that may be written
 // How much of the latter is left; UINT64_MAX without a limit.
 std::uint64_t address_space_left() noexcept;
 // Does the kernel lock new memory, and so fill it in at once (mlockall(MCL_FUTURE))?
