@@ -6,10 +6,11 @@
 //               (shared with a child, pinned, locked) stays, and is written by the caller at once
 //   brought     filled aside and moved back as it is: by the mover (engine uffd), or by whoever
 //               serves a touch; both may be at it at once, and write the same bytes
-//   over        the call is retired: what is left at the places is nobody's, and is dropped
+//   over        the call is retired: what is left at its places is nobody's, and is unmapped
 //
-// The places are addresses without pages of their own, 512 MiB, mapped once. All is under the lock
-// of watched.hpp, but for what the mover reads of the table (base/private.hpp).
+// The places of a call are addresses without pages of their own, as many as its destination has,
+// mapped when it begins. A call goes by its number in the table of pending.cpp. All is under the
+// lock of watched.hpp, but for what the mover reads of the table (base/private.hpp).
 #pragma once
 
 #include <cstddef>
@@ -23,23 +24,24 @@ namespace haul::preload {
 // For the mover.
 const HaulPrivateAsides& asides() noexcept;
 
-// Puts the huge pages of these blocks aside, which are watched as missing and whole. How many bytes
-// were.
-std::size_t put_aside(const Bounds& blocks) noexcept;
+// Does the process have addresses to spare? Not where a limit or the system counts them, which
+// would then refuse the program what it would get without haul. (Two system calls; no lock.)
+bool may_put_aside() noexcept;
 
-// If the page of this block lies aside: copies it from `src`, or fills it with `value` where `src`
-// is 0, and moves it back. Its bytes; 0, the block is to be provided otherwise (it is there, or its
-// page cannot be had); -EAGAIN, an event waits to be read. Takes 0.1 to 0.4 ms.
-std::int64_t bring_aside(std::uintptr_t block, std::uintptr_t src, unsigned char value) noexcept;
+// Puts the huge pages of these blocks aside, which are watched as missing and whole. How many bytes
+// were; 0: none, and end_aside() is not to be called.
+std::size_t put_aside(unsigned call, const Bounds& blocks) noexcept;
+
+// Unless the page of this block of the call's is there: fills it aside, with what lies at `src`, or
+// with `value` where `src` is 0, and moves it back. Its bytes; 0, the block is to be provided
+// otherwise (it is there, or its page cannot be had); -EAGAIN, an event waits to be read. Takes 0.1
+// to 0.4 ms.
+std::int64_t bring_aside(unsigned call, std::uintptr_t block, std::uintptr_t src,
+                         unsigned char value) noexcept;
 
 // The call is over. `back`: its pages are moved back with the bytes that they had, as far as the
 // kernel lets.
-void end_aside(const Bounds& blocks, bool back) noexcept;
-
-// From now on nothing is put aside. False: something lies there still. True: what the caller is to
-// unmap, without the lock, is at *mapped: nullptr, or so many bytes.
-bool put_aside_no_more(void** mapped) noexcept;
-std::size_t asides_bytes() noexcept;
+void end_aside(unsigned call, bool back) noexcept;
 
 // At the start, and for a child of fork.
 void forget_asides() noexcept;

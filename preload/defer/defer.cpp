@@ -79,7 +79,7 @@ bool lies_on_huge_pages(const LargeCall& call) noexcept {
 NotDeferred defer(const LargeCall& call, Pages there, bool may_make, WayTally* tally) noexcept {
   const std::uint64_t begun_ns = now_ns();
   const bool has_pages = there != Pages::missing;
-  if (has_pages && !lies_on_huge_pages(call)) return NotDeferred::small_pages;
+  if (has_pages && !(may_put_aside() && lies_on_huge_pages(call))) return NotDeferred::pages_stay;
   const std::uintptr_t end = call.dst + call.length;
   const Bounds pages = whole_pages(call, has_pages ? os::huge_page_bytes : page_bytes);
   if (pages.begin >= pages.end || !is_private(call, pages)) return NotDeferred::not_private;
@@ -99,7 +99,7 @@ NotDeferred defer(const LargeCall& call, Pages there, bool may_make, WayTally* t
   if (is_serving() && watch_pending(number)) {
     haul_ticket ticket;
     if (has_pages && put_pending_aside(number) == 0) {
-      result = NotDeferred::small_pages;
+      result = NotDeferred::pages_stay;
     } else if (write_present(call, pages); give_to_mover(call, pages, has_pages, &ticket)) {
       set_ticket(number, ticket, tally, begun_ns);
       return NotDeferred::deferred;

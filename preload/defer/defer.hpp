@@ -13,7 +13,7 @@ enum class NotDeferred : std::uint8_t {
   no_userfault,  // nobody can serve those who touch the memory
   not_private,   // a side is a file's or shared, or the caller's stack
   no_mover,      // none takes it now, or too much is pending
-  small_pages,   // the destination has pages that stay where they are
+  pages_stay,    // the destination has pages, and these cannot be put aside
 };
 
 // Does the call overwrite whole huge pages, but for a quarter at most? Opens a file and asks the

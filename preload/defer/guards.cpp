@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/defer/aside.hpp"
 #include "preload/defer/guards.hpp"
 #include "preload/defer/next_function.hpp"
 #include "preload/defer/pending.hpp"
@@ -51,25 +50,13 @@ void settle_block(void* block, bool given_back) noexcept {
   }
 }
 
-// What is aside is memory of nobody's that would be locked, too.
+// What samples and pending calls have put aside is memory of nobody's that would be locked, too.
+// Nothing begins until end_fork().
 void settle_for_locking() noexcept {
-  settle_all();
+  settle_for_fork();
   if (!is_own_process()) return;
-  void *mapped = nullptr, *mapped_asides = nullptr;
-  {
-    const Held held;
-    if (end_samples({0, UINTPTR_MAX}, false)) mapped = sample_no_more();
-  }
-  // (Another thread may just have begun a call. A handler of one that has cannot wait for it.)
-  constexpr unsigned most_turns = 100;
-  bool ended = false;
-  for (unsigned turn = 0; turn < most_turns && !ended; ++turn) {
-    if (turn != 0) settle_all();
-    const Held held;
-    ended = put_aside_no_more(&mapped_asides);
-  }
-  if (mapped != nullptr) next_munmap.get()(mapped, sample_places_bytes());
-  if (mapped_asides != nullptr) next_munmap.get()(mapped_asides, asides_bytes());
+  const Held held;
+  if (end_samples({0, UINTPTR_MAX}, false)) sample_no_more();
 }
 
 constexpr long map_fixed = 0x10;  // <sys/mman.h>
@@ -102,7 +89,6 @@ void settle_before(long number, const long* arguments) noexcept {
                  static_cast<std::size_t>(arguments[1]), given_back);
   };
   switch (number) {
-    case SYS_mlockall: settle_for_locking(); break;
     case SYS_munmap: range(0); break;
     case SYS_mprotect: range(0, false); break;
     case SYS_madvise:
@@ -121,9 +107,16 @@ void settle_before(long number, const long* arguments) noexcept {
   }
 }
 
-bool copies_memory(long number, const long* arguments) noexcept {
-  return number == SYS_fork || number == SYS_clone3 ||
-         (number == SYS_clone && (arguments[0] & CLONE_VM) == 0);
+bool begins_settling(long number, const long* arguments) noexcept {
+  if (number == SYS_mlockall) {
+    settle_for_locking();
+  } else if (number == SYS_fork || number == SYS_clone3 ||
+             (number == SYS_clone && (arguments[0] & CLONE_VM) == 0)) {
+    settle_for_fork();
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void know_guarded() noexcept {
@@ -200,7 +193,9 @@ extern "C" {
 }
 [[gnu::visibility("default")]] int mlockall(int flags) noexcept {
   settle_for_locking();
-  return next_mlockall.get()(flags);
+  const int result = next_mlockall.get()(flags);
+  end_fork();
+  return result;
 }
 // fork() without handlers.
 [[gnu::visibility("default")]] pid_t _Fork() noexcept {

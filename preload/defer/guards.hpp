@@ -9,8 +9,9 @@ void know_guarded() noexcept;
 // The same wait before a system call of this number, which the program makes by syscall().
 void settle_before(long number, const long* arguments) noexcept;
 
-// Does this one make a child that has a copy of this memory? (Or a thread, of clone3().)
-bool copies_memory(long number, const long* arguments) noexcept;
+// Does this one concern all memory: make a child that has a copy of it (or a thread, of clone3()),
+// or lock it? Then nothing is pending when this returns, nor begins until end_fork().
+bool begins_settling(long number, const long* arguments) noexcept;
 
 // Has the program never forbidden huge pages, for a range or for all of it? (Where it does so
 // without libc, that is not seen.)

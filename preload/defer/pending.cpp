@@ -31,6 +31,7 @@ struct Pending {
   WayTally* tally = nullptr;
   std::uint64_t call_ns = 0;    // what the call took
   std::uint64_t waited_ns = 0;  // what the program waited for its bytes since, as far as is known
+  unsigned number = 0;          // its place in the table
   bool has_asides = false;
   // What was moved for the last touch: where it ended, and how much it was.
   std::uintptr_t touched_end = 0;
@@ -48,7 +49,7 @@ struct Pending {
   }
 };
 
-constexpr unsigned room = 64;
+constexpr unsigned room = HaulPrivateAsides::room;
 // Moved for one touch: little, so that whoever touched goes on soon, and twice as much each time
 // that a touch begins where the last one's bytes ended, since that is somebody who reads on.
 constexpr std::size_t least_touched_bytes = 16 * 1024, most_touched_bytes = 256 * 1024;
@@ -62,7 +63,7 @@ constinit std::uint64_t last_name = 0;
 constinit std::atomic<unsigned> pending_calls{0};  // of the table
 constinit std::atomic<std::uint64_t> touches{0};
 
-void serve(const os::FaultEvent& event) noexcept;
+void serve(const os::FaultEvent& event, std::uint64_t since_ns) noexcept;
 
 // What fills are served from: the bytes of the last one.
 alignas(page_bytes) constinit unsigned char repeated[64 * 1024];
@@ -77,7 +78,7 @@ std::int64_t bring(const Pending& call, std::uintptr_t at) noexcept {
   const std::uintptr_t block = at & ~(os::huge_page_bytes - 1);
   const bool fills = call.operation == Operation::fill;
   const std::int64_t result =
-      bring_aside(block, fills ? 0 : call.src + (block - call.dst.begin), call.value);
+      bring_aside(call.number, block, fills ? 0 : call.src + (block - call.dst.begin), call.value);
   return result <= 0 ? result : result - static_cast<std::int64_t>(at - block);
 }
 
@@ -102,7 +103,7 @@ void provide_pages(const Pending& call, const Bounds& range) noexcept {
       os::wake_held(fd, at, page_bytes);
       at += page_bytes;
     } else if (os::FaultEvent event; result == -EAGAIN && os::next_event(fd, &event)) {
-      serve(event);
+      serve(event, now_ns());
     } else if (result == -EAGAIN || result == -ENOMEM) {
       backoff.pause();
     } else {
@@ -115,8 +116,8 @@ Bounds within(const Bounds& range, const Bounds& limits) noexcept {
   return {std::max(range.begin, limits.begin), std::min(range.end, limits.end)};
 }
 
-void serve_missing(std::uintptr_t page) noexcept {
-  const std::uint64_t begun_ns = now_ns();
+// `since_ns`: who touched it has waited since then.
+void serve_missing(std::uintptr_t page, std::uint64_t since_ns) noexcept {
   for (Pending& call : table) {
     if (call.stage == PendingStage::free || page < call.dst.begin || page >= call.dst.end) continue;
     call.touched_bytes = page == call.touched_end
@@ -125,7 +126,7 @@ void serve_missing(std::uintptr_t page) noexcept {
     const Bounds touched = within({page, page + call.touched_bytes}, call.dst);
     call.touched_end = touched.end;
     provide_pages(call, touched);
-    call.waited_ns += now_ns() - begun_ns + held_ns;
+    call.waited_ns += now_ns() - since_ns + held_ns;
     return;
   }
   // Retired meanwhile, or what is mapped there by now is none of ours.
@@ -133,21 +134,20 @@ void serve_missing(std::uintptr_t page) noexcept {
 }
 
 // What a pending call has in its source's pages of `block` is moved, then all of them are free.
-void serve_write(std::uintptr_t page) noexcept {
+void serve_write(std::uintptr_t page, std::uint64_t since_ns) noexcept {
   Bounds block{page, page + page_bytes};
   for (const Pending& call : table) {
     if (call.stage != PendingStage::free && call.source_pages().overlaps(block))
       block.end =
           std::max(block.end, within({page, page + written_bytes}, call.source_pages()).end);
   }
-  const std::uint64_t begun_ns = now_ns();
   for (Pending& call : table) {
     if (call.stage == PendingStage::free || !call.source_pages().overlaps(block)) continue;
     const Bounds bytes = within(block, call.source());
     const auto to = [&](std::uintptr_t from) { return call.dst.begin + (from - call.src); };
     provide_pages(call, {to(bytes.begin) & ~(page_bytes - 1),
                          (to(bytes.end) + page_bytes - 1) & ~(page_bytes - 1)});
-    call.waited_ns += now_ns() - begun_ns + held_ns;
+    call.waited_ns += now_ns() - since_ns + held_ns;
   }
   if (os::protect_writes(userfault(), block.begin, block.end - block.begin, false) != 0)
     os::unwatch(userfault(), page, page_bytes);
@@ -168,17 +168,17 @@ void serve_moved(const Bounds& from, std::uintptr_t to) noexcept {
   if (samples_ended) os::unwatch(userfault(), to, from.end - from.begin);
 }
 
-void serve(const os::FaultEvent& event) noexcept {
+void serve(const os::FaultEvent& event, std::uint64_t since_ns) noexcept {
   switch (event.kind) {
     case os::FaultEvent::Kind::missing:
       if (serve_sampled(event.begin, Side::destination)) break;
       touches.fetch_add(1, std::memory_order_relaxed);
-      serve_missing(event.begin);
+      serve_missing(event.begin, since_ns);
       break;
     case os::FaultEvent::Kind::write:
       if (serve_sampled(event.begin, Side::source)) break;
       touches.fetch_add(1, std::memory_order_relaxed);
-      serve_write(event.begin);
+      serve_write(event.begin, since_ns);
       break;
     case os::FaultEvent::Kind::moved: serve_moved({event.begin, event.end}, event.to); break;
     // The pages are to read as zero now: no bytes may come there any more.
@@ -214,7 +214,7 @@ void unwatch_source(const Pending& call) noexcept {
 void retire_held(Pending& call) noexcept {
   if (call.tally != nullptr)
     note_waits(*call.tally, call.dst.end - call.dst.begin, call.call_ns, call.waited_ns);
-  if (call.has_asides) end_aside(call.dst, call.stage == PendingStage::begun);
+  if (call.has_asides) end_aside(call.number, call.stage == PendingStage::begun);
   if (call.dst_watched) os::unwatch(userfault(), call.dst.begin, call.dst.end - call.dst.begin);
   if (call.source_watched) unwatch_source(call);
   call.stage = PendingStage::free;
@@ -257,6 +257,7 @@ int begin_pending(const LargeCall& call, const Bounds& pages) noexcept {
   if (number < 0 || is_forking() || !end_samples(pages, false) || !end_samples(source, false))
     return -1;
   entered.name = ++last_name;
+  entered.number = static_cast<unsigned>(number);
   table[number] = entered;
   pending_calls.fetch_add(1);
   one_more_watched();
@@ -284,7 +285,7 @@ bool watch_pending(int number) noexcept {
 std::size_t put_pending_aside(int number) noexcept {
   const Held held;
   Pending& call = table[number];
-  const std::size_t bytes = put_aside(call.dst);
+  const std::size_t bytes = put_aside(call.number, call.dst);
   call.has_asides = bytes != 0;
   return bytes;
 }
@@ -322,6 +323,7 @@ void settle(const Bounds& range, bool given_back) noexcept {
     const std::uint64_t begun_ns = now_ns();
     for (Backoff backoff; pending_calls.load() != 0 && now_ns() - begun_ns < patience_ns;)
       backoff.pause();
+    settle_protected_elsewhere(range);
     return;
   }
   std::uint64_t waited_since_ns = now_ns();
@@ -357,8 +359,16 @@ void settle_for_fork() noexcept {
 }
 
 void serve_all() noexcept {
-  const Held held;
-  for (os::FaultEvent event; os::next_event(userfault(), &event);) serve(event);
+  std::uint64_t since_ns = now_ns();
+  for (bool more = true; more;) {
+    const Held held;
+    const std::uint64_t begun_ns = now_ns();
+    os::FaultEvent event;
+    more = os::next_event(userfault(), &event);
+    if (more) serve(event, since_ns);
+    // The next one may have come while this one was served.
+    since_ns = begun_ns;
+  }
 }
 
 bool retire_done() noexcept {

@@ -52,7 +52,8 @@ bool is_pending(const Bounds& pages) noexcept;
 // program is about to give the range back, or to use it for something else.
 void settle(const Bounds& range, bool given_back = true) noexcept;
 void settle_all() noexcept;
-// The same for a fork, after which end_fork() is called: nothing begins meanwhile.
+// The same before all memory is copied (fork) or locked (mlockall()), after which end_fork() is
+// called: nothing begins meanwhile.
 void settle_for_fork() noexcept;
 
 // For the thread that serves: whoever is held; calls and samples that have ended. False: some are

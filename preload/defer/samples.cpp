@@ -7,6 +7,7 @@
 #include "base/machine/huge_pages.hpp"
 #include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
+#include "base/os/own_memory.hpp"
 #include "base/os/userfault.hpp"
 
 namespace haul::preload {
@@ -135,7 +136,7 @@ bool watch(Sample& sample) noexcept {
 
 // Once.
 bool make_places() noexcept {
-  if (asked_for_places) return false;
+  if (asked_for_places || os::addresses_are_limited()) return false;
   asked_for_places = true;
   void* const made = map_empty(places_bytes);
   if (made == nullptr) return false;
@@ -232,15 +233,11 @@ bool end_old_samples() noexcept {
   return all;
 }
 
-void* sample_no_more() noexcept {
+void sample_no_more() noexcept {
   asked_for_places = true;
   places = 0;
-  void* const mapped = mapped_places;
+  os::unmap(mapped_places, places_bytes);
   mapped_places = nullptr;
-  return mapped;
-}
-std::size_t sample_places_bytes() noexcept {
-  return places_bytes;
 }
 
 void forget_samples() noexcept {

@@ -38,10 +38,8 @@ bool end_samples(const Bounds& range, bool given_back) noexcept;
 // Those that are a second old, and those that could not end before. False as above.
 bool end_old_samples() noexcept;
 
-// From now on none begins; there must be none. What the caller is to unmap, without the lock:
-// nullptr, or so many bytes.
-void* sample_no_more() noexcept;
-std::size_t sample_places_bytes() noexcept;
+// From now on none begins; there must be none.
+void sample_no_more() noexcept;
 
 // At the start, and for a child of fork.
 void forget_samples() noexcept;

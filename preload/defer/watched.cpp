@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
+#include "base/os/sealed.hpp"
 
 namespace haul::preload {
 namespace {
@@ -65,9 +65,7 @@ void end_await() noexcept {
 }
 
 void* map_empty(std::size_t bytes) noexcept {
-  void* const page = os::map_anonymous(os::page_bytes);
-  if (page == nullptr || os::is_resident(reinterpret_cast<std::uintptr_t>(page))) return nullptr;
-  return os::map_anonymous(bytes);
+  return os::locks_new_memory() ? nullptr : os::map_anonymous(bytes);
 }
 
 bool is_own_process() noexcept {

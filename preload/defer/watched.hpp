@@ -56,8 +56,7 @@ void end_await() noexcept;
 bool is_own_process() noexcept;
 
 // Addresses for pages that are put aside, without any of their own; nullptr: not now, or new memory
-// comes with its pages (mlockall()), and so much would be too much. Nothing is unmapped here, since
-// munmap() is taken over and would wait for the lock.
+// comes with its pages (mlockall()), and so much would be too much. os::unmap() gives them back.
 void* map_empty(std::size_t bytes) noexcept;
 
 // From begin_fork() on, until as many end_fork(), nothing more is watched: what the child would

@@ -148,7 +148,7 @@ bool put_off(const LargeCall& call, const Choice& chosen, std::uintptr_t site_ad
     case NotDeferred::no_userfault: count_refusal(NotShared::no_userfault); break;
     case NotDeferred::not_private: count_refusal(NotShared::not_private); break;
     case NotDeferred::no_mover: count_refusal(NotShared::no_mover); break;
-    case NotDeferred::small_pages: break;  // that is how most memory is
+    case NotDeferred::pages_stay: break;  // that is how most memory is
   }
   if (tally != nullptr) note_refused(*tally);
   return false;

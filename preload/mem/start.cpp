@@ -118,8 +118,7 @@ extern "C" [[gnu::visibility("default")]] long syscall(long number, ...) noexcep
     return function(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
                     arguments[5]);
   };
-  if (!copies_memory(number, arguments)) return call();
-  settle_for_fork();
+  if (!begins_settling(number, arguments)) return call();
   const long result = call();
   end_fork();
   return result;

@@ -15,6 +15,7 @@
 #include "preload/defer/guards.hpp"
 #include "preload/defer/pending.hpp"
 #include "preload/defer/touches.hpp"
+#include "preload/defer/watched.hpp"
 #include "preload/mem/sites.hpp"
 #include "preload/protect/fault_handler.hpp"
 #include "preload/protect/protected.hpp"
@@ -168,6 +169,8 @@ bool move_together(Operation operation, std::uintptr_t dst, std::uintptr_t src_o
 }
 
 void part_from_mover() noexcept {
+  // (A child of vfork() has the memory, and none of the threads.)
+  if (!is_own_process()) return;
   protect_no_more();
   const bool served = serve_no_more();
   const std::int64_t process = os::process_id();

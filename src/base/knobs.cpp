@@ -108,8 +108,9 @@ constexpr KnobRow rows[] = {
      "auto|libc|caller|together|deferred|profile|blocking|protected", 0, 0, false,
      "How a program under `haul run --transparent` copies: auto (the default) tries and takes what "
      "is fastest at each place, libc is always its own function, caller makes missing pages first, "
-     "together shares each call with a mover, deferred lets copies into new memory return before "
-     "their bytes are there, profile is libc and looks closely (`haul profile`), blocking is auto "
+     "together shares each call with a mover, deferred lets copies and fills of new memory and of "
+     "huge pages return before their bytes are there, profile is libc and looks closely (`haul "
+     "profile`), blocking is auto "
      "without deferring, protected lets all copies return early by mprotect() and SIGSEGV, for "
      "measurements: system calls on such memory fail."},
     {Knob::transparent_from_bytes, KnobKind::bytes, "HAUL_TRANSPARENT_FROM_BYTES", "1M", "",

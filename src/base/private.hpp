@@ -45,20 +45,38 @@ extern "C" [[gnu::visibility("default")]] void haul_private_message_limits(
 extern "C" [[gnu::visibility("default")]] std::size_t haul_private_make_pages(
     std::uintptr_t begin, std::uintptr_t end, std::uintptr_t at, std::size_t length) noexcept;
 
-// Huge pages that belong to destinations and lie aside until these have their bytes. Place x, a
-// block of 2 MiB, lies at begin + x * block_bytes; blocks[x] says whose page it holds: 0 for
-// nobody's, or the address of a block, plus 1 once that is back there (the place is not free yet).
-// What a call needs of it is written before the call is given to a mover, and stays until its
-// ticket is done, so nothing here orders anything else.
+// Huge pages that belong to destinations and lie aside until these have their bytes. The blocks of
+// 2 MiB of one call's destination have places in a row; a place may be empty. Each word of `ranges`
+// says which blocks a call has, in units of a block: the first one in its low bits, and above them
+// how many; 0: none.
+//
+// A call is entered before it is given to a mover, and stays until its ticket is done; two calls
+// have no block in common. So whoever carries out a call and finds a range that holds a block of
+// it reads that very call's places.
 struct HaulPrivateAsides {
-  static constexpr std::size_t room = 256, block_bytes = std::size_t{2} << 20;
-  std::uintptr_t begin = 0;
-  std::atomic<std::uintptr_t> blocks[room] = {};
+  static constexpr std::size_t room = 64, block_bytes = std::size_t{2} << 20;
+  static constexpr unsigned count_shift = 36;  // 57 bits of addresses, less 21
+  std::atomic<std::uint64_t> ranges[room] = {};
+  std::atomic<std::uintptr_t> places[room] = {};  // of the first block
 
-  // The place of this block's page; 0: it does not lie aside.
+  void enter(std::size_t call, std::uintptr_t begin, std::uint64_t blocks,
+             std::uintptr_t first_place) noexcept {
+    places[call].store(first_place, std::memory_order_relaxed);
+    // Release: pairs with place_of().
+    ranges[call].store(begin / block_bytes | blocks << count_shift, std::memory_order_release);
+  }
+  void leave(std::size_t call) noexcept { ranges[call].store(0, std::memory_order_relaxed); }
+
+  // The place of this block's page; 0: it has none.
   std::uintptr_t place_of(std::uintptr_t block) const noexcept {
-    for (std::size_t x = 0; x < room; ++x)
-      if (blocks[x].load(std::memory_order_relaxed) == block) return begin + x * block_bytes;
+    constexpr std::uint64_t first_bits = (std::uint64_t{1} << count_shift) - 1;
+    for (std::size_t call = 0; call < room; ++call) {
+      // Acquire: pairs with enter().
+      const std::uint64_t range = ranges[call].load(std::memory_order_acquire);
+      const std::uint64_t offset = block / block_bytes - (range & first_bits);
+      if (offset < range >> count_shift)
+        return places[call].load(std::memory_order_relaxed) + offset * block_bytes;
+    }
     return 0;
   }
 };

@@ -269,16 +269,28 @@ Ticket submit(const Request& request, Error* error) noexcept {
   return ticket;
 }
 
+namespace {
+
+// Of this thread, for what libhaul-mem.so gives to a mover and nobody else does: nullptr, none
+// takes it now. `busy` is this thread's.
+Ring* ring_for_mover(const BusyThread& busy) noexcept {
+  Error error;
+  if (!busy || gate.closed.load(std::memory_order_relaxed)) return nullptr;
+  Ring* const ring = ring_for_submit(&error);
+  const bool ready = ring != nullptr && ring->has_room() && mover_ready(plan::Mover::thread);
+  return ready ? ring : nullptr;
+}
+
+}  // namespace
+
 bool submit_deferred(const HaulPrivateDeferred& call, Ticket* ticket) noexcept {
   // A chunk begins where a page does, or where a block does whose page lies aside.
   const std::uint32_t block_log2 = call.asides != nullptr ? 21 : 12;
   // Nobody helps with such chunks, and each may tear a huge page at either end.
   constexpr std::size_t least_chunk_bytes = std::size_t{16} << 20;
   const BusyThread busy;
-  Error error;
-  if (!busy || gate.closed.load(std::memory_order_relaxed)) return false;
-  Ring* const ring = ring_for_submit(&error);
-  if (ring == nullptr || !ring->has_room() || !mover_ready(plan::Mover::thread)) return false;
+  Ring* const ring = ring_for_mover(busy);
+  if (ring == nullptr) return false;
   name_userfault(call.userfault, call.may_make_huge);
   if (call.asides != nullptr) name_asides(*call.asides);
   Job job;
@@ -300,10 +312,8 @@ bool force_copy(std::uintptr_t dst, std::uintptr_t src, std::size_t length,
   // Whoever touches the memory helps.
   constexpr std::size_t least_chunk_bytes = std::size_t{1} << 20;
   const BusyThread busy;
-  Error error;
-  if (!busy || gate.closed.load(std::memory_order_relaxed)) return false;
-  Ring* const ring = ring_for_submit(&error);
-  if (ring == nullptr || !ring->has_room() || !mover_ready(plan::Mover::thread)) return false;
+  Ring* const ring = ring_for_mover(busy);
+  if (ring == nullptr) return false;
   Job job;
   job.engine = procmem_index;
   job.checked = true;  // so that the CPU does not take over: it would fault

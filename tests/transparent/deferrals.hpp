@@ -18,10 +18,9 @@ namespace transparent {
 inline std::uint64_t deferred_calls() {
   return counted(&own_table(), static_cast<int>(Way::deferred)).calls;
 }
-// (A mover that is just being made or given up refuses.)
+// (A mover, or the thread that serves touches, that is just being made or given up refuses.)
 inline std::uint64_t deferrals_begun() {
-  return deferred_calls() +
-         own_table().refusals[static_cast<std::size_t>(NotShared::no_mover)].load();
+  return deferred_calls() + refused(NotShared::no_mover) + refused(NotShared::no_userfault);
 }
 inline std::uint64_t touches() {
   return own_table().touches.load();

@@ -2,106 +2,15 @@
 // come. Whatever the program does next, it must find the bytes, what lay before and behind them,
 // and its huge pages. Under the other plans the same holds trivially.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fstream>
-#include <sstream>
 #include <thread>
 
-#include "transparent/deferrals.hpp"
+#include "transparent/overwritten.hpp"
 
 namespace transparent {
 namespace {
-
-constexpr std::size_t huge = 2 * mib, blocks = 5, room = (blocks + 2) * huge;
-constexpr unsigned char old = 0xd0;
-
-// Of the mapping that has this address.
-std::size_t huge_bytes_at(const void* address) {
-  std::ifstream maps("/proc/self/smaps");
-  std::string line;
-  bool inside = false;
-  while (std::getline(maps, line)) {
-    unsigned long begin = 0, end = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
-      const auto at = reinterpret_cast<unsigned long>(address);
-      inside = begin <= at && at < end;
-    } else if (inside && line.rfind("AnonHugePages:", 0) == 0) {
-      return std::strtoul(line.c_str() + 14, nullptr, 10) * kib;
-    }
-  }
-  return 0;
-}
-
-// Huge pages that hold old bytes, and a call that overwrites all but `before` of them at the front
-// and `behind` at the end, which is under way when the constructor returns. A value below 0: a copy
-// of words.
-class Overwritten {
- public:
-  explicit Overwritten(std::size_t before = 0, std::size_t behind = 0, int value = -1)
-      : from_(room), length_(room - before - behind), before_(before), value_(value) {
-    void* const map =
-        mmap(nullptr, room + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHILD_CHECK(map != MAP_FAILED);
-    mapped_ = static_cast<unsigned char*>(map);
-    base_ = reinterpret_cast<unsigned char*>((reinterpret_cast<std::uintptr_t>(map) + huge - 1) &
-                                             ~(huge - 1));
-    madvise(base_, room, MADV_HUGEPAGE);
-    std::memset(base_, old, room);
-    mprotect(base_, room, PROT_READ | PROT_WRITE);  // waits for it
-    is_huge_ = huge_bytes_at(base_ + huge) >= room;
-    if (value < 0) from_.fill(3);
-  }
-  ~Overwritten() { munmap(mapped_, room + huge); }
-  Overwritten(const Overwritten&) = delete;
-  Overwritten& operator=(const Overwritten&) = delete;
-
-  // (While the kernel changes a mapping it moves no page, so not all are deferred.)
-  void begin() {
-    if (value_ < 0) {
-      call_memcpy(to(), from_.data(), length_);
-    } else {
-      call_memset(to(), value_, length_);
-    }
-  }
-  bool is_huge() const { return is_huge_; }
-  unsigned char* base() const { return base_; }
-  unsigned char* to() const { return base_ + before_; }
-  unsigned char* from() const { return from_.data(); }
-  std::size_t length() const { return length_; }
-  bool right(std::size_t begin, std::size_t end) const {
-    for (; begin < end && begin % 8 != 0; ++begin)
-      if (to()[begin] != byte(begin)) return false;
-    for (; begin + 8 <= end; begin += 8) {
-      std::uint64_t found;
-      __builtin_memcpy(&found, to() + begin, 8);
-      if (found != word(begin)) return false;
-    }
-    for (; begin < end; ++begin)
-      if (to()[begin] != byte(begin)) return false;
-    return true;
-  }
-  bool right() const {
-    for (std::size_t i = 0; i < before_; ++i)
-      if (base_[i] != old) return false;
-    for (std::size_t i = before_ + length_; i < room; ++i)
-      if (base_[i] != old) return false;
-    return right(0, length_);
-  }
-  unsigned char byte(std::size_t at) const {
-    return static_cast<unsigned char>(word(at) >> at % 8 * 8);
-  }
-  std::uint64_t word(std::size_t at) const {
-    return value_ < 0 ? Memory::word(3, at / 8)
-                      : static_cast<std::uint64_t>(value_) * 0x0101010101010101u;
-  }
-
- private:
-  Memory from_;
-  std::size_t length_, before_;
-  int value_;
-  bool is_huge_ = false;
-  unsigned char *mapped_ = nullptr, *base_ = nullptr;
-};
 
 constexpr int values[] = {-1, 0, 0x5e};
 
@@ -358,8 +267,7 @@ TEST(DeferredHuge, ManyAtOnce) {
   });
 }
 
-// More than there are places for is not deferred, or in part, and right.
-TEST(DeferredHuge, MoreThanThereIsRoomFor) {
+TEST(DeferredHuge, HalfAGibibyte) {
   IN_CHILD({
     constexpr std::size_t much = 520 * mib;
     const Memory memory(much);
@@ -368,6 +276,48 @@ TEST(DeferredHuge, MoreThanThereIsRoomFor) {
     call_memset(memory.data(), 0x19, much);
     for (std::size_t i = 0; i < much; i += 512) CHILD_CHECK(memory.data()[i] == 0x19);
   });
+}
+
+std::size_t address_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t pages = 0;
+  CHILD_CHECK(file >> pages);
+  return pages * 4096;
+}
+
+// What a call has put aside takes addresses only while it is pending. (The first makes threads, and
+// keeps a place for a page of each mover.)
+TEST(DeferredHuge, TakesNoAddressesForGood) {
+  IN_CHILD({
+    Overwritten call;
+    std::size_t first = 0;
+    for (int turn = 0; turn < 20; ++turn) {
+      call.begin();
+      CHILD_CHECK(call.right());
+      mprotect(call.base(), room, PROT_READ | PROT_WRITE);  // waits for it
+      if (turn == 4) first = address_bytes();
+    }
+    CHILD_CHECK(address_bytes() <= first + 4 * mib);
+    CHILD_CHECK(address_bytes() < 256 * mib || !plan_is("deferred"));
+  });
+}
+
+// A limit counts what is put aside, so there nothing is: the program gets all that it would have
+// without.
+TEST(DeferredHuge, LeavesLimitedAddressesToTheProgram) {
+  for (const auto which : {RLIMIT_AS, RLIMIT_DATA})
+    EXPECT_EQ(run_child([&] {
+                Overwritten call;
+                const rlimit limit{address_bytes() + 8 * huge, RLIM_INFINITY};
+                CHILD_CHECK(setrlimit(which, &limit) == 0);
+                const std::uint64_t before = deferred_calls();
+                call.begin();
+                CHILD_CHECK(deferred_calls() == before);
+                const Memory most(7 * huge);
+                CHILD_CHECK(call.right());
+              }),
+              0)
+        << which;
 }
 
 TEST(DeferredHuge, EndsWithTheProcess) {

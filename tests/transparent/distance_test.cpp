@@ -310,8 +310,7 @@ TEST(Auto, DefersWhereTheFirstUseIsFarOff) {
   const auto deferred = [] { return counted(&own_table(), static_cast<int>(Way::deferred)).calls; };
   const Memory from(16 * mib);
   from.fill(10);
-  const std::uint64_t refused =
-      own_table().refusals[static_cast<std::size_t>(NotShared::no_userfault)].load();
+  const std::uint64_t refused_before = refused(NotShared::no_userfault);
   const auto watches = [] { return sum_now().uses != 0; };
   for (unsigned turn = 0; turn < 100 && deferred() == 0 && (turn < 10 || watches()); ++turn) {
     const Memory to(16 * mib);
@@ -325,8 +324,7 @@ TEST(Auto, DefersWhereTheFirstUseIsFarOff) {
     ASSERT_TRUE(to.holds(10, to.size()));
   }
   if (deferred() == 0 && sum_now().uses == 0) {
-    EXPECT_EQ(own_table().refusals[static_cast<std::size_t>(NotShared::no_userfault)].load(),
-              refused);
+    EXPECT_EQ(refused(NotShared::no_userfault), refused_before);
     GTEST_SKIP() << "the kernel does not let this user have a userfaultfd that serves it";
   }
   EXPECT_GT(deferred(), 0u);

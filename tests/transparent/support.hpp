@@ -118,6 +118,9 @@ inline const Table& own_table() {
   }
   return *table;
 }
+inline std::uint64_t refused(NotShared why) {
+  return own_table().refusals[static_cast<std::size_t>(why)].load();
+}
 inline std::uint64_t taken_over() {
   return counted(&own_table()).calls;
 }

@@ -12,9 +12,6 @@ inline constexpr std::size_t size = 32 * mib;
 inline std::uint64_t protected_calls() {
   return counted(&own_table(), static_cast<int>(Way::protected_)).calls;
 }
-inline std::uint64_t refused(NotShared why) {
-  return own_table().refusals[static_cast<std::size_t>(why)].load();
-}
 
 // A copy that is, under the plan, under way when the constructor returns: into new memory, or into
 // memory whose pages are there.

@@ -1,7 +1,5 @@
 #include "engine/uffd/huge_blocks.hpp"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -9,6 +7,7 @@
 #include "base/machine/huge_pages.hpp"
 #include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
+#include "base/os/own_memory.hpp"
 #include "base/os/userfault.hpp"
 #include "copy/copy.hpp"
 
@@ -26,8 +25,7 @@ std::uintptr_t own_place_of(std::uintptr_t block) noexcept {
 }
 
 // A place of one huge page, which is empty again once its page has moved. One is kept for the next
-// caller; several at once make one each. (It is not unmapped meanwhile: libhaul-mem.so, which takes
-// munmap() over, would have a mover wait for the thread that serves touches.)
+// caller; several at once make one each.
 struct SpareBlock {
   void* mapped = nullptr;
   static constexpr std::size_t mapped_bytes = 2 * huge_page_bytes;
@@ -63,20 +61,12 @@ void give_back_emptied(const SpareBlock& place) noexcept {
   }
 }
 
-// By the kernel, since the program may take the source away at any moment.
+// The program may take the source away at any moment.
 bool copy_to(std::uintptr_t place, std::uintptr_t from) noexcept {
-  // A piece is still in the cache when it is written.
-  constexpr std::size_t piece_bytes = 256 * 1024;
-  for (std::size_t done = 0; done < huge_page_bytes; done += piece_bytes) {
-    const iovec to{reinterpret_cast<void*>(place + done), piece_bytes};
-    const iovec source{reinterpret_cast<void*>(from + done), piece_bytes};
-    const ssize_t copied = os::read_process(os::process_id(), &to, 1, &source, 1);
-    if (copied == static_cast<ssize_t>(piece_bytes)) continue;
-    // A filter that refuses the call refuses it again.
-    if (copied == -EPERM || copied == -ENOSYS) allow_huge_blocks(false);
-    return false;
-  }
-  return true;
+  const std::int64_t copied = os::copy_own(place, from, huge_page_bytes);
+  // A filter that refuses the call refuses it again.
+  if (copied == -EPERM || copied == -ENOSYS) allow_huge_blocks(false);
+  return copied == static_cast<std::int64_t>(huge_page_bytes);
 }
 
 // (Pages are made first, so that memory that cannot be had is an error here, and no signal.)

@@ -231,7 +231,6 @@ TEST_F(HugeBlocksTest, BringsTheVeryPageThatLiesAside) {
   void* const window = os::map_anonymous(2 * huge);
   ASSERT_NE(window, nullptr);
   const std::uintptr_t place = (reinterpret_cast<std::uintptr_t>(window) + huge - 1) & ~(huge - 1);
-  asides.begin = place;
   name_userfault(fd_, false);
   name_asides(asides);
   os::want_huge_pages(reinterpret_cast<void*>(first_block_), huge);
@@ -243,7 +242,7 @@ TEST_F(HugeBlocksTest, BringsTheVeryPageThatLiesAside) {
     ASSERT_EQ(os::watch(fd_, place, huge, os::WatchFor::missing), 0);
     ASSERT_EQ(os::move_pages(fd_, place, first_block_, huge), static_cast<std::int64_t>(huge));
     os::unwatch(fd_, place, huge);
-    asides.blocks[0].store(first_block_);
+    asides.enter(7, first_block_, 1, place);
     Piece piece;
     piece.operation = fills ? Operation::fill : Operation::copy;
     piece.dst = first_block_;
@@ -252,7 +251,7 @@ TEST_F(HugeBlocksTest, BringsTheVeryPageThatLiesAside) {
     Outcome outcome;
     EXPECT_EQ(uffd_engine().submit(piece, 0, outcome), Submitted::finished);
     EXPECT_EQ(outcome.good_bytes, huge);
-    asides.blocks[0].store(0);
+    asides.leave(7);
     os::unwatch(fd_, first_block_, huge);
     for (std::size_t i = 0; i < huge; ++i) ASSERT_EQ(block[i], fills ? 0 : from_[i]);
     EXPECT_EQ(huge_bytes(), before);
