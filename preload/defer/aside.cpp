@@ -29,7 +29,8 @@ struct CallPlaces {
 };
 constinit CallPlaces places[HaulPrivateAsides::room];
 
-// Where a place has no page, as when two were at one page at once, it gets a huge one.
+// A place that has no page, since another filler has just moved it, gets a huge one when it is
+// filled.
 CallPlaces map_places(const Bounds& blocks) noexcept {
   CallPlaces made{blocks};
   made.mapped = map_empty(made.mapped_bytes());
@@ -79,7 +80,7 @@ std::size_t put_aside(unsigned call, const Bounds& blocks) noexcept {
   if (os::watch(userfault(), made.begin, made.bytes(), os::WatchFor::missing) == 0) {
     put = move_blocks(made);
     // From now on a place without a page is no reason to hold whoever fills it, or drops what is
-    // there.
+    // there. (No neighbour is watched, so this splits no mapping, and the kernel does not refuse.)
     os::unwatch(userfault(), made.begin, made.bytes());
   }
   if (put == 0) {

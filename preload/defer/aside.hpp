@@ -40,7 +40,7 @@ std::int64_t bring_aside(unsigned call, std::uintptr_t block, std::uintptr_t src
                          unsigned char value) noexcept;
 
 // The call is over. `back`: its pages are moved back with the bytes that they had, as far as the
-// kernel lets.
+// kernel lets; its caller overwrites all of them next.
 void end_aside(unsigned call, bool back) noexcept;
 
 // At the start, and for a child of fork.

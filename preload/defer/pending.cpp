@@ -206,7 +206,7 @@ void unwatch_source(const Pending& call) noexcept {
         end = std::min(end, others.begin);
       }
     }
-    if (!needed) os::unwatch(userfault(), at, end - at);
+    if (!needed) end_watch({at, end});
     at = end;
   }
 }
@@ -215,7 +215,7 @@ void retire_held(Pending& call) noexcept {
   if (call.tally != nullptr)
     note_waits(*call.tally, call.dst.end - call.dst.begin, call.call_ns, call.waited_ns);
   if (call.has_asides) end_aside(call.number, call.stage == PendingStage::begun);
-  if (call.dst_watched) os::unwatch(userfault(), call.dst.begin, call.dst.end - call.dst.begin);
+  if (call.dst_watched) end_watch(call.dst);
   if (call.source_watched) unwatch_source(call);
   call.stage = PendingStage::free;
   pending_calls.fetch_sub(1);
@@ -254,7 +254,8 @@ int begin_pending(const LargeCall& call, const Bounds& pages) noexcept {
       return -1;
     }
   }
-  if (number < 0 || is_forking() || !end_samples(pages, false) || !end_samples(source, false))
+  if (number < 0 || is_forking() || is_owed(pages) || is_owed(source) ||
+      !end_samples(pages, false) || !end_samples(source, false))
     return -1;
   entered.name = ++last_name;
   entered.number = static_cast<unsigned>(number);
@@ -323,7 +324,6 @@ void settle(const Bounds& range, bool given_back) noexcept {
     const std::uint64_t begun_ns = now_ns();
     for (Backoff backoff; pending_calls.load() != 0 && now_ns() - begun_ns < patience_ns;)
       backoff.pause();
-    settle_protected_elsewhere(range);
     return;
   }
   std::uint64_t waited_since_ns = now_ns();
@@ -378,7 +378,7 @@ bool retire_done() noexcept {
     if (is_done(call)) retire_held(call);
     all = all && call.stage == PendingStage::free;
   }
-  return all;
+  return end_owed() && all;
 }
 
 void begin_process() noexcept {

@@ -41,18 +41,18 @@ constinit std::uintptr_t places = 0;
 constinit bool asked_for_places = false;
 constinit void* mapped_places = nullptr;
 
-void unwatch_aside(Sample& sample) noexcept {
-  if (sample.aside_watched) os::unwatch(userfault(), sample.aside, sample.bytes());
-  sample.aside_watched = false;
+// False: not now, and what lies there stays.
+bool unwatch_aside(Sample& sample) noexcept {
+  if (sample.aside_watched)
+    sample.aside_watched = !end_watch({sample.aside, sample.aside + sample.bytes()});
+  return !sample.aside_watched;
 }
 
 void free_entry(Sample& sample) noexcept {
-  if (sample.page_watched) os::unwatch(userfault(), sample.page.begin, sample.bytes());
-  if (sample.side() == Side::destination) {
-    // (What was copied back is still there. Watched no more, nobody is held for dropping it.)
-    unwatch_aside(sample);
+  if (sample.page_watched) end_watch(sample.page);
+  // (What was copied back is still there. Watched no more, nobody is held for dropping it.)
+  if (sample.side() == Side::destination && unwatch_aside(sample))
     os::drop_own_pages(reinterpret_cast<void*>(sample.aside), sample.bytes());
-  }
   sample.page = {};
   one_less_watched();
 }
@@ -156,10 +156,12 @@ void begin_sample(const Bounds& page, Side side, DistanceTally& tally) noexcept 
     const bool has_place = &sample - table < static_cast<std::ptrdiff_t>(places_room);
     if (sample.is_free() && has_place == (side == Side::destination)) entry = &sample;
   }
-  if (entry == nullptr) return;
+  if (entry == nullptr || is_owed(page)) return;
+  const std::uintptr_t place =
+      places + static_cast<std::size_t>(entry - table) * os::huge_page_bytes;
+  if (side == Side::destination && is_owed({place, place + os::huge_page_bytes})) return;
   *entry = Sample{.page = page, .tally = &tally, .begun_ns = now_ns()};
-  if (side == Side::destination)
-    entry->aside = places + static_cast<std::size_t>(entry - table) * os::huge_page_bytes;
+  if (side == Side::destination) entry->aside = place;
   one_more_watched();
   add_watched(page);
   // (A huge page that is just being split may have been moved in part.)
@@ -203,9 +205,9 @@ void forget_sampled(const Bounds& range) noexcept {
     if (sample.side() == Side::destination) {
       const std::uintptr_t begin = std::max(range.begin, sample.page.begin);
       const std::uintptr_t end_of_part = std::min(range.end, sample.page.end);
-      unwatch_aside(sample);
-      os::drop_own_pages(reinterpret_cast<void*>(sample.aside + (begin - sample.page.begin)),
-                         end_of_part - begin);
+      if (unwatch_aside(sample))
+        os::drop_own_pages(reinterpret_cast<void*>(sample.aside + (begin - sample.page.begin)),
+                           end_of_part - begin);
     }
     end(sample);
   }

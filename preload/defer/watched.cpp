@@ -1,15 +1,18 @@
 #include "preload/defer/watched.hpp"
 
 #include <atomic>
+#include <cerrno>
 
 #include "base/os/os.hpp"
 #include "base/os/sealed.hpp"
+#include "base/os/userfault.hpp"
 
 namespace haul::preload {
 namespace {
 
 constinit ProcessLock lock;
 constinit std::atomic<std::uint32_t> count{0};
+constinit Bounds owed[64];
 constinit std::atomic<int> descriptor{-1};
 constinit std::atomic<unsigned> forks{0};
 constinit std::atomic<std::uintptr_t> lowest{UINTPTR_MAX}, highest{0};
@@ -55,6 +58,35 @@ bool may_be_watched(const Bounds& range) noexcept {
   return range.overlaps(
       {lowest.load(std::memory_order_relaxed), highest.load(std::memory_order_relaxed)});
 }
+bool end_watch(const Bounds& range) noexcept {
+  if (os::unwatch(userfault(), range.begin, range.end - range.begin) != -ENOMEM) return true;
+  for (Bounds& one : owed) {
+    if (one.end != 0) continue;
+    one = range;
+    one_more_watched();
+    return false;
+  }
+  return false;
+}
+bool end_owed() noexcept {
+  bool none = true;
+  for (Bounds& one : owed) {
+    if (one.end == 0) continue;
+    if (os::unwatch(userfault(), one.begin, one.end - one.begin) == -ENOMEM) {
+      none = false;
+    } else {
+      one = {};
+      one_less_watched();
+    }
+  }
+  return none;
+}
+bool is_owed(const Bounds& range) noexcept {
+  for (const Bounds& one : owed)
+    if (one.overlaps(range)) return true;
+  return false;
+}
+
 void await_watched() noexcept {
   constexpr std::uint64_t patience_ns = 50'000'000;
   os::futex_wait(&count, 0, patience_ns);
@@ -87,6 +119,7 @@ void begin_watching() noexcept {
   forget_range();
   own_process.store(os::process_id(), std::memory_order_relaxed);
   lock.forget();
+  for (Bounds& one : owed) one = {};
   count.store(0, std::memory_order_relaxed);
 }
 

@@ -2,9 +2,10 @@
 // the userfaultfd by which their memory is watched, and the lock of both tables.
 //
 // The lock is held with signals blocked, for system calls that copy at most 64 KiB (of a huge page
-// that is brought back, 2 MiB) or change the protection of one call's pages. Nobody
-// touches memory of the program while holding it, but for the kernel; and nobody calls what
-// guards.cpp takes over.
+// that is brought back, 2 MiB), or that map, move or protect one call's pages; and for as long as a
+// whole call takes where a mover has failed. Nobody touches memory of the program while holding it,
+// but for the kernel; nobody calls what guards.cpp takes over; and nobody drops or unmaps what is
+// watched, since the kernel would wait for the thread that serves, and that one for the lock.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +44,13 @@ unsigned watched_count() noexcept;
 void one_more_watched() noexcept;
 void one_less_watched() noexcept;
 void add_watched(const Bounds& range) noexcept;
+// Ends the watching of a range. Where the kernel refuses for now, as the process has as many mappings
+// as it may have, the range is owed: it counts as watched, and end_owed() tries again. True: it is
+// over. Under the lock, as the next two.
+bool end_watch(const Bounds& range) noexcept;
+bool end_owed() noexcept;  // is nothing owed any more?
+// What is owed must not be watched again.
+bool is_owed(const Bounds& range) noexcept;
 // Could some of this range be watched? No lock. (Between the lowest and the highest address that
 // was watched since nothing was. Whoever may touch a call's memory knows that it has returned, so
 // this thread sees what was noted before.)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 
 #include "base/machine/clock.hpp"
 #include "base/machine/page_facts.hpp"
@@ -10,6 +11,7 @@
 #include "base/os/own_memory.hpp"
 #include "base/sync/backoff.hpp"
 #include "preload/defer/pending.hpp"
+#include "preload/mem/front.hpp"
 
 namespace haul::preload {
 namespace {
@@ -25,7 +27,13 @@ struct ProtectedCopy {
   haul_ticket ticket{};
   WayTally* tally = nullptr;
   std::uint64_t call_ns = 0, waited_ns = 0;
+  std::uint64_t ended_ns = 0;  // since when the mover has nothing more to do with it
 
+  // Whoever waits for what the kernel refuses does not wait for ever.
+  bool is_given_up() const noexcept {
+    constexpr std::uint64_t patience_ns = 1'000'000'000;
+    return now_ns() - ended_ns >= patience_ns;
+  }
   bool is_free() const noexcept { return stage == ProtectedStage::free; }
   bool has(const Bounds& range) const noexcept {
     return !is_free() && (move.dst.overlaps(range) || move.src.overlaps(range));
@@ -38,17 +46,21 @@ constinit ProtectedCopy copies[room];
 constinit std::atomic<bool> no_more{false};
 constinit std::atomic<std::uint64_t> touches{0};
 
-// False: the kernel refuses for now, since the process has as many mappings as it may have. (What
-// the program has unmapped behind our back the kernel refuses, too.)
+// False: the kernel refuses for now, since the process has as many mappings, or as much memory that
+// may be written, as it may have. (It refuses for good where the program has unmapped something
+// behind our back, or mapped something else there.)
 bool allow(const Bounds& range) noexcept {
   const auto allow_run = [](const os::PageRun& run) {
-    return os::set_rights(run.begin, run.end - run.begin, MemoryRights::read_write) == 0;
+    return os::set_rights(run.begin, run.end - run.begin, MemoryRights::read_write);
   };
-  if (range.begin >= range.end || allow_run({range.begin, range.end})) return true;
-  bool all = true;
+  if (range.begin >= range.end || allow_run({range.begin, range.end}) != -ENOMEM) return true;
   std::uintptr_t at = range.begin;
-  for (os::PageRun run; at < range.end && os::first_mapped(at, range.end, &run); at = run.end)
-    all = allow_run(run) && all;
+  bool all = true;
+  for (os::PageRun run; at < range.end; at = run.end) {
+    const int found = os::first_mapped(at, range.end, &run);
+    if (found <= 0) return found == 0 && all;
+    all = allow_run(run) != -ENOMEM && all;
+  }
   return all;
 }
 
@@ -71,30 +83,39 @@ bool allow_source(const ProtectedCopy& copy) noexcept {
 }
 
 // What no mover could move, since the process had no descriptor left: by the kernel, as the program
-// may have taken some of the source away behind our back, whose bytes are then nobody's. The
-// destination may be touched meanwhile.
-void move_rest(const ProtectedMove& move) noexcept {
-  allow(move.dst);
+// may have taken some of the source away behind our back, whose bytes are then nobody's; or by this
+// thread, where a filter refuses that. The destination may be touched meanwhile. False: not now.
+bool move_rest(const ProtectedMove& move) noexcept {
+  if (!allow(move.dst)) return false;
   for (std::size_t done = 0; done < move.length;) {
-    const std::int64_t now = os::copy_own(move.to + done, move.from + done, move.length - done);
-    const std::size_t page_rest = os::page_bytes - (move.from + done) % os::page_bytes;
-    done += now > 0 ? static_cast<std::size_t>(now) : page_rest;
+    const std::uintptr_t to = move.to + done, from = move.from + done;
+    const std::size_t rest = move.length - done;
+    const std::int64_t now = os::copy_own(to, from, rest);
+    if (now == -EPERM || now == -ENOSYS) {
+      front.copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), rest);
+      return true;
+    }
+    done += now > 0 ? static_cast<std::size_t>(now) : os::page_bytes - from % os::page_bytes;
   }
+  return true;
 }
 
-// The mover has nothing more to do with it.
+// The mover has nothing more to do with it. (What it has left may be impossible to move now.)
 void end_move(ProtectedCopy& copy, bool failed) noexcept {
   const ProtectedMove& move = copy.move;
-  if (copy.tally != nullptr) note_waits(*copy.tally, move.length, copy.call_ns, copy.waited_ns);
+  if (copy.ended_ns == 0) copy.ended_ns = now_ns();
   if (failed &&
-      os::force_write(move.to, move.from, move.length) != static_cast<std::int64_t>(move.length))
-    move_rest(move);
+      os::force_write(move.to, move.from, move.length) != static_cast<std::int64_t>(move.length) &&
+      !move_rest(move) && !copy.is_given_up())
+    return;
+  if (copy.tally != nullptr) note_waits(*copy.tally, move.length, copy.call_ns, copy.waited_ns);
   copy.stage = ProtectedStage::moved;
 }
 
-// Gives its rights back. False: to be tried again.
+// Gives its rights back. False: the kernel refuses now.
 bool end_moved(ProtectedCopy& copy) noexcept {
-  if (!allow(copy.move.dst) || !allow_source(copy)) return false;
+  const bool allowed = allow(copy.move.dst) && allow_source(copy);
+  if (!allowed && !copy.is_given_up()) return false;
   copy.stage = ProtectedStage::free;
   one_less_watched();
   return true;
@@ -107,25 +128,34 @@ bool end_if_done(ProtectedCopy& copy) noexcept {
   return copy.stage == ProtectedStage::moved && end_moved(copy);
 }
 
+// Where the kernel does not give the rights of one copy back, since its mapping would have to be
+// split, it may once those of its neighbours are.
+void end_all_done() noexcept {
+  for (ProtectedCopy& copy : copies) end_if_done(copy);
+}
+
 // A child that shares this memory (vfork()) or has a copy of it that nobody knows of cannot take
 // the lock. What it finds in the table stands still as long as it is about to touch the memory. The
 // first waits for its parent's mover; the second has none, as haul says of the ticket, and moves
 // the bytes itself.
-bool serve_strange_process(const Bounds& range) noexcept {
+bool serve_strange_process(std::uintptr_t address) noexcept {
   constexpr std::uint64_t patience_ns = 5'000'000'000;
   const std::uint64_t begun_ns = now_ns();
+  const Bounds byte{address, address + 1};
   bool found = false;
   for (const ProtectedCopy& copy : copies) {
-    if (!copy.has(range)) continue;
+    if (!copy.has(byte)) continue;
     for (Backoff backoff; haul_test(copy.ticket) == 0 && now_ns() - begun_ns < patience_ns;)
       backoff.pause();
     constexpr int done = 1;
     if (haul_test(copy.ticket) != done)
       os::force_write(copy.move.to, copy.move.from, copy.move.length);
-    allow(copy.move.dst);
-    allow(copy.move.src);
+    if (copy.move.dst.overlaps(byte)) allow(copy.move.dst);
     found = true;
   }
+  // (Of a source only the page that all its readers have read by now.)
+  const std::uintptr_t page = address & ~(os::page_bytes - 1);
+  if (found) allow({page, page + os::page_bytes});
   return found;
 }
 
@@ -193,13 +223,14 @@ void set_mover(int number, const haul_ticket& ticket, WayTally* tally,
 
 void drop_protected(int number) noexcept {
   const Held held;
-  copies[number].stage = ProtectedStage::moved;
-  end_moved(copies[number]);
+  ProtectedCopy& copy = copies[number];
+  end_move(copy, false);
+  end_moved(copy);
 }
 
 bool serve_protected(std::uintptr_t address) noexcept {
   const Bounds byte{address, address + 1};
-  if (!is_own_process()) return serve_strange_process(byte);
+  if (!is_own_process()) return serve_strange_process(address);
   // Long enough to be woken rather than to look again.
   constexpr std::uint64_t slice_ns = 20'000'000;
   bool found = false;
@@ -217,6 +248,7 @@ bool serve_protected(std::uintptr_t address) noexcept {
         copy.waited_ns += now - waited_since_ns;
         if (end_if_done(copy)) continue;
         waits = true;
+        if (copy.stage == ProtectedStage::moved) end_all_done();
         if (copy.stage != ProtectedStage::moving) continue;
         ticket = copy.ticket;
         moves = true;
@@ -230,14 +262,11 @@ bool serve_protected(std::uintptr_t address) noexcept {
   }
 }
 
-void settle_protected_elsewhere(const Bounds& range) noexcept {
-  serve_strange_process(range);
-}
-
 bool end_protected(const Bounds& range) noexcept {
   bool all = true;
   for (ProtectedCopy& copy : copies) {
     if (!copy.has(range) || end_if_done(copy)) continue;
+    if (copy.stage == ProtectedStage::moved) end_all_done();
     all = all && copy.stage == ProtectedStage::begun && copy.thread == os::thread_id();
   }
   return all;

@@ -9,7 +9,8 @@
 //   move     a mover takes it (haul_private_force_copy()), and the program goes on
 //   end      its ticket is done: rights are given back, by the first of these: who has touched it,
 //            who takes the memory away (settle() in ../defer/pending.hpp), and the next large call.
-//            Where the kernel refuses for now, the copy stays, and the next of these tries again
+//            Where the kernel refuses for now, the copy stays for a second, and each of these
+//            tries again
 //
 // Ranges of two copies may share source pages, and nothing else. All is under the lock of
 // ../defer/watched.hpp, whose count of what is watched counts these, too.
@@ -56,9 +57,6 @@ bool serve_protected(std::uintptr_t address) noexcept;
 // Ends the copies that are done and have a page of the range. False: some are not done. Under the
 // lock. (What the calling thread is just beginning does not count.)
 bool end_protected(const Bounds& range) noexcept;
-// The same for a process that shares the table or has a copy of it (is_own_process()), and cannot
-// take the lock: waits for them, and gives itself the rights.
-void settle_protected_elsewhere(const Bounds& range) noexcept;
 
 // From now on none begins, and none is left.
 void protect_no_more() noexcept;

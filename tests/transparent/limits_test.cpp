@@ -106,4 +106,41 @@ TEST(Limits, TheTablesDirectoryMayBeGone) {
             0);
 }
 
+// What is watched becomes one mapping with its watched neighbours, so that ending a watch takes a
+// mapping more than the process may have. Whoever unmaps the memory would wait for ever for a
+// thread that had gone to rest.
+TEST(Limits, NoMappingMayBeMade) {
+  EXPECT_EQ(
+      run_child([] {
+        constexpr std::size_t size = 8 * mib, room = std::size_t{1} << 30;
+        const Memory from(size), to(3 * size);
+        from.fill(6);
+        copy_works(size);  // makes threads, which need mappings
+        void* const all =
+            mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        CHILD_CHECK(all != MAP_FAILED);
+        auto* const split = static_cast<unsigned char*>(all);
+        // Every second page: until the kernel refuses. A few are for what follows.
+        std::size_t made = 0;
+        while ((made + 1) * 8192 <= room && mprotect(split + made * 8192, 4096, PROT_READ) == 0)
+          ++made;
+        constexpr std::size_t spare = 8;
+        CHILD_CHECK(made > spare);
+        for (std::size_t i = made - spare; i < made; ++i)
+          mprotect(split + i * 8192, 4096, PROT_NONE);
+        for (const std::size_t which : {1, 0, 2})
+          call_memcpy(to.data() + which * size, from.data(), size);
+        for (std::size_t i = made - spare; i < made; ++i)
+          mprotect(split + i * 8192, 4096, PROT_READ);
+              usleep(100'000);
+        for (const std::size_t which : {0, 1, 2})
+          for (std::size_t i = 0; i < size / 8; i += 512) {
+            std::uint64_t word;
+            __builtin_memcpy(&word, to.data() + which * size + 8 * i, 8);
+            CHILD_CHECK(word == Memory::word(6, i));
+          }
+      }),
+      0);
+}
+
 }  // namespace

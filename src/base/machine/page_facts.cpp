@@ -1,6 +1,7 @@
 #include "base/machine/page_facts.hpp"
 
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -75,9 +76,14 @@ bool are_private(const Descriptor& maps, std::uintptr_t begin, std::uintptr_t en
   return are;
 }
 
-// The main thread's stack has a name, wherever what the C library keeps for that thread lies. (A
-// file's mapping, which may have a longer one, was seen before.)
+// What the C library keeps for the main thread does not lie on its stack; but that has a name. (A
+// file's mapping, which may have a longer one, was seen before.) Where the program has changed a
+// part of it, the mappings below have none: the kernel maps nothing else so far below what it has
+// put on the stack's top for the program, such as these bytes.
 bool is_main_stack(const Descriptor& maps, std::uintptr_t begin, std::uintptr_t end) noexcept {
+  constexpr std::uintptr_t least_gap = std::uintptr_t{128} << 20;  // MIN_GAP of the kernel
+  const std::uintptr_t top = getauxval(AT_RANDOM);
+  if (begin < top && end > top - least_gap) return true;
   MappingQuery mapping;
   for (MappingName name; begin < end; begin = mapping.end, name = {})
     if (!query(maps, begin, &mapping, &name) || name.is_main_stack()) return true;
@@ -139,16 +145,19 @@ bool is_plain_memory(std::uintptr_t begin, std::uintptr_t end) noexcept {
   return is_plain;
 }
 
-bool first_mapped(std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept {
+int first_mapped(std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
   Descriptor maps = open_maps();
   MappingQuery mapping;
-  const bool known = query(maps, begin, &mapping, nullptr, or_next);
+  errno = 0;
+  const bool found = query(maps, begin, &mapping, nullptr, or_next);
+  const bool is_last = maps.valid() && errno == ENOENT;
   maps.close();
-  if (!known || mapping.begin >= end) return false;
+  if (!found) return is_last ? 0 : -1;
+  if (mapping.begin >= end) return 0;
   *run = {std::max(begin, mapping.begin), std::min(end, mapping.end)};
-  return true;
+  return 1;
 }
 
 bool first_present(int page_map, std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept {

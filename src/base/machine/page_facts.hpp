@@ -20,9 +20,9 @@ struct PageRun {
   std::uintptr_t begin = 0, end = 0;
 };
 
-// The first addresses of [begin, end) that one mapping has. False if nothing is mapped there, or
-// the kernel cannot tell. Opens a file, as above.
-bool first_mapped(std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept;
+// The first addresses of [begin, end) that one mapping has. 1; 0 if nothing is mapped there; -1 if
+// it cannot be told now, or by this kernel. Opens a file, as above.
+int first_mapped(std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept;
 
 // The first pages in a row of [begin, end) that hold something, in memory or swapped out. False if
 // there are none. Where the kernel cannot tell (before Linux 6.7) it is the whole range. `page_map`
