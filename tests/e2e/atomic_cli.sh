@@ -119,6 +119,9 @@ blocked=$(grep SigBlk /proc/self/status)
 
 # ---- a home that is silent
 kill -STOP "$server"
+# (Its threads hear of that one after the other, and one of them serves.)
+goes_on() { grep -qs '^State:[[:space:]]*[^T[:space:]]' /proc/"$server"/task/*/status; }
+for _ in $(seq 1000); do goes_on || break; sleep 0.01; done
 SECONDS=0
 expect 1 'no answer' lock hold "$name" --offset 256 --node block:127.0.0.1 --timeout 0.2 -- true
 [ $SECONDS -lt 4 ] || failed "a silent home is waited for $SECONDS s instead of --timeout"
