@@ -55,5 +55,8 @@ add_test(NAME atomic.soak.control COMMAND ${run_test} $<TARGET_FILE:atomic_soak>
 add_test(NAME atomic.lock_soak.control COMMAND ${run_test} $<TARGET_FILE:atomic_lock_soak> --control --seconds 4)
 set_tests_properties(atomic.soak.control atomic.lock_soak.control PROPERTIES LABELS atomic)
 set_tests_properties(${soak_tests} atomic.soak.control atomic.lock_soak.control PROPERTIES
-  TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 RESOURCE_LOCK node ENVIRONMENT "${script_environment}")
+  TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 ENVIRONMENT "${script_environment}")
+foreach(test ${soak_tests} atomic.soak.control atomic.lock_soak.control)
+  haul_lane(${test})
+endforeach()
 haul_add_to(atomic atomic_soak atomic_lock_soak)

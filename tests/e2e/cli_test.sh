@@ -1,35 +1,8 @@
 #!/bin/bash
-# The command haul from outside: exit codes, one-line errors, JSON, completion, manual pages, clean.
+# The command haul from outside: exit codes, one-line errors, JSON, completion, manual pages. (demo_test.sh: what
+# measures the machine.)
 set -u
-[ -n "${E2E_HAUL:-}" ] || { echo "skipped: this build has no command haul"; exit 77; }
-haul=$E2E_HAUL
-[ -x "$haul" ] || { echo "the command haul was not built"; exit 77; }
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-# Other processes may hold the lease of the mover's core: not this test's matter.
-export XDG_CACHE_HOME=$work/cache HAUL_TUNE_BACKGROUND=off HAUL_MOVER_LEASE=off
-unset HAUL_TUNE_CACHE HAUL_LOG_LEVEL
-failures=0
-
-failed() {
-  echo "FAILED: $1"
-  failures=$((failures + 1))
-}
-
-# expect_status STATUS TEXT ARGUMENTS...: the exit status; a failure says one line that holds TEXT.
-expect_status() {
-  local status=$1 text=$2
-  shift 2
-  timeout 120 "$haul" "$@" > "$work/out" 2> "$work/err"
-  local found=$?
-  [ $found = "$status" ] || failed "haul $*: exit status $found instead of $status: $(cat "$work/err")"
-  if [ "$status" != 0 ]; then
-    [ "$(wc -l < "$work/err")" = 1 ] || failed "haul $*: not one line: $(cat "$work/err")"
-    grep -q '^haul: ' "$work/err" || failed "haul $*: no 'haul: ' in front: $(cat "$work/err")"
-  fi
-  grep -qF -- "$text" "$work/out" "$work/err" || failed "haul $*: says no '$text': $(cat "$work/err")"
-}
+. "$(dirname "$0")/lib_cli.sh"
 
 # expect_json FILE EXPRESSION: FILE is one JSON document d for which the Python EXPRESSION holds.
 if command -v python3 > /dev/null; then
@@ -128,48 +101,6 @@ expect_status 0 '' bench latency --quick --sizes 4K --json -
 cp "$work/out" "$work/rows.json"
 expect_json "$work/rows.json" '{r["cache"] for r in d["rows"]} == {"hot", "l3", "cold"}'
 if [ -s "$work/err" ] && ! grep -q 'note' "$work/err"; then failed "bench is not silent in a pipe: $(cat "$work/err")"; fi
-
-# ---- demo, also on one CPU
-expect_status 0 'Every byte' demo
-if command -v taskset > /dev/null; then
-  cpu=$(taskset -pc $$ | sed 's/.*: *//; s/[-,].*//')
-  timeout 120 taskset -c "$cpu" "$haul" demo > "$work/out" 2> "$work/err" || failed "demo on one CPU: $(cat "$work/err")"
-  grep -q 'No CPU is free' "$work/out" || failed 'demo on one CPU does not say so'
-  grep -q 'Left out: ' "$work/out" || failed 'demo on one CPU does not say that messages are left out'
-fi
-
-# ---- tune and clean: what one stores the other removes, and nothing else
-# On a busy machine haul says so, and keeps nothing.
-tuned=no
-for _ in 1 2 3 4 5 6 7 8 9; do
-  timeout 120 "$haul" tune > "$work/out" 2> "$work/err" && tuned=yes && break
-  [ -z "$(find "$work/cache" -name 'calibration*' 2> /dev/null)" ] || failed 'a failed tune stores'
-  grep -q 'try again\|too busy' "$work/err" || failed "tune: $(cat "$work/err")"
-  sleep 1
-done
-if [ $tuned = yes ]; then
-  grep -q 'calibrated' "$work/out" || failed 'tune does not say so'
-  grep -q 'measured [0-9-]* [0-9:]* UTC: the measuring thread ran' "$work/out" || failed 'tune: how well?'
-  [ -n "$(find "$work/cache/haul" -type f)" ] || failed 'tune stores nothing'
-else
-  mkdir -p "$work/cache/haul"
-  printf 'haul calibration\nversion=3\nmeasured_at=1795452138\nran_share=0.985\nstolen_share=0.000\nspread=0.235\n' \
-    > "$work/cache/haul/calibration-of-a-quiet-machine"
-fi
-file=$(find "$work/cache/haul" -type f | head -n 1)
-expect_status 0 'UTC' info
-grep -q 'measured  *[0-9-]* [0-9:]* UTC' "$work/out" || failed 'info does not say when it was measured'
-touch "$file.4242.tmp"
-expect_status 0 'would remove an unfinished file' clean --dry-run
-[ -e "$file" ] || failed 'clean --dry-run removes'
-expect_status 0 'removed a calibration' clean
-[ -e "$work/cache/haul" ] && failed 'clean leaves something'
-expect_status 0 'nothing to remove' clean
-mkdir -p "$work/mine"
-touch "$work/mine/figures" "$work/mine/figures.17.tmp" "$work/mine/other" "$work/mine/other.17.tmp"
-HAUL_TUNE_CACHE=$work/mine/figures "$haul" clean > /dev/null || failed 'clean of a named file'
-[ "$(cd "$work/mine" && echo *)" = 'other other.17.tmp' ] || failed 'clean removed what is not haul'"'"'s'
-(unset HOME XDG_CACHE_HOME; "$haul" clean > /dev/null && "$haul" info > /dev/null) || failed 'clean or info without HOME'
 
 # ---- completion and manual pages
 "$haul" completion bash > "$work/completion.bash"

@@ -101,8 +101,6 @@ expect_status 1 'too long' serve --daemon --socket "$work/$(printf 'x%.0s' $(seq
 # ---- none runs
 expect_status 1 'start one with `haul serve`' serve --status
 expect_status 1 'start one with `haul serve`' serve --stats
-# Where programs send messages by haul, top shows those.
-grep -q "@haul-fabric[.]" /proc/net/unix || expect_status 1 'start one with `haul serve`' top --count 1
 expect_status 1 'nothing to stop' serve --stop
 expect_status 0 'start one with `haul serve`' info
 

@@ -40,7 +40,10 @@ add_test(NAME fabric.soak COMMAND ${run_test} --length --seconds 4 10 $<TARGET_F
 add_test(NAME fabric.main_ends COMMAND ${run_test} $<TARGET_FILE:fabric_main_ends>)
 add_test(NAME fabric.environment COMMAND ${run_test} bash "${fabric_dir}/environment.sh")
 set_tests_properties(fabric.kill fabric.soak fabric.main_ends fabric.environment PROPERTIES LABELS fabric
-  TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 RESOURCE_LOCK node ENVIRONMENT "${fabric_environment}")
+  TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 ENVIRONMENT "${fabric_environment}")
+foreach(test kill soak main_ends environment)
+  haul_lane(fabric.${test})
+endforeach()
 # A dozen runs of a part of the suite: four minutes where others keep the machine busy.
 math(EXPR fabric_environment_timeout_s "4 * ${script_timeout_s}")
 set_tests_properties(fabric.environment PROPERTIES TIMEOUT ${fabric_environment_timeout_s})

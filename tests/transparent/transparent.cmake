@@ -26,7 +26,8 @@ foreach(plan auto libc caller together deferred profile protected)
   add_test(NAME transparent.memory_model.${plan} COMMAND ${run_test} --length --seconds 4 15
     $<TARGET_FILE:transparent_memory_model> --plan ${plan})
   set_tests_properties(transparent.memory_model.${plan} PROPERTIES LABELS "transparent;long"
-    TIMEOUT ${script_timeout_s} RESOURCE_LOCK node)
+    TIMEOUT ${script_timeout_s})
+  haul_lane(transparent.memory_model.${plan})
 endforeach()
 
 # For tests/e2e/run_transparent.sh.
