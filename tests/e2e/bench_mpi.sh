@@ -125,7 +125,7 @@ damaged() {
     shift
   done
   shift
-  env "${settings[@]}" $MPI_CC -std=gnu11 -O2 -I "$E2E_SOURCE" -o "$work/$name" "${files[@]}" "$work/damage.c" -lm ||
+  [ -x "$work/$name" ] || env "${settings[@]}" $MPI_CC -std=gnu11 -O2 -I "$E2E_SOURCE" -o "$work/$name" "${files[@]}" "$work/damage.c" -lm ||
     { failed "$name does not compile"; return; }
   if env "${settings[@]}" timeout 60 "$@" < /dev/null > "$work/out" 2>&1; then failed "$name does not notice damage"; fi
   grep -aq 'error: ' "$work/out" || failed "$name fails, and not by its check: $(tail -n 2 "$work/out")"

@@ -98,7 +98,15 @@ check_output() {
     fail "examples/$name built by $how prints something else than its expected.txt"
 }
 
-count=0
+mkdir "$work/cmake"
+cat > "$work/cmake/CMakeLists.txt" << END
+cmake_minimum_required(VERSION 3.22)
+project(examples LANGUAGES C CXX)
+set(CMAKE_CXX_STANDARD 20)
+find_package(haul $version REQUIRED)
+find_package(Threads REQUIRED)
+END
+names=()
 for folder in "$E2E_SOURCE"/examples/*/; do
   name=$(basename "$folder")
   if [ "$name" = share ] && [ -z "${serving:-}" ]; then continue; fi
@@ -112,26 +120,20 @@ for folder in "$E2E_SOURCE"/examples/*/; do
     $(pkg-config --cflags --libs $package) -pthread
   check_output pkg-config "$name" "$work/$name"
 
-  mkdir -p "$work/cmake/$name"
-  cat > "$work/cmake/$name/CMakeLists.txt" << END
-cmake_minimum_required(VERSION 3.22)
-project(example LANGUAGES C CXX)
-set(CMAKE_CXX_STANDARD 20)
-find_package(haul $version REQUIRED)
-find_package(Threads REQUIRED)
-add_executable(example $source)
-target_link_libraries(example PRIVATE $target Threads::Threads)
+  cat >> "$work/cmake/CMakeLists.txt" << END
+add_executable(example_$name $source)
+target_link_libraries(example_$name PRIVATE $target Threads::Threads)
 END
-  cmake -S "$work/cmake/$name" -B "$work/cmake/$name/build" -DCMAKE_PREFIX_PATH="$usr" > "$work/log" 2>&1 &&
-    cmake --build "$work/cmake/$name/build" >> "$work/log" 2>&1 ||
-    { cat "$work/log" >&2; fail "examples/$name does not build with find_package(haul)"; }
-  check_output CMake "$name" "$work/cmake/$name/build/example"
-  count=$((count + 1))
+  names+=("$name")
 done
-[ "$count" -gt 0 ] || fail "there is no example below $E2E_SOURCE/examples"
+[ ${#names[@]} -gt 0 ] || fail "there is no example below $E2E_SOURCE/examples"
+cmake -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_PREFIX_PATH="$usr" > "$work/log" 2>&1 &&
+  cmake --build "$work/cmake/build" >> "$work/log" 2>&1 ||
+  { cat "$work/log" >&2; fail "the examples do not build with find_package(haul)"; }
+for name in "${names[@]}"; do check_output CMake "$name" "$work/cmake/build/example_$name"; done
 
 if [ -n "${serving:-}" ]; then "$usr/bin/haul" serve --stop > /dev/null || fail "haul serve --stop fails"; fi
 serving=
 installer uninstall
 [ ! -e "$stage" ] || fail "uninstall left: $(find "$stage" | head -20)"
-echo "install test: $count examples, built twice, print what they should; uninstall left nothing"
+echo "install test: ${#names[@]} examples, built twice, print what they should; uninstall left nothing"
