@@ -22,7 +22,7 @@ set(tests_aside
   edges.exec_test edges.fork_amid_test edges.late_destructors_test edges.limits_test edges.longjmp_test
   edges.opened_signals_test edges.patched_code_test edges.personality_test edges.remade_movers_test
   edges.rights_test edges.stop_test edges.stopped_service_test edges.table_grows edges.users_test unit.atomic)
-set(labels_aside "^(atomic|transparent)(\\.|$)")
+set(labels_aside "^transparent\\.")
 
 # Programs that wait for most of their time, for the five seconds that a stopped service is given and the like, and
 # whose cases are processes of their own: four parts of their cases run at once (run_test.sh --at-once).
@@ -31,10 +31,12 @@ set(tests_that_wait e2e.service_corner_test e2e.service_fault_test edges.atomic_
 
 # Seconds of the longest tests: these begin first, so that both lanes end at about the same time.
 set(test_seconds
-  e2e.bench_mpi=31 fabric.environment=30 fabric=20 e2e.serve_test=14 e2e.install=12 unit=11 unit.fabric=10
-  e2e.run_mpi=10 stress=9 service=8 edges.descriptors_test=8 e2e.hostile_test=6
-  e2e.cli_test=18 e2e.signal_test=11 e2e.atomic_cli=11 transparent.deferred_test=10 atomic=8 transparent.distance_test=8
-  transparent.filters_test=8 e2e.service_fault_test=6 e2e.service_corner_test=6 edges.stopped_service_test=6)
+  fabric.environment=35 e2e.bench_mpi=25 fabric=20 e2e.install=12 e2e.run_mpi=12 edges.descriptors_test=12 stress=10
+  unit.fabric=10 atomic=9 service=8 unit=8 e2e.hostile_test=6 conformance=5 edges.main_thread_ends_test=5
+  transparent.deferred_huge_test=18 e2e.cli_test=17 transparent.deferred_test=15 e2e.serve_test=14 e2e.atomic_cli=11
+  e2e.signal_test=11 transparent.protected_test=11 transparent.deferred_fill_test=10 transparent.filters_test=10
+  e2e.life_test=7 e2e.service_fault_test=7 edges.fork_amid_test=6 edges.atfork_test=6 e2e.service_corner_test=5
+  edges.stopped_service_test=5 edges.atomic_ends_test=5)
 
 # haul_lane(TEST): what it runs beside, and when it begins.
 function(haul_lane test)
