@@ -12,22 +12,23 @@ set(tests_alone
   e2e.alloc_test e2e.atomic_bench             # count everybody's files; everybody's network namespaces
   e2e.as_nobody edges.as_nobody)              # run tests of both lanes
 # Alone and last, when what is FREE has ended: on a busy machine some of it sees less (figures are not kept, nobody has
-# to wait), haul_tune() says something else, and thousands of threads that wait for each other take five times as long.
-set(tests_last e2e.demo_test edges.no_malloc_test edges.room_test edges.scheduling_test edges.stuck_copy_test)
+# to wait), haul_tune() says something else, a thread that is kept from its CPU between its look at a descriptor and its
+# call finds the program's file there, and thousands of threads that wait for each other take five times as long.
+set(tests_last e2e.demo_test edges.atomic_descriptors_test edges.no_malloc_test edges.room_test edges.scheduling_test
+  edges.stuck_copy_test)
 set(tests_aside
   e2e.atomic_cli e2e.cli_test e2e.clone_test e2e.dlopen e2e.fork_test e2e.handler_test e2e.hpp_test e2e.life_test
   e2e.no_install e2e.order_test e2e.peer_test e2e.run_transparent e2e.service_copy_test e2e.service_corner_test
   e2e.serve_test e2e.service_fault_test e2e.service_places_test e2e.signal_test e2e.start_test
-  edges.atfork_test edges.atomic_cancel_test edges.atomic_descriptors_test edges.atomic_ends_test edges.daemon_test
-  edges.exec_test edges.fork_amid_test edges.late_destructors_test edges.limits_test edges.longjmp_test
+  edges.atfork_test edges.atomic_cancel_test edges.atomic_ends_test edges.daemon_test edges.exec_test edges.fork_amid_test edges.late_destructors_test edges.limits_test edges.longjmp_test
   edges.opened_signals_test edges.patched_code_test edges.personality_test edges.remade_movers_test
   edges.rights_test edges.stop_test edges.stopped_service_test edges.table_grows edges.users_test unit.atomic)
 set(labels_aside "^transparent\\.")
 
 # Programs that wait for most of their time, for the five seconds that a stopped service is given and the like, and
 # whose cases are processes of their own: four parts of their cases run at once (run_test.sh --at-once).
-set(tests_that_wait e2e.service_corner_test e2e.service_fault_test edges.atomic_descriptors_test
-  edges.atomic_ends_test edges.main_thread_ends_test edges.remade_movers_test edges.stopped_service_test)
+set(tests_that_wait e2e.service_corner_test e2e.service_fault_test edges.atomic_ends_test edges.main_thread_ends_test
+  edges.remade_movers_test edges.stopped_service_test)
 
 # Seconds of the longest tests: these begin first, so that both lanes end at about the same time.
 set(test_seconds
