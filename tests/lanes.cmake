@@ -3,8 +3,8 @@
 #   node    all tests that are not named here. They may take the lease, measure the machine (one process of a user
 #           does at a time), send messages, of which others see sockets (@haul-fabric) and files (/dev/shm), and look
 #           for these.
-#   aside   tests that do none of that: their processes have movers without the lease (HAUL_MOVER_LEASE=off, always_mover(),
-#           Service::use()), services at sockets of their own, or neither.
+#   aside   tests that do none of that: their processes have movers without the lease (HAUL_MOVER_LEASE=off,
+#           always_mover(), Service::use()), services at sockets of their own, or neither.
 # Alone, with both locks:
 set(tests_alone
   edges.table                                 # many processes at once, which others would wait for
@@ -18,11 +18,12 @@ set(tests_last e2e.demo_test edges.atomic_descriptors_test edges.no_malloc_test 
   edges.stuck_copy_test)
 set(tests_aside
   e2e.atomic_cli e2e.cli_test e2e.clone_test e2e.dlopen e2e.fork_test e2e.handler_test e2e.hpp_test e2e.life_test
-  e2e.no_install e2e.order_test e2e.peer_test e2e.run_transparent e2e.service_copy_test e2e.service_corner_test
-  e2e.serve_test e2e.service_fault_test e2e.service_places_test e2e.signal_test e2e.start_test
-  edges.atfork_test edges.atomic_cancel_test edges.atomic_ends_test edges.daemon_test edges.exec_test edges.fork_amid_test edges.late_destructors_test edges.limits_test edges.longjmp_test
-  edges.opened_signals_test edges.patched_code_test edges.personality_test edges.remade_movers_test
-  edges.rights_test edges.stop_test edges.stopped_service_test edges.table_grows edges.users_test unit.atomic)
+  e2e.no_install e2e.order_test e2e.peer_test e2e.run_transparent e2e.serve_test e2e.service_copy_test
+  e2e.service_corner_test e2e.service_fault_test e2e.service_places_test e2e.signal_test e2e.start_test
+  edges.atfork_test edges.atomic_cancel_test edges.atomic_ends_test edges.daemon_test edges.exec_test
+  edges.fork_amid_test edges.late_destructors_test edges.limits_test edges.longjmp_test edges.opened_signals_test
+  edges.patched_code_test edges.personality_test edges.remade_movers_test edges.rights_test edges.stop_test
+  edges.stopped_service_test edges.table_grows edges.users_test unit.atomic)
 set(labels_aside "^transparent\\.")
 
 # Programs that wait for most of their time, for the five seconds that a stopped service is given and the like, and
