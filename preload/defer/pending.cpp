@@ -26,7 +26,6 @@ struct Pending {
   Operation operation = Operation::copy;
   std::uintptr_t src = 0;   // of dst.begin, of a copy
   unsigned char value = 0;  // of each byte, of a fill
-  std::uint64_t name = 0;   // no other's
   haul_ticket ticket{};
   WayTally* tally = nullptr;
   std::uint64_t call_ns = 0;    // what the call took
@@ -59,7 +58,6 @@ constexpr std::size_t written_bytes = 64 * 1024;
 constexpr std::uint64_t held_ns = 10'000;
 
 constinit Pending table[room];
-constinit std::uint64_t last_name = 0;
 constinit std::atomic<unsigned> pending_calls{0};  // of the table
 constinit std::atomic<std::uint64_t> touches{0};
 
@@ -197,7 +195,7 @@ void unwatch_source(const Pending& call) noexcept {
     std::uintptr_t end = pages.end;
     bool needed = false;
     for (const Pending& other : table) {
-      if (other.stage == PendingStage::free || other.name == call.name) continue;
+      if (other.stage == PendingStage::free || other.number == call.number) continue;
       const Bounds others = other.source_pages();
       if (others.begin <= at && at < others.end) {
         needed = true;
@@ -257,7 +255,6 @@ int begin_pending(const LargeCall& call, const Bounds& pages) noexcept {
   if (number < 0 || is_forking() || is_owed(pages) || is_owed(source) ||
       !end_samples(pages, false) || !end_samples(source, false))
     return -1;
-  entered.name = ++last_name;
   entered.number = static_cast<unsigned>(number);
   table[number] = entered;
   pending_calls.fetch_add(1);
@@ -305,6 +302,10 @@ void set_ticket(int number, const haul_ticket& ticket, WayTally* tally,
 void retire(int number) noexcept {
   const Held held;
   retire_held(table[number]);
+}
+
+bool any_pending() noexcept {
+  return pending_calls.load(std::memory_order_relaxed) != 0;
 }
 
 bool is_pending(const Bounds& pages) noexcept {

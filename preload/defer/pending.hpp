@@ -44,6 +44,8 @@ std::size_t put_pending_aside(int number) noexcept;
 void set_ticket(int number, const haul_ticket& ticket, WayTally* tally,
                 std::uint64_t begun_ns) noexcept;
 void retire(int number) noexcept;
+// Is a call pending? A load.
+bool any_pending() noexcept;
 // Has a pending call one of these pages? Under the lock.
 bool is_pending(const Bounds& pages) noexcept;
 

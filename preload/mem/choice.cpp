@@ -17,6 +17,10 @@ constexpr std::size_t shared_from_bytes = std::size_t{4} << 20;
 // Making a mover takes half a millisecond, so a program that copies little gets none.
 constexpr std::uint64_t trials_after_ns = 10'000'000;
 
+// A deferred call whose bytes are used sooner than those of most can cost several others, so it is
+// not tried before there were so many of its kind.
+constexpr std::uint64_t deferred_after_calls = 12;
+
 // Is this 1, 2^log2, 2^(2 log2), ...? Sharing is tried at powers of four and once in 256. libc's
 // way with missing pages, which can cost several times the others, is tried at powers of eight,
 // from 64 on.
@@ -78,15 +82,16 @@ Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noe
                                               recent(kind, usual) * (length >> 20));
   const WayTally& deferred = kind.tally(Way::deferred);
   // (How long a deferred call has kept the program waiting is known when its bytes are there.)
-  if (may_defer && deferred.calls.load(std::memory_order_relaxed) == 0 &&
-      recent(kind, Way::deferred) == 0)
+  if (may_defer && calls >= deferred_after_calls &&
+      deferred.calls.load(std::memory_order_relaxed) == 0 && recent(kind, Way::deferred) == 0)
     return Way::deferred;
   const Way best = fastest(kind, usual, may_defer);
   const bool periodic = calls % 256 == 255;
   if (!is_power(calls, 2) && !periodic) return best;
   // The two take turns.
   const auto turn = periodic ? calls / 256 : static_cast<std::uint64_t>(std::bit_width(calls)) / 2;
-  const bool defer_now = may_defer && (turn % 2 == 0 || !shareable);
+  const bool defer_now =
+      may_defer && calls >= deferred_after_calls && (turn % 2 == 0 || !shareable);
   if (!defer_now && !shareable) return usual;
   const Way trial = defer_now ? Way::deferred : Way::together;
   return best == trial ? usual : trial;

@@ -120,6 +120,8 @@ Choice choice_for(const LargeCall& call, std::uintptr_t site_address) noexcept {
   chosen.site = site_of(site_address);
   chosen.usual = chosen.pages == Pages::missing ? Way::caller : Way::libc;
   chosen.way = choose(chosen.site, chosen.pages, call.length, call.operation);
+  // A mover that is at a deferred call would have this one wait.
+  if (chosen.way == Way::together && any_pending()) chosen.way = chosen.usual;
   // (Protected memory is served by a handler of faults.)
   if ((chosen.way == Way::together || chosen.way == Way::protected_) && !may_share(site_address))
     chosen.way = chosen.usual;
