@@ -44,9 +44,9 @@ unsigned watched_count() noexcept;
 void one_more_watched() noexcept;
 void one_less_watched() noexcept;
 void add_watched(const Bounds& range) noexcept;
-// Ends the watching of a range. Where the kernel refuses for now, as the process has as many mappings
-// as it may have, the range is owed: it counts as watched, and end_owed() tries again. True: it is
-// over. Under the lock, as the next two.
+// Ends the watching of a range. Where the kernel refuses for now, as the process has as many
+// mappings as it may have, the range is owed: it counts as watched, and end_owed() tries again.
+// True: it is over. Under the lock, as the next two.
 bool end_watch(const Bounds& range) noexcept;
 bool end_owed() noexcept;  // is nothing owed any more?
 // What is owed must not be watched again.

@@ -132,7 +132,7 @@ TEST(Limits, NoMappingMayBeMade) {
           call_memcpy(to.data() + which * size, from.data(), size);
         for (std::size_t i = made - spare; i < made; ++i)
           mprotect(split + i * 8192, 4096, PROT_READ);
-              usleep(100'000);
+        usleep(100'000);
         for (const std::size_t which : {0, 1, 2})
           for (std::size_t i = 0; i < size / 8; i += 512) {
             std::uint64_t word;
