@@ -75,6 +75,9 @@ bool make() noexcept {
     opened.set(os::Descriptor::of(fd));
     set_userfault(fd);
   }
+  // A mover needs this, too, and may come later. As long as a process has one thread it is had at
+  // once; with this one the kernel would wait for all CPUs, for 5 to 20 ms.
+  os::membarrier_register();
   pthread_t thread;
   Serving off = Serving::off;
   if (!server.compare_exchange_strong(off, Serving::begins)) return false;
