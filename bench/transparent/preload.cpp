@@ -41,4 +41,13 @@ tools::Environment transparent_environment(const std::string& directory) {
   return environment;
 }
 
+std::string why_no_preload() {
+  try {
+    transparent_environment("");
+    return "";
+  } catch (const tools::CommandFailure& failure) {
+    return failure.what();
+  }
+}
+
 }  // namespace haul::bench

@@ -11,5 +11,7 @@ namespace haul::bench {
 // leave its tables in `directory` ("": nowhere). Throws tools::CommandFailure where the library is
 // missing.
 tools::Environment transparent_environment(const std::string& directory);
+// Why suites that need it cannot run here, in a sentence; "": they can.
+std::string why_no_preload();
 
 }  // namespace haul::bench

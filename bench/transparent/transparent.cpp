@@ -82,15 +82,6 @@ constexpr auto transparent_columns = columns_of(
     Column{"total_ratio", "to none", Unit::ratio}, Column{"total_ratio_q25", "25 %", Unit::ratio},
     Column{"total_ratio_q75", "75 %", Unit::ratio}, Column{"touch_ns", "touch", Unit::ns});
 
-std::string why_no_preload() {
-  try {
-    transparent_environment("");
-    return "";
-  } catch (const tools::CommandFailure& failure) {
-    return failure.what();
-  }
-}
-
 }  // namespace
 
 const Suite transparent_suite{"transparent",

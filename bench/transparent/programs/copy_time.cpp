@@ -124,15 +124,6 @@ constexpr auto copy_time_columns = columns_of(
     Column{"touches", "waited for", Unit::count}, Column{"copy_time_ns", "copy time", Unit::ns},
     column::ratio, column::ratio_q25, column::ratio_q75);
 
-std::string why_no_preload_here() {
-  try {
-    transparent_environment("");
-    return "";
-  } catch (const tools::CommandFailure& failure) {
-    return failure.what();
-  }
-}
-
 }  // namespace
 
 const Suite copy_time_suite{"copy-time",
@@ -141,6 +132,6 @@ const Suite copy_time_suite{"copy-time",
                             run_copy_time,
                             copy_time_columns,
                             false,
-                            why_no_preload_here};
+                            why_no_preload};
 
 }  // namespace haul::bench
