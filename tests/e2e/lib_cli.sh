@@ -26,6 +26,8 @@ expect_status() {
   if [ "$status" != 0 ]; then
     [ "$(wc -l < "$work/err")" = 1 ] || failed "haul $*: not one line: $(cat "$work/err")"
     grep -q '^haul: ' "$work/err" || failed "haul $*: no 'haul: ' in front: $(cat "$work/err")"
+    if grep -qw bug "$work/err"; then failed "haul $*: calls it a bug: $(cat "$work/err")"; fi
   fi
-  grep -qF -- "$text" "$work/out" "$work/err" || failed "haul $*: says no '$text': $(cat "$work/err")"
+  grep -qF -- "$text" "$work/out" "$work/err" ||
+    failed "haul $*: says no '$text': $(cat "$work/out" "$work/err")"
 }

@@ -1,11 +1,7 @@
 #!/bin/bash
 # haul serve and haul top from outside: start in three ways, questions, ends, and what goes wrong.
 set -u
-[ -n "${E2E_HAUL:-}" ] || { echo "skipped: this build has no command haul"; exit 77; }
-haul=$E2E_HAUL
-[ -x "$haul" ] || { echo "the command haul was not built"; exit 77; }
-
-work=$(mktemp -d)
+. "$(dirname "$0")/lib_cli.sh"
 chmod 755 "$work"
 started=() # pids of what this test has started
 cleanup() {
@@ -19,14 +15,8 @@ cleanup() {
   rm -rf "$work"
 }
 trap cleanup EXIT
-export HAUL_TUNE_BACKGROUND=off HAUL_MOVER_LEASE=off HAUL_SERVICE_USE=auto
-unset HAUL_LOG_LEVEL HAUL_SERVICE_WEIGHT HAUL_SERVICE_MAP_BYTES HAUL_MOVER_CPU LISTEN_PID LISTEN_FDS
-failures=0
-
-failed() {
-  echo "FAILED: $1"
-  failures=$((failures + 1))
-}
+export HAUL_SERVICE_USE=auto
+unset HAUL_SERVICE_WEIGHT HAUL_SERVICE_MAP_BYTES HAUL_MOVER_CPU LISTEN_PID LISTEN_FDS
 
 # Each part has a socket of its own.
 part=0
@@ -34,22 +24,6 @@ new_place() {
   part=$((part + 1))
   mkdir -m 700 "$work/$part"
   export HAUL_SERVICE_SOCKET=$work/$part/service.sock
-}
-
-# expect_status STATUS TEXT ARGUMENTS...: the exit status; a failure says one line that holds TEXT.
-expect_status() {
-  local status=$1 text=$2
-  shift 2
-  timeout 60 "$haul" "$@" > "$work/out" 2> "$work/err"
-  local found=$?
-  [ $found = "$status" ] || failed "haul $*: exit status $found instead of $status: $(cat "$work/err")"
-  if [ "$status" != 0 ]; then
-    [ "$(wc -l < "$work/err")" = 1 ] || failed "haul $*: not one line: $(cat "$work/err")"
-    grep -q '^haul: ' "$work/err" || failed "haul $*: no 'haul: ' in front: $(cat "$work/err")"
-    if grep -q 'bug' "$work/err"; then failed "haul $*: calls it a bug: $(cat "$work/err")"; fi
-  fi
-  grep -qF -- "$text" "$work/out" "$work/err" ||
-    failed "haul $*: says no '$text': $(cat "$work/out" "$work/err")"
 }
 
 # The pid of the service that answers.
