@@ -164,15 +164,7 @@ TEST(DeferredFill, TheMemoryMoves) {
       call_memset(to, 0x21 + how, size);
       void* now = nullptr;
       if (how == 0) now = mremap(to, size, 4 * size, MREMAP_MAYMOVE);
-      if (how == 1) {
-        register long mode asm("r10") = MREMAP_MAYMOVE;
-        long result = SYS_mremap;
-        asm volatile("syscall"
-                     : "+a"(result)
-                     : "D"(to), "S"(size), "d"(4 * size), "r"(mode)
-                     : "rcx", "r11", "memory");
-        now = reinterpret_cast<void*>(result);
-      }
+      if (how == 1) now = remap_unseen(to, size, 4 * size, MREMAP_MAYMOVE);
       if (how == 2) now = std::realloc(to, 4 * size);
       CHILD_CHECK(all_are(static_cast<unsigned char*>(now), 0x21 + how, size));
     }
@@ -187,11 +179,7 @@ TEST(DeferredFill, TheMemoryGoes) {
       void* const to = fill.to();
       if (how == 0) CHILD_CHECK(munmap(to, size) == 0);
       if (how == 1) CHILD_CHECK(madvise(to, size, MADV_DONTNEED) == 0);
-      if (how == 2) {
-        long result = SYS_munmap;
-        asm volatile("syscall" : "+a"(result) : "D"(to), "S"(size) : "rcx", "r11", "memory");
-        CHILD_CHECK(result == 0);
-      }
+      if (how == 2) CHILD_CHECK(unmap_unseen(to, size) == 0);
       constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
       if (how != 1) CHILD_CHECK(mmap(to, size, PROT_READ | PROT_WRITE, flags, -1, 0) == to);
       for (std::size_t at = 0; at < size; at += 512) CHILD_CHECK(fill.to()[at] == 0);

@@ -175,10 +175,8 @@ TEST(DeferredHuge, TheMemoryGoes) {
       unsigned char* const at = all ? call.to() : call.to() + huge + 64 * kib;
       const std::size_t bytes = all ? room : 3 * huge;
       if (unmaps) {
-        long result = SYS_munmap;
-        asm volatile("syscall" : "+a"(result) : "D"(at), "S"(bytes) : "rcx", "r11", "memory");
         constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-        CHILD_CHECK(result == 0);
+        CHILD_CHECK(unmap_unseen(at, bytes) == 0);
         CHILD_CHECK(mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == at);
       } else {
         CHILD_CHECK(madvise(at, bytes, MADV_DONTNEED) == 0);
@@ -200,14 +198,7 @@ TEST(DeferredHuge, TheMemoryMoves) {
     if (how == 0) {
       CHILD_CHECK(mremap(call.to(), room, room, MREMAP_MAYMOVE | MREMAP_FIXED, now) == now);
     } else {
-      register long mode asm("r10") = MREMAP_MAYMOVE | MREMAP_FIXED;
-      register void* target asm("r8") = now;
-      long result = SYS_mremap;
-      asm volatile("syscall"
-                   : "+a"(result)
-                   : "D"(call.to()), "S"(room), "d"(room), "r"(mode), "r"(target)
-                   : "rcx", "r11", "memory");
-      CHILD_CHECK(reinterpret_cast<void*>(result) == now);
+      CHILD_CHECK(remap_unseen(call.to(), room, room, MREMAP_MAYMOVE | MREMAP_FIXED, now) == now);
     }
     for (std::size_t i = 0; i < room; ++i) CHILD_CHECK(static_cast<unsigned char*>(now)[i] == 0x21);
     munmap(now, room);

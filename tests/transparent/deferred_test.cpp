@@ -261,15 +261,7 @@ TEST(Deferred, TheDestinationMoves) {
       call_memcpy(to, from.data(), size);
       void* now = nullptr;
       if (how == 0) now = mremap(to, size, 4 * size, MREMAP_MAYMOVE);
-      if (how == 1) {
-        register long mode asm("r10") = MREMAP_MAYMOVE;
-        long result = SYS_mremap;
-        asm volatile("syscall"
-                     : "+a"(result)
-                     : "D"(to), "S"(size), "d"(4 * size), "r"(mode)
-                     : "rcx", "r11", "memory");
-        now = reinterpret_cast<void*>(result);
-      }
+      if (how == 1) now = remap_unseen(to, size, 4 * size, MREMAP_MAYMOVE);
       if (how == 2) now = std::realloc(to, 4 * size);
       for (std::size_t at = 0; at < size / 8; ++at)
         CHILD_CHECK(static_cast<std::uint64_t*>(now)[at] == Memory::word(14, at));
@@ -285,11 +277,7 @@ TEST(Deferred, TheDestinationGoes) {
       void* const to = copy.to();
       if (how == 0) CHILD_CHECK(munmap(to, size) == 0);
       if (how == 1) CHILD_CHECK(madvise(to, size, MADV_DONTNEED) == 0);
-      if (how == 2) {
-        long result = SYS_munmap;
-        asm volatile("syscall" : "+a"(result) : "D"(to), "S"(size) : "rcx", "r11", "memory");
-        CHILD_CHECK(result == 0);
-      }
+      if (how == 2) CHILD_CHECK(unmap_unseen(to, size) == 0);
       constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
       if (how != 1) CHILD_CHECK(mmap(to, size, PROT_READ | PROT_WRITE, flags, -1, 0) == to);
       for (std::size_t at = 0; at < size; at += 512) CHILD_CHECK(copy.to()[at] == 0);

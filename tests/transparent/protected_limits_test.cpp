@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include <thread>
 
@@ -11,12 +10,6 @@
 
 namespace transparent {
 namespace {
-
-// By the kernel, without a look at what is pending.
-void unmap_unseen(void* at, std::size_t bytes) {
-  long result = SYS_munmap;
-  asm volatile("syscall" : "+a"(result) : "D"(at), "S"(bytes) : "rcx", "r11", "memory");
-}
 
 // Where an array of this size was, functions that are called next have their frames, and a fault
 // there would have the kernel put the signal's.

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,6 +119,25 @@ inline const Table& own_table() {
   }
   return *table;
 }
+// As munmap() and mremap(), by a system call that the library does not see. 0, and the new place;
+// or -errno.
+inline long unmap_unseen(void* at, std::size_t bytes) {
+  long result = SYS_munmap;
+  asm volatile("syscall" : "+a"(result) : "D"(at), "S"(bytes) : "rcx", "r11", "memory");
+  return result;
+}
+inline void* remap_unseen(void* at, std::size_t bytes, std::size_t new_bytes, long flags,
+                          void* to = nullptr) {
+  register long mode asm("r10") = flags;
+  register void* target asm("r8") = to;
+  long result = SYS_mremap;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(at), "S"(bytes), "d"(new_bytes), "r"(mode), "r"(target)
+               : "rcx", "r11", "memory");
+  return reinterpret_cast<void*>(result);
+}
+
 inline std::uint64_t refused(NotShared why) {
   return own_table().refusals[static_cast<std::size_t>(why)].load();
 }
