@@ -78,20 +78,20 @@ Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noe
   CallClass& kind = site->kind(pages, length);
   const std::uint64_t calls = kind.calls.fetch_add(1, std::memory_order_relaxed);
   if (pages == Pages::missing && calls >= 64 && is_power(calls, 3)) return Way::libc;
-  const bool may_defer = deferrable && is_far(site->distances[size_class(length)].use,
-                                              recent(kind, usual) * (length >> 20));
+  const bool may_defer =
+      deferrable && calls >= deferred_after_calls &&
+      is_far(site->distances[size_class(length)].use, recent(kind, usual) * (length >> 20));
   const WayTally& deferred = kind.tally(Way::deferred);
   // (How long a deferred call has kept the program waiting is known when its bytes are there.)
-  if (may_defer && calls >= deferred_after_calls &&
-      deferred.calls.load(std::memory_order_relaxed) == 0 && recent(kind, Way::deferred) == 0)
+  if (may_defer && deferred.calls.load(std::memory_order_relaxed) == 0 &&
+      recent(kind, Way::deferred) == 0)
     return Way::deferred;
   const Way best = fastest(kind, usual, may_defer);
   const bool periodic = calls % 256 == 255;
   if (!is_power(calls, 2) && !periodic) return best;
   // The two take turns.
   const auto turn = periodic ? calls / 256 : static_cast<std::uint64_t>(std::bit_width(calls)) / 2;
-  const bool defer_now =
-      may_defer && calls >= deferred_after_calls && (turn % 2 == 0 || !shareable);
+  const bool defer_now = may_defer && (turn % 2 == 0 || !shareable);
   if (!defer_now && !shareable) return usual;
   const Way trial = defer_now ? Way::deferred : Way::together;
   return best == trial ? usual : trial;

@@ -86,6 +86,20 @@ TEST_F(Choice, SizesAndPagesAreJudgedApart) {
   EXPECT_EQ(choose(site.get(), Pages::there, 8 * mib, Operation::copy), Way::libc);
 }
 
+// One deferred call can cost several others, so a short program makes none.
+TEST_F(Choice, DefersAfterADozenCallsWhereTheUseIsFarOff) {
+  const auto late = [](Way way) { return way == Way::deferred ? 100'000u : 1'000'000u; };
+  DistanceTally& use = site->distances[size_class(16 * mib)].use;
+  EXPECT_EQ(taken(*site, Pages::there, 16 * mib, Operation::fill, 40, late).count(Way::deferred),
+            0u)
+      << "nothing is known of the use";
+  use.counts[distance_class(500'000'000)].store(3);
+  EXPECT_EQ(taken(*site, Pages::missing, 16 * mib, Operation::copy, 12, late).count(Way::deferred),
+            0u);
+  EXPECT_GE(taken(*site, Pages::missing, 16 * mib, Operation::copy, 1, late).count(Way::deferred),
+            1u);
+}
+
 // A fixed way is for good, hence a child.
 TEST_F(Choice, MayBeFixed) {
   const pid_t child = fork();
