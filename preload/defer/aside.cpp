@@ -21,11 +21,16 @@ constinit HaulPrivateAsides table{};
 struct CallPlaces {
   Bounds blocks;  // whose they are
   void* mapped = nullptr;
-  std::uintptr_t begin = 0;
 
+  std::uintptr_t begin() const noexcept {
+    return (reinterpret_cast<std::uintptr_t>(mapped) + huge_page_bytes - 1) &
+           ~(huge_page_bytes - 1);
+  }
   std::size_t bytes() const noexcept { return blocks.end - blocks.begin; }
   std::size_t mapped_bytes() const noexcept { return bytes() + huge_page_bytes; }
-  std::uintptr_t of(std::uintptr_t block) const noexcept { return begin + (block - blocks.begin); }
+  std::uintptr_t of(std::uintptr_t block) const noexcept {
+    return begin() + (block - blocks.begin);
+  }
 };
 constinit CallPlaces places[HaulPrivateAsides::room];
 
@@ -34,10 +39,8 @@ constinit CallPlaces places[HaulPrivateAsides::room];
 CallPlaces map_places(const Bounds& blocks) noexcept {
   CallPlaces made{blocks};
   made.mapped = map_empty(made.mapped_bytes());
-  if (made.mapped == nullptr) return made;
-  made.begin = (reinterpret_cast<std::uintptr_t>(made.mapped) + huge_page_bytes - 1) &
-               ~(huge_page_bytes - 1);
-  os::want_huge_pages(reinterpret_cast<void*>(made.begin), made.bytes());
+  if (made.mapped != nullptr)
+    os::want_huge_pages(reinterpret_cast<void*>(made.begin()), made.bytes());
   return made;
 }
 
@@ -77,16 +80,16 @@ std::size_t put_aside(unsigned call, const Bounds& blocks) noexcept {
   if (made.mapped == nullptr) return 0;
   places[call] = made;
   std::size_t put = 0;
-  if (os::watch(userfault(), made.begin, made.bytes(), os::WatchFor::missing) == 0) {
+  if (os::watch(userfault(), made.begin(), made.bytes(), os::WatchFor::missing) == 0) {
     put = move_blocks(made);
     // From now on a place without a page is no reason to hold whoever fills it, or drops what is
     // there. (No neighbour is watched, so this splits no mapping, and the kernel does not refuse.)
-    os::unwatch(userfault(), made.begin, made.bytes());
+    os::unwatch(userfault(), made.begin(), made.bytes());
   }
   if (put == 0) {
     unmap_places(call);
   } else {
-    table.enter(call, blocks.begin, made.bytes() / huge_page_bytes, made.begin);
+    table.enter(call, blocks.begin, made.bytes() / huge_page_bytes, made.begin());
   }
   return put;
 }
