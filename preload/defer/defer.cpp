@@ -7,6 +7,7 @@
 #include "base/os/descriptor.hpp"
 #include "base/private.hpp"
 #include "preload/defer/aside.hpp"
+#include "preload/defer/events.hpp"
 #include "preload/defer/guards.hpp"
 #include "preload/defer/pending.hpp"
 #include "preload/defer/touches.hpp"
@@ -55,6 +56,7 @@ bool give_to_mover(const LargeCall& call, const Bounds& pages, bool is_aside,
   deferred.dst = pages.begin;
   deferred.length = pages.end - pages.begin;
   if (is_aside) deferred.asides = &asides();
+  deferred.turnstile = &providers();
   return haul_private_defer(&deferred, ticket);
 }
 

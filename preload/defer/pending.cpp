@@ -7,10 +7,9 @@
 #include "base/machine/clock.hpp"
 #include "base/machine/huge_pages.hpp"
 #include "base/machine/pages.hpp"
-#include "base/os/os.hpp"
-#include "base/os/userfault.hpp"
 #include "base/sync/backoff.hpp"
 #include "preload/defer/aside.hpp"
+#include "preload/defer/events.hpp"
 #include "preload/defer/samples.hpp"
 #include "preload/protect/protected.hpp"
 
@@ -61,7 +60,8 @@ constinit Pending table[room];
 constinit std::atomic<unsigned> pending_calls{0};  // of the table
 constinit std::atomic<std::uint64_t> touches{0};
 
-void serve(const os::FaultEvent& event, std::uint64_t since_ns) noexcept;
+// False: there is no event. Whoever it holds has waited since then.
+bool serve_next(std::uint64_t since_ns) noexcept;
 
 // What fills are served from: the bytes of the last one.
 alignas(page_bytes) constinit unsigned char repeated[64 * 1024];
@@ -100,10 +100,8 @@ void provide_pages(const Pending& call, const Bounds& range) noexcept {
     } else if (result == -EEXIST || result == -ENOENT) {
       os::wake_held(fd, at, page_bytes);
       at += page_bytes;
-    } else if (os::FaultEvent event; result == -EAGAIN && os::next_event(fd, &event)) {
-      serve(event, now_ns());
     } else if (result == -EAGAIN || result == -ENOMEM) {
-      backoff.pause();
+      if (result == -ENOMEM || !serve_next(now_ns())) backoff.pause();
     } else {
       return;  // the source is gone: the program has unmapped it behind our back
     }
@@ -186,6 +184,12 @@ void serve(const os::FaultEvent& event, std::uint64_t since_ns) noexcept {
       break;
     case os::FaultEvent::Kind::unmapped: forget_sampled({event.begin, event.end}); break;
   }
+}
+
+bool serve_next(std::uint64_t since_ns) noexcept {
+  const NextEvent event;
+  if (event) serve(*event, since_ns);
+  return static_cast<bool>(event);
 }
 
 // Unwatches the source's pages, but for those that other copies still need.
@@ -360,13 +364,10 @@ void settle_for_fork() noexcept {
 }
 
 void serve_all() noexcept {
-  std::uint64_t since_ns = now_ns();
-  for (bool more = true; more;) {
+  for (std::uint64_t since_ns = now_ns();;) {
     const Held held;
     const std::uint64_t begun_ns = now_ns();
-    os::FaultEvent event;
-    more = os::next_event(userfault(), &event);
-    if (more) serve(event, since_ns);
+    if (!serve_next(since_ns)) return;
     // The next one may have come while this one was served.
     since_ns = begun_ns;
   }
@@ -387,6 +388,7 @@ void begin_process() noexcept {
   forget_samples();
   forget_protected();
   forget_asides();
+  begin_events();
   for (Pending& call : table) call.stage = PendingStage::free;
   pending_calls.store(0);
 }

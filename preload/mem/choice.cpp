@@ -1,7 +1,7 @@
 #include "preload/mem/choice.hpp"
 
+#include <algorithm>
 #include <atomic>
-#include <bit>
 
 namespace haul::preload {
 namespace {
@@ -14,39 +14,107 @@ constinit std::atomic<bool> must_block{false};
 // large; below this it is libc's.
 constexpr std::size_t shared_from_bytes = std::size_t{4} << 20;
 
-// Making a mover takes half a millisecond, so a program that copies little gets none.
-constexpr std::uint64_t trials_after_ns = 10'000'000;
+// Making a mover takes a program one or two milliseconds, and so does making the thread that serves
+// those who touch a deferred call's memory, or a sampled one's. So a program that copies little
+// gets neither, and one that copies for a while the first before the second.
+constexpr std::uint64_t share_after_ns = 20'000'000, defer_after_ns = 100'000'000;
 
 // A deferred call whose bytes are used sooner than those of most can cost several others, so it is
 // not tried before there were so many of its kind.
 constexpr std::uint64_t deferred_after_calls = 12;
 
-// Is this 1, 2^log2, 2^(2 log2), ...? Sharing is tried at powers of four and once in 256. libc's
-// way with missing pages, which can cost several times the others, is tried at powers of eight,
-// from 64 on.
-constexpr bool is_power(std::uint64_t calls, int log2) noexcept {
-  return std::has_single_bit(calls) && std::countr_zero(calls) % log2 == 0;
-}
+// libc's way with missing pages can cost several times the others.
+constexpr std::uint64_t libc_after_calls = 64;
+
+// A way that is not taken is tried again when this many times its loss has been spent on calls of
+// its kind: soon after it was the best, and after each trial half as often, down to a share of
+// time that no program notices.
+constexpr std::uint32_t least_patience = 16, first_patience = 32, most_patience = 256;
 
 std::uint64_t recent(CallClass& kind, Way way) noexcept {
   return kind.tally(way).recent_ns_per_mib.load(std::memory_order_relaxed);
 }
 
+// Which ways a call may take unasked.
+struct OpenWays {
+  Way usual;
+  bool shareable, may_defer;
+
+  bool allow(Way way) const noexcept {
+    switch (way) {
+      case Way::libc: return true;
+      case Way::caller: return usual == Way::caller;
+      case Way::together: return shareable;
+      case Way::deferred: return may_defer;
+      case Way::protected_: break;
+    }
+    return false;
+  }
+};
+constexpr Way unasked_ways[] = {Way::libc, Way::caller, Way::together, Way::deferred};
+
 // Not tried yet counts as worst, so that only a trial takes it.
-Way fastest(CallClass& kind, Way usual, bool may_defer) noexcept {
-  Way best = usual;
-  std::uint64_t best_ns = recent(kind, usual);
-  const auto compare = [&](Way way, std::uint64_t handicap) {
-    const std::uint64_t ns = recent(kind, way);
-    if (ns == 0 || (best_ns != 0 && ns + ns / handicap >= best_ns)) return;
+Way fastest(CallClass& kind, const OpenWays& open_ways) noexcept {
+  Way best = open_ways.usual;
+  std::uint64_t best_ns = recent(kind, best);
+  for (const Way way : unasked_ways) {
+    // A twentieth better, or noise would have it go to and fro. Deferring half as much again: its
+    // bytes come cold, and the mover takes its time from other programs.
+    const std::uint64_t handicap = way == Way::deferred ? 2 : 20, ns = recent(kind, way);
+    if (!open_ways.allow(way) || ns == 0 || (best_ns != 0 && ns + ns / handicap >= best_ns))
+      continue;
     best = way;
     best_ns = ns;
-  };
-  // A twentieth better, or noise would have it go to and fro.
-  for (const Way way : {Way::libc, Way::caller, Way::together}) compare(way, 20);
-  // Half as much again: its bytes come cold, and the mover takes its time from other programs.
-  if (may_defer) compare(Way::deferred, 2);
+  }
   return best;
+}
+
+// A way that is no longer the best may have lost by a slow moment that all ways would have had.
+void note_best(CallClass& kind, Way best, std::uint64_t spent_ns) noexcept {
+  const auto now = static_cast<std::uint8_t>(best);
+  const std::uint8_t before = kind.best.exchange(now, std::memory_order_relaxed);
+  if (before == now || kind.calls.load(std::memory_order_relaxed) <= 1) return;
+  WayTally& lost = kind.tally(static_cast<Way>(before));
+  lost.tried_at_ns.store(spent_ns, std::memory_order_relaxed);
+  lost.patience.store(least_patience, std::memory_order_relaxed);
+}
+
+std::uint64_t first_tried_after(Way way) noexcept {
+  switch (way) {
+    case Way::libc: return libc_after_calls;
+    case Way::deferred: return deferred_after_calls;
+    default: return 1;
+  }
+}
+
+// What a trial loses, beside the best way: an eighth of a call at least, seven calls at most. Of a
+// way of which nothing is known though it was tried (it was refused, or its bytes are on their
+// way), the most.
+std::uint64_t loss_per_mib(std::uint64_t way_ns, std::uint64_t best_ns) noexcept {
+  const std::uint64_t least = best_ns / 8, most = 7 * best_ns;
+  if (way_ns == 0) return most;
+  return std::clamp(way_ns > best_ns ? way_ns - best_ns : 0, least, most);
+}
+
+// Is this call the one that tries this way again? Of several threads one is told so.
+bool is_due(CallClass& kind, Way way, Way best, std::uint64_t calls, std::size_t length,
+            std::uint64_t spent_ns) noexcept {
+  WayTally& tally = kind.tally(way);
+  std::uint64_t tried_at = tally.tried_at_ns.load(std::memory_order_relaxed);
+  std::uint32_t patience = tally.patience.load(std::memory_order_relaxed);
+  if (patience == 0) {
+    if (calls < first_tried_after(way)) return false;
+    patience = first_patience / 2;
+  } else {
+    const std::uint64_t loss =
+        loss_per_mib(recent(kind, way), recent(kind, best)) * (length >> 10) >> 10;
+    // (Another thread may have counted more meanwhile.)
+    if (spent_ns < tried_at + patience * loss) return false;
+  }
+  if (!tally.tried_at_ns.compare_exchange_strong(tried_at, spent_ns, std::memory_order_relaxed))
+    return false;
+  tally.patience.store(std::min(2 * patience, most_patience), std::memory_order_relaxed);
+  return true;
 }
 
 // Do most calls come to the first use of their destination later than they take? Then the bytes may
@@ -74,32 +142,24 @@ Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noe
   const bool shareable =
       pages == Pages::missing || (length >= shared_from_bytes && operation == Operation::copy);
   const bool deferrable = may_defer_unasked(pages, length);
-  if (site == nullptr || !(shareable || deferrable) || spent_ns() < trials_after_ns) return usual;
+  if (site == nullptr || !(shareable || deferrable) || spent_ns() < share_after_ns) return usual;
   CallClass& kind = site->kind(pages, length);
   const std::uint64_t calls = kind.calls.fetch_add(1, std::memory_order_relaxed);
-  if (pages == Pages::missing && calls >= 64 && is_power(calls, 3)) return Way::libc;
-  const bool may_defer =
-      deferrable && calls >= deferred_after_calls &&
-      is_far(site->distances[size_class(length)].use, recent(kind, usual) * (length >> 20));
-  const WayTally& deferred = kind.tally(Way::deferred);
-  // (How long a deferred call has kept the program waiting is known when its bytes are there.)
-  if (may_defer && deferred.calls.load(std::memory_order_relaxed) == 0 &&
-      recent(kind, Way::deferred) == 0)
-    return Way::deferred;
-  const Way best = fastest(kind, usual, may_defer);
-  const bool periodic = calls % 256 == 255;
-  if (!is_power(calls, 2) && !periodic) return best;
-  // The two take turns.
-  const auto turn = periodic ? calls / 256 : static_cast<std::uint64_t>(std::bit_width(calls)) / 2;
-  const bool defer_now = may_defer && (turn % 2 == 0 || !shareable);
-  if (!defer_now && !shareable) return usual;
-  const Way trial = defer_now ? Way::deferred : Way::together;
-  return best == trial ? usual : trial;
+  const bool may_defer = deferrable && is_far(site->distances[size_class(length)].use,
+                                              recent(kind, usual) * (length >> 20));
+  const OpenWays open_ways{usual, shareable, may_defer};
+  const Way best = fastest(kind, open_ways);
+  const std::uint64_t spent = kind.spent_ns();
+  note_best(kind, best, spent);
+  for (const Way way : unasked_ways)
+    if (way != best && open_ways.allow(way) && is_due(kind, way, best, calls, length, spent))
+      return way;
+  return best;
 }
 
 bool may_defer_unasked(Pages pages, std::size_t length) noexcept {
   return length >= (pages == Pages::missing ? deferred_from_bytes : deferred_there_from_bytes) &&
-         !must_block.load(std::memory_order_relaxed) &&
+         spent_ns() >= defer_after_ns && !must_block.load(std::memory_order_relaxed) &&
          fixed.load(std::memory_order_relaxed) == not_fixed;
 }
 

@@ -18,8 +18,8 @@ namespace haul::preload {
 // site may be nullptr. Thread-safe; no lock.
 Way choose(Site* site, Pages pages, std::size_t length, Operation operation) noexcept;
 
-// Could a trial defer such a call, if it is into new memory or huge pages and its destination's
-// first use is far enough off?
+// Could a trial defer such a call by now, if it is into new memory or huge pages and its
+// destination's first use is far enough off?
 bool may_defer_unasked(Pages pages, std::size_t length) noexcept;
 
 // HAUL_TRANSPARENT_PLAN: always this way; any way by which a call's bytes are there when it

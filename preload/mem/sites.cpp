@@ -18,11 +18,16 @@ constinit std::atomic<std::uint64_t> all_ns{0};
 // Of a way that was refused.
 constexpr std::uint64_t refused_ns = 1'000'000'000;
 
-// Relaxed stores by several threads may lose a sample; the average does not mind.
+// A moment in which the machine was slow says little about a way, so a sample counts as twice the
+// average at most, and a faster one for more. (Relaxed stores by several threads may lose a sample;
+// the average does not mind.)
 void blend(std::atomic<std::uint64_t>& average, std::uint64_t sample) noexcept {
   const std::uint64_t before = average.load(std::memory_order_relaxed);
-  const bool known = before != 0 && before != refused_ns;
-  const std::uint64_t after = known ? before - before / 4 + sample / 4 : sample;
+  std::uint64_t after = sample;
+  if (before != 0 && before != refused_ns) {
+    after = sample < before ? before - (before - sample) / 2
+                            : before + (std::min(sample - before, before) + 3) / 4;
+  }
   average.store(after == 0 ? 1 : after, std::memory_order_relaxed);
 }
 

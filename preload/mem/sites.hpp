@@ -64,14 +64,24 @@ struct WayTally {
   // The last times for a MiB, as an average that forgets; 0: none yet. A deferred or protected
   // call's includes the waits for its bytes.
   std::atomic<std::uint64_t> recent_ns_per_mib;
+  // When it was last tried, or lost, by the time that calls of its kind had taken; how often its
+  // loss must be spent before it is tried again. 0: not tried yet.
+  std::atomic<std::uint64_t> tried_at_ns;
+  std::atomic<std::uint32_t> patience;
 };
 
 struct CallClass {
   WayTally ways[way_count];
   std::atomic<std::uint64_t> calls;
   std::atomic<std::uint32_t> seen;  // by whoever samples
+  std::atomic<std::uint8_t> best;   // the Way of late, once there were calls
 
   WayTally& tally(Way way) noexcept { return ways[static_cast<std::size_t>(way)]; }
+  std::uint64_t spent_ns() const noexcept {
+    std::uint64_t all = 0;
+    for (const WayTally& way : ways) all += way.ns.load(std::memory_order_relaxed);
+    return all;
+  }
 };
 
 struct Site {
@@ -99,7 +109,7 @@ enum class NotShared : std::uint8_t {
 };
 inline constexpr std::size_t refusal_count = 6;
 
-inline constexpr std::uint32_t table_magic = 0x6d656d35;
+inline constexpr std::uint32_t table_magic = 0x6d656d36;
 struct Table {
   static constexpr std::size_t room = 256;
 

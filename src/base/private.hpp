@@ -8,6 +8,9 @@
 #include <cstdint>
 
 struct haul_ticket;
+namespace haul {
+class Turnstile;
+}
 
 // This process's arena (memory/arena.hpp): the descriptor of its memory is `fd`, byte x of it lies
 // at base + x. fd -1 and bytes 0: there is none (yet). Wait-free but for two system calls, which
@@ -87,7 +90,8 @@ struct HaulPrivateAsides {
 // `may_make_huge`: the program has not forbidden huge pages, so they are made where the call fills
 // them, if the system and HAUL_MEMORY_HUGE allow. The caller serves whoever touches the
 // destination. False: no mover takes it now, and nothing has been done. May make the mover
-// (haul_wake()); not in a signal handler.
+// (haul_wake()); not in a signal handler. Whoever carries it out passes the turnstile, the same for
+// all calls and for good, with each page that is provided.
 struct HaulPrivateDeferred {
   std::int32_t userfault = -1;
   bool may_make_huge = false;
@@ -96,6 +100,7 @@ struct HaulPrivateDeferred {
   std::uintptr_t dst = 0, src = 0;
   std::size_t length = 0;
   const HaulPrivateAsides* asides = nullptr;  // for good; nullptr: nothing of the call's lies aside
+  haul::Turnstile* turnstile = nullptr;       // nullptr: there is none
 };
 extern "C" [[gnu::visibility("default")]] bool haul_private_defer(const HaulPrivateDeferred* call,
                                                                   haul_ticket* ticket) noexcept;

@@ -291,7 +291,7 @@ bool submit_deferred(const HaulPrivateDeferred& call, Ticket* ticket) noexcept {
   const BusyThread busy;
   Ring* const ring = ring_for_mover(busy);
   if (ring == nullptr) return false;
-  name_userfault(call.userfault, call.may_make_huge);
+  name_userfault(call.userfault, call.may_make_huge, call.turnstile);
   if (call.asides != nullptr) name_asides(*call.asides);
   Job job;
   job.engine = uffd_index;

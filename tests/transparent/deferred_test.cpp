@@ -285,6 +285,29 @@ TEST(Deferred, TheDestinationGoes) {
   });
 }
 
+// Pages that are given back while a mover is at them read as zero from then on, however close the
+// two are. (Of 12,000 pages about fifteen did not, before the turnstile of preload/defer/events.)
+TEST(Deferred, PartsOfTheDestinationGoUnseenWhileTheirBytesCome) {
+  if (plan_is("protected")) return;  // where the kernel tells nobody
+  constexpr std::size_t some = 8 * mib;
+  const Memory from(some);
+  from.fill(23);
+  const unsigned turns = plan_is("deferred") ? 300 : 20;
+  unsigned kept = 0, random = 1;
+  for (unsigned turn = 0; turn < turns; ++turn) {
+    const Memory to(some);
+    if (turn % 2 == 1) madvise(to.data(), some, MADV_HUGEPAGE);
+    call_memcpy(to.data(), from.data(), some);
+    for (unsigned i = 0; i < 40; ++i) {
+      random = random * 1664525 + 1013904223;
+      unsigned char* const page = to.data() + (random >> 8) % (some / 4096) * 4096;
+      ASSERT_EQ(drop_unseen(page, 4096), 0);
+      if (*reinterpret_cast<volatile std::uint64_t*>(page + 8) != 0) ++kept;
+    }
+  }
+  EXPECT_EQ(kept, 0u) << "of " << 40 * turns;
+}
+
 TEST(Deferred, OthersTouchItAtTheSameTime) {
   IN_CHILD({
     const UnderWay copy(16);

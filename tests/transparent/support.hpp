@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -119,11 +120,19 @@ inline const Table& own_table() {
   }
   return *table;
 }
-// As munmap() and mremap(), by a system call that the library does not see. 0, and the new place;
-// or -errno.
+// As munmap(), madvise(MADV_DONTNEED) and mremap(), by a system call that the library does not see.
+// 0, and the new place; or -errno.
 inline long unmap_unseen(void* at, std::size_t bytes) {
   long result = SYS_munmap;
   asm volatile("syscall" : "+a"(result) : "D"(at), "S"(bytes) : "rcx", "r11", "memory");
+  return result;
+}
+inline long drop_unseen(void* at, std::size_t bytes) {
+  long result = SYS_madvise;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(at), "S"(bytes), "d"(long{MADV_DONTNEED})
+               : "rcx", "r11", "memory");
   return result;
 }
 inline void* remap_unseen(void* at, std::size_t bytes, std::size_t new_bytes, long flags,
@@ -143,6 +152,16 @@ inline std::uint64_t refused(NotShared why) {
 }
 inline std::uint64_t taken_over() {
   return counted(&own_table()).calls;
+}
+
+// Large calls that take so long that `auto` tries what it has from then on.
+inline void copy_for_a_while() {
+  using std::chrono::steady_clock;
+  const auto begun = steady_clock::now();
+  while (steady_clock::now() - begun < std::chrono::milliseconds(300)) {
+    const Memory to(64 * mib);
+    call_memset(to.data(), 1, to.size());
+  }
 }
 
 // A copy into new memory comes out right, and by the library.

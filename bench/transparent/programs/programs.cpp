@@ -111,7 +111,7 @@ void race_redis(SuiteRun& session, std::vector<Row>& rows, const std::string& di
     add_cost_rows(rows, fmt::format("redis short GETs beside {} MB, p99.9", megabytes), ways,
                   tails);
   }
-  add_cost_rows(rows, "redis BGSAVE and GETs of 10 MB", ways,
+  add_cost_rows(rows, "redis GET 10 MB beside BGSAVE", ways,
                 race_costs(ways.size(), race_length(session.options.quick),
                            [&](std::size_t way) { return redis.save(way); }));
 }

@@ -155,12 +155,14 @@ RunCost RedisRace::save(std::size_t way) {
   const std::uint64_t begun = now_ns();
   server.small->ask("BGSAVE");
   std::string state;
+  unsigned gets = 0;
   do {
     get_large(server);
+    ++gets;
     state = server.small->ask("INFO persistence");
   } while (state.find("rdb_bgsave_in_progress:0") == std::string::npos);
-  const RunCost cost{static_cast<double>(now_ns() - begun), cpu_ns_of(server.pid) - cpu_before,
-                     peak_bytes_of(server.pid)};
+  const RunCost cost{static_cast<double>(now_ns() - begun) / gets,
+                     (cpu_ns_of(server.pid) - cpu_before) / gets, peak_bytes_of(server.pid)};
   if (state.find("rdb_last_bgsave_status:ok") == std::string::npos)
     throw tools::CommandFailure("redis-server cannot save its values; is the disk full?");
   if (!tools::find_program(checker_name).empty()) {

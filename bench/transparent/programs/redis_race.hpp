@@ -37,8 +37,9 @@ class RedisRace {
   Turn ask(std::size_t way, unsigned gets);
 
   // Has one server save its values, which a child of it does (fork), while GETs of the value go on.
-  // The time until it is done, and the server's own CPU time and peak; redis-check-rdb must find
-  // the file whole.
+  // What is told is the cost of one GET: redis itself asks ten times a second whether the child has
+  // ended, so how long saving takes is a multiple of that. Throws CommandFailure if what it saved
+  // is broken.
   RunCost save(std::size_t way);
 
  private:

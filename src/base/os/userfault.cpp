@@ -126,6 +126,20 @@ bool next_event(int fd, FaultEvent* event) noexcept {
   return false;
 }
 
+bool any_event(int fd) noexcept {
+  const KeepErrno keep;
+  const Uncancelled guard;
+  pollfd events{fd, POLLIN, 0};
+  constexpr timespec at_once{};
+  return ppoll(&events, 1, &at_once, nullptr) > 0;
+}
+
+bool changes_wait(int fd) noexcept {
+  // Of this call, which provides nothing, the kernel looks at the rest only where none waits.
+  uffdio_copy nothing{};
+  return control(fd, UFFDIO_COPY, &nothing) == -EAGAIN;
+}
+
 void await_events(int fd, std::uint64_t timeout_ns) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;

@@ -56,6 +56,10 @@ struct FaultEvent {
 // The next one; false: there is none now. The thread that caused one of the last three is held
 // until it has been read.
 bool next_event(int fd, FaultEvent* event) noexcept;
+// Is there one? And does one of the last three wait to be read? (False: there is none, or those
+// that hold a thread come first.)
+bool any_event(int fd) noexcept;
+bool changes_wait(int fd) noexcept;
 // Sleeps until there is one, or the time is up.
 void await_events(int fd, std::uint64_t timeout_ns) noexcept;
 

@@ -79,16 +79,6 @@ bool repeat_in(std::uintptr_t place, std::uint64_t pattern, bool is_new) noexcep
   return true;
 }
 
-// (Small pages, where there are no huge ones, may be moved in part: the rest is for whoever fills
-// what is missing.)
-bool fill_and_move(int fd, const Piece& piece, std::size_t offset, std::uintptr_t place,
-                   bool is_new) noexcept {
-  const bool filled = piece.operation == Operation::fill ? repeat_in(place, piece.pattern, is_new)
-                                                         : copy_to(place, piece.src + offset);
-  return filled && os::move_pages(fd, piece.dst + offset, place, huge_page_bytes) ==
-                       static_cast<std::int64_t>(huge_page_bytes);
-}
-
 }  // namespace
 
 void allow_huge_blocks(bool allowed) noexcept {
@@ -99,7 +89,8 @@ void look_aside_in(const HaulPrivateAsides& asides) noexcept {
   all_asides.store(&asides, std::memory_order_relaxed);
 }
 
-HugeBlocks::HugeBlocks(int fd, const Piece& piece) noexcept : piece_(piece) {
+HugeBlocks::HugeBlocks(int fd, Turnstile* turnstile, const Piece& piece) noexcept
+    : turnstile_(turnstile), piece_(piece) {
   first_ = ((piece.dst + huge_page_bytes - 1) & ~(huge_page_bytes - 1)) - piece.dst;
   count_ = first_ < piece.length ? std::min((piece.length - first_) / huge_page_bytes, room) : 0;
   for (std::size_t number = 1; number < count_; ++number) provide(fd, number);
@@ -117,17 +108,29 @@ bool HugeBlocks::bring(int fd, std::size_t offset) noexcept {
   // (Whoever serves a touch of it may be filling the same page now, with the same bytes: what one
   // of them moves the other finds there.)
   if (const std::uintptr_t own = own_place_of(to); own != 0)
-    return fill_and_move(fd, piece_, offset, own, false);
+    return fill_and_move(fd, offset, own, false);
   if (!allowed_now.load(std::memory_order_relaxed)) return false;
   const SpareBlock place = take_place();
   if (place.mapped == nullptr) return false;
-  const bool brought = fill_and_move(fd, piece_, offset, place.begin(), true);
+  const bool brought = fill_and_move(fd, offset, place.begin(), true);
   if (brought) {
     give_back(place);
   } else {
     give_back_emptied(place);
   }
   return brought;
+}
+
+// (Small pages, where there are no huge ones, may be moved in part: the rest is for whoever fills
+// what is missing.)
+bool HugeBlocks::fill_and_move(int fd, std::size_t offset, std::uintptr_t place,
+                               bool is_new) noexcept {
+  const bool filled = piece_.operation == Operation::fill ? repeat_in(place, piece_.pattern, is_new)
+                                                          : copy_to(place, piece_.src + offset);
+  if (!filled) return false;
+  const TurnstilePass pass(turnstile_);
+  return os::move_pages(fd, piece_.dst + offset, place, huge_page_bytes) ==
+         static_cast<std::int64_t>(huge_page_bytes);
 }
 
 HugeBlocks::Stretch HugeBlocks::stretch_at(std::size_t offset) const noexcept {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/private.hpp"
+#include "base/sync/turnstile.hpp"
 #include "engine/engine.hpp"
 
 namespace haul {
@@ -25,7 +26,8 @@ void look_aside_in(const HaulPrivateAsides& asides) noexcept;
 // Blocks for 0.2 to 0.6 ms a block. Any thread.
 class HugeBlocks {
  public:
-  HugeBlocks(int fd, const Piece& piece) noexcept;
+  // `turnstile`: passed with each block; may be nullptr.
+  HugeBlocks(int fd, Turnstile* turnstile, const Piece& piece) noexcept;
 
   // What lies at this offset: the rest of a block that is there, or of what is not.
   struct Stretch {
@@ -39,7 +41,9 @@ class HugeBlocks {
 
   void provide(int fd, std::size_t number) noexcept;
   bool bring(int fd, std::size_t offset) noexcept;
+  bool fill_and_move(int fd, std::size_t offset, std::uintptr_t place, bool is_new) noexcept;
 
+  Turnstile* turnstile_;
   const Piece& piece_;
   std::size_t first_ = 0;  // offset of the first block
   std::size_t count_ = 0;

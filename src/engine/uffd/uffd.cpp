@@ -1,6 +1,7 @@
 #include "engine/uffd/uffd.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 
@@ -17,6 +18,7 @@ namespace haul {
 namespace {
 
 constinit os::SharedDescriptor userfault;
+constinit std::atomic<Turnstile*> providers{nullptr};
 
 // By one call: the thread that is held by one of these pages goes on when all of them are there.
 constexpr std::size_t stretch_bytes = 64 * 1024;
@@ -36,6 +38,11 @@ class RepeatedPattern {
   alignas(os::page_bytes) std::byte bytes_[bytes];
 };
 
+std::int64_t provide(int fd, std::uintptr_t to, std::uintptr_t from, std::size_t length) noexcept {
+  const TurnstilePass pass(providers.load(std::memory_order_relaxed));
+  return os::provide(fd, to, from, length);
+}
+
 // Fills pages with what lies at `from`, but for those that are there. How far it came; all of it
 // where the memory is gone.
 std::size_t fill_missing(int fd, std::uintptr_t to, std::uintptr_t from, std::size_t length,
@@ -44,7 +51,7 @@ std::size_t fill_missing(int fd, std::uintptr_t to, std::uintptr_t from, std::si
   std::size_t step = length;
   for (Backoff backoff; done < length;) {
     const std::size_t now = std::min(step, length - done);
-    const std::int64_t result = os::provide(fd, to + done, from + done, now);
+    const std::int64_t result = provide(fd, to + done, from + done, now);
     if (result > 0) {
       done += static_cast<std::size_t>(result);
     } else if (result == -EEXIST || (result == -ENOENT && now == os::page_bytes)) {
@@ -102,7 +109,7 @@ class UserfaultEngine final : public Engine {
         (piece.dst | piece.length) % os::page_bytes != 0)
       return Submitted::finished;
     outcome.code = Code::ok;
-    const HugeBlocks blocks(fd, piece);
+    const HugeBlocks blocks(fd, providers.load(std::memory_order_relaxed), piece);
     if (piece.operation == Operation::fill) {
       const RepeatedPattern pattern(piece);
       provide_rest(fd, piece, blocks, &pattern, outcome);
@@ -134,7 +141,8 @@ constinit UserfaultEngine engine;
 
 }  // namespace
 
-void name_userfault(int fd, bool may_make_huge) noexcept {
+void name_userfault(int fd, bool may_make_huge, Turnstile* turnstile) noexcept {
+  providers.store(turnstile, std::memory_order_relaxed);
   allow_huge_blocks(may_make_huge);
   const os::Descriptor now = userfault.now();
   if (now.number() != fd || !now.intact()) userfault.set(os::Descriptor::of(fd));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/private.hpp"
+#include "base/sync/turnstile.hpp"
 
 namespace haul {
 
@@ -9,7 +10,8 @@ namespace haul {
 // own. The caller keeps it open, but the program may close it at any time: then the CPU moves the
 // bytes, and is held at each page until that has been served. `may_make_huge`: pages of 2 MiB may
 // be made where a piece fills them, because neither the system nor the program forbids it.
-void name_userfault(int fd, bool may_make_huge) noexcept;
+// `turnstile`: passed with each page (base/private.hpp).
+void name_userfault(int fd, bool may_make_huge, Turnstile* turnstile) noexcept;
 
 // Where pages of destinations lie aside (base/private.hpp): one table a process, for good.
 void name_asides(const HaulPrivateAsides& asides) noexcept;

@@ -33,11 +33,11 @@ class UserfaultEngineTest : public testing::Test {
     to_ = static_cast<unsigned char*>(at);
     for (std::size_t i = 0; i < from_.size(); ++i)
       from_[i] = static_cast<unsigned char>(i * 7 + i / page);
-    name_userfault(fd_, true);
+    name_userfault(fd_, true, nullptr);
   }
   void TearDown() override {
     if (fd_ >= 0) os::close_fd(fd_);
-    name_userfault(-1, false);
+    name_userfault(-1, false, nullptr);
     if (to_ != nullptr) munmap(to_, pages * page);
   }
   void watch(std::size_t first, std::size_t count) {
@@ -161,11 +161,11 @@ class HugeBlocksTest : public testing::Test {
     to_ = first_block_ - 2 * page;
     for (std::size_t i = 0; i < from_.size(); ++i)
       from_[i] = static_cast<unsigned char>(i * 13 + i / page);
-    name_userfault(fd_, true);
+    name_userfault(fd_, true, nullptr);
   }
   void TearDown() override {
     if (fd_ >= 0) os::close_fd(fd_);
-    name_userfault(-1, false);
+    name_userfault(-1, false, nullptr);
     if (map_ != nullptr) os::unmap(map_, 6 * huge);
   }
   unsigned char* at(std::size_t offset) const {
@@ -231,7 +231,7 @@ TEST_F(HugeBlocksTest, BringsTheVeryPageThatLiesAside) {
   void* const window = os::map_anonymous(2 * huge);
   ASSERT_NE(window, nullptr);
   const std::uintptr_t place = (reinterpret_cast<std::uintptr_t>(window) + huge - 1) & ~(huge - 1);
-  name_userfault(fd_, false);
+  name_userfault(fd_, false, nullptr);
   name_asides(asides);
   os::want_huge_pages(reinterpret_cast<void*>(first_block_), huge);
   auto* const block = reinterpret_cast<unsigned char*>(first_block_);
@@ -270,7 +270,7 @@ TEST_F(HugeBlocksTest, ABlockOfWhichAPageIsThereStaysSmall) {
 }
 
 TEST_F(HugeBlocksTest, NoneWhereTheProgramForbidsThem) {
-  name_userfault(fd_, false);
+  name_userfault(fd_, false, nullptr);
   EXPECT_EQ(move().good_bytes, length);
   EXPECT_EQ(std::memcmp(at(0), from_.data(), length), 0);
   EXPECT_EQ(huge_bytes(), 0);
@@ -296,7 +296,7 @@ TEST_F(HugeBlocksTest, ASourceThatCannotBeReadSaysHowFar) {
 }
 
 TEST_F(UserfaultEngineTest, WithoutADescriptorNothingIsMoved) {
-  name_userfault(-1, false);
+  name_userfault(-1, false, nullptr);
   EXPECT_EQ(move(0, pages).code, Code::not_supported);
 }
 
