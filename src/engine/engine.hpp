@@ -4,9 +4,11 @@
 // Whoever drives an engine hands it pieces by submit(). A synchronous engine answers `finished`
 // with an outcome. An asynchronous one answers `accepted` and reports the outcome in poll(), by the
 // piece's tag and in any order; `full` asks the driver to poll and try again, and after `dead` all
-// that it had accepted is still reported. Between submit and outcome an engine may show progress in
-// the piece's watermark: it makes bytes visible first and stores the count after (release), so
-// whoever reads the count (acquire) may read the bytes.
+// that it had accepted is still reported. Who drives an asynchronous engine is a channel
+// (execution/channel.hpp), which also says what becomes of an engine that breaks these rules.
+// Between submit and outcome an engine may show progress in the piece's watermark: it makes bytes
+// visible first and stores the count after (release), so whoever reads the count (acquire) may read
+// the bytes.
 #pragma once
 
 #include <algorithm>
@@ -109,6 +111,12 @@ class Engine {
   // Reports as many finished pieces as there is room for. After the engine's death every accepted
   // piece is reported (with what is good of it), and then none. A synchronous engine has none.
   virtual std::size_t poll(Finished*, std::size_t) noexcept { return 0; }
+  // Whoever drives it does not believe it any more. True: it is dead, and writes nothing to the
+  // memory of pieces that it had accepted, which need not be polled for. False: it cannot be
+  // stopped. Asynchronous engines only, as is the next one.
+  virtual bool stop() noexcept { return false; }
+  // This is the child of a fork: what was accepted is the parent's.
+  virtual void forget() noexcept {}
 
  protected:
   ~Engine() = default;

@@ -1,8 +1,9 @@
 // The rounds of a mover. It walks the rings in use, of each of which it remembers the next seq to
 // look at, and takes one chunk a ring and round, so that no thread's requests starve another's. A
-// synchronous engine moves the chunk at once; an asynchronous one gets its next piece and is polled
-// at the beginning of each round. The mover never waits for another worker: a chunk that a waiter
-// has claimed is that waiter's, and a request that a fence holds back is looked at again.
+// synchronous engine moves the chunk at once; an asynchronous one's channel takes it, several at a
+// time, and is polled at the beginning of each round. The mover never waits for another worker: a
+// chunk that a waiter has claimed is that waiter's, and a request that a fence holds back is looked
+// at again.
 #include "mover/loop.hpp"
 
 #include <algorithm>
@@ -27,8 +28,6 @@ bool acts_for(RightsNumber asker) noexcept {
 }  // namespace
 
 void MoverLoop::begin() noexcept {
-  in_flight_ = 0;
-  for (Flight& flight : flights_) flight.used = false;
   // The fork may have interrupted make_room(), so the memory that the tables lay in is abandoned.
   room_ = 0;
   seated_ = 0;
@@ -36,7 +35,7 @@ void MoverLoop::begin() noexcept {
 }
 
 bool MoverLoop::round() noexcept {
-  bool busy = in_flight_ != 0 && poll_flights();
+  bool busy = poll_channels();
   if (const std::uint32_t version = rings_in_use.version(); version != seated_version_) [[unlikely]]
     seat_rings(version);
   for (std::uint32_t i = 0; i < seated_; ++i) busy |= visit(seats_[i]);
@@ -112,69 +111,41 @@ bool MoverLoop::visit(Seat& seat) noexcept {
     // A fence holds it back: nobody rings the bell when the fence opens, so the mover must not fall
     // asleep meanwhile.
     if (job.fence && ring.first_unfinished(seq) != seq) return true;
-    const bool here = engine_at(job.engine).facts().synchronous;
-    if (!here && !drives_devices_) return false;
-    Flight* flight = here ? nullptr : free_flight();
-    if (!here && flight == nullptr) return true;
-    const int chunk = ring.claim(tenancy, job.chunks);
-    if (chunk < 0) continue;
-    // The owner wrote it before it published the request, so it is dirty in the owner's cache.
-    drift.sample(ring.publishing);
-    count_moved_chunk();
-    if (job.rights != nobodys && !acts_for(job.rights)) {
-      refuse_here(ring, job, static_cast<unsigned>(chunk));
-    } else if (here) {
-      run_here(ring, job, static_cast<unsigned>(chunk));
-    } else {
-      *flight = Flight{true, &ring, ChunkRun(job, static_cast<unsigned>(chunk))};
-      ++in_flight_;
-      proceed(*flight);
+    if (engine_at(job.engine).facts().synchronous) {
+      if (take_chunk(ring, job, tenancy, nullptr)) return true;
+      continue;
     }
-    return true;
+    const ChannelTurn turn(channel_of(job.engine));
+    if (!turn) return true;  // another thread is at it
+    if (turn->has_room()) {
+      if (take_chunk(ring, job, tenancy, turn.channel())) return true;
+      continue;
+    }
+    // The channel is full: meanwhile this mover's CPU does one itself, where it may.
+    if (job.checked || !cpu_engine().reaches(job.operation, job.dst_space, job.src_space))
+      return true;
+    job.engine = cpu_index;
+    if (take_chunk(ring, job, tenancy, nullptr)) return true;
   }
 }
 
-void MoverLoop::proceed(Flight& flight) noexcept {
-  Piece piece;
-  while (next_piece(*flight.ring, flight.run, &piece)) {
-    Outcome outcome;
-    const auto tag = static_cast<std::uint64_t>(&flight - flights_);
-    switch (engine_at(flight.run.job.engine).submit(piece, tag, outcome)) {
-      case Submitted::finished: flight.run.moved(outcome); break;
-      case Submitted::accepted: return;
-      case Submitted::full:
-        // The engine's queue is shorter than ours: this mover's other flights fill it, so ending
-        // one makes room.
-        poll_flights();
-        break;
-      case Submitted::dead: flight.run.engine_died(); break;
-    }
-  }
-  report_chunk(*flight.ring, flight.run);
-  flight.used = false;
-  --in_flight_;
-}
-
-bool MoverLoop::poll_flights() noexcept {
-  Finished finished[max_flights];
-  for (std::size_t e = 0; e < engine_count(); ++e) {
-    Engine& engine = engine_at(e);
-    if (engine.facts().synchronous) continue;
-    const std::size_t count = engine.poll(finished, max_flights);
-    for (std::size_t i = 0; i < count; ++i) {
-      Flight& flight = flights_[finished[i].tag];
-      flight.run.moved(finished[i].outcome);
-      proceed(flight);
-    }
+// False: none was left.
+bool MoverLoop::take_chunk(Ring& ring, const Job& job, const Tenancy& tenancy,
+                           Channel* channel) noexcept {
+  const int chunk = ring.claim(tenancy, job.chunks);
+  if (chunk < 0) return false;
+  // The owner wrote it before it published the request, so it is dirty in the owner's cache.
+  drift.sample(ring.publishing);
+  count_moved_chunk();
+  const auto number = static_cast<unsigned>(chunk);
+  if (job.rights != nobodys && !acts_for(job.rights)) {
+    refuse_here(ring, job, number);
+  } else if (channel == nullptr) {
+    run_here(ring, job, number);
+  } else {
+    channel->carry(ring, job, number);
   }
   return true;
-}
-
-MoverLoop::Flight* MoverLoop::free_flight() noexcept {
-  for (Flight& flight : flights_) {
-    if (!flight.used) return &flight;
-  }
-  return nullptr;
 }
 
 }  // namespace haul

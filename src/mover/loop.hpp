@@ -1,9 +1,10 @@
-// A mover's rounds: it looks at each ring in turn, claims a chunk, and moves it or hands it to an
-// asynchronous engine.
+// A mover's rounds: it looks at each ring in turn, claims a chunk, and moves it or gives it to an
+// asynchronous engine's channel (schemes MCNI and MCI of paper 000).
 #pragma once
 
 #include <cstdint>
 
+#include "execution/channel.hpp"
 #include "execution/execution.hpp"
 #include "mover/drift.hpp"
 #include "request/rings.hpp"
@@ -17,9 +18,6 @@ class MoverLoop {
   // new.
   void begin() noexcept;
 
-  // Whether this mover drives the asynchronous engines (engine.hpp: one thread at a time).
-  void drive_devices(bool yes) noexcept { drives_devices_ = yes; }
-
   DriftWatch drift;  // how far the submitters' lines come, by samples of round()
 
   // One round over the rings in use: at most one chunk of each. True if there was anything to do,
@@ -29,13 +27,6 @@ class MoverLoop {
   std::uint32_t seated() const noexcept { return seated_; }
 
  private:
-  struct Flight {
-    bool used = false;
-    Ring* ring = nullptr;
-    ChunkRun run;
-  };
-  static constexpr unsigned max_flights = 16;
-
   struct Seat {
     Ring* ring = nullptr;
     std::uint64_t cursor = 0;
@@ -45,10 +36,7 @@ class MoverLoop {
   void seat_rings(std::uint32_t version) noexcept;
   bool make_room(std::uint32_t wanted) noexcept;
   bool visit(Seat& seat) noexcept;
-  bool poll_flights() noexcept;
-  // Hands the engine the next piece of a chunk; ends the chunk when there is none.
-  void proceed(Flight& flight) noexcept;
-  Flight* free_flight() noexcept;
+  bool take_chunk(Ring& ring, const Job& job, const Tenancy& tenancy, Channel* channel) noexcept;
 
   // Of two tables of `room_` seats one is in use, and the next one is made in the other. Where
   // `first_seats` are not enough they are mapped memory.
@@ -58,9 +46,6 @@ class MoverLoop {
   std::uint32_t room_ = 0;
   std::uint32_t seated_ = 0;
   std::uint32_t seated_version_ = 0;  // of the set of rings in use
-  Flight flights_[max_flights];
-  unsigned in_flight_ = 0;
-  bool drives_devices_ = true;
 };
 
 }  // namespace haul

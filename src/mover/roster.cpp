@@ -78,7 +78,6 @@ Code make_threads(Error* error) noexcept {
     MoverThread& mover = crew.movers[i];
     if (mover.now() != Life::none) continue;  // has not noticed yet that the first retired
     mover.index = i;
-    mover.loop.drive_devices(i == 0);
     mover.become(Life::running);
     const int result = os::start_thread(&mover.thread, live, &mover);
     if (result < 0) {

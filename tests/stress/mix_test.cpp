@@ -277,6 +277,7 @@ TEST_P(MixFault, LosesNothing) {
     EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"},
                    {"HAUL_PLAN_ENGINE", "fault"},
                    {"HAUL_ENGINE_FAULT", GetParam()},
+                   {"HAUL_MOVER_PATIENCE_MS", "300"},
                    {"HAUL_MOVER_CORES", cores}}),
               0)
         << cores << " movers";
@@ -286,7 +287,8 @@ TEST_P(MixFault, LosesNothing) {
 INSTANTIATE_TEST_SUITE_P(Schedules, MixFault,
                          testing::Values("", "delay=20", "delay=30us", "partial=50%", "fail=io",
                                          "partial=37%,fail=fault", "die@1", "die@40",
-                                         "delay=9,die@300",
+                                         "delay=9,die@300", "delay=3,stray@30", "excess@20",
+                                         "delay=5,stall@50",
                                          "seed=5,delay=50,p_fail=10,p_partial=20",
                                          "seed=9,p_fail=5,p_partial=5,p_die=1"));
 

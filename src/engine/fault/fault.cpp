@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "base/knobs.hpp"
 #include "base/log.hpp"
@@ -92,14 +93,27 @@ class FaultEngine final : public Engine {
     while (count < max) {
       const std::size_t index = next_to_report();
       if (index == held_) break;
-      const Slot& slot = slots_[index];
+      Slot& slot = slots_[index];
+      if (std::exchange(slot.fate.strays, false)) {
+        finished[count++] = Finished{~slot.tag, Outcome{}};
+        continue;
+      }
       const Code code = slot.ready ? slot.fate.code : Code::io;
-      finished[count++] = Finished{slot.tag, Outcome{slot.good_bytes, code}};
+      const std::size_t excess = slot.fate.exceeds ? 1 : 0;
+      finished[count++] = Finished{slot.tag, Outcome{slot.good_bytes + excess, code}};
       --held_;
       for (std::size_t later = index; later < held_; ++later) slots_[later] = slots_[later + 1];
     }
     return count;
   }
+
+  bool stop() noexcept override {
+    dead_.store(true, std::memory_order_relaxed);
+    held_ = 0;
+    return true;
+  }
+
+  void forget() noexcept override { held_ = 0; }
 
   void configure(const char* text) noexcept {
     held_ = 0;
@@ -174,7 +188,8 @@ class FaultEngine final : public Engine {
   static void advance(Slot& slot) noexcept {
     if (slot.polls_left != 0) --slot.polls_left;
     const std::uint64_t shares = slot.fate.delay_polls + std::uint64_t{1};
-    slot.ready = slot.polls_left == 0 && (slot.due_ns == 0 || now_ns() >= slot.due_ns);
+    slot.ready = !slot.fate.stalls && slot.polls_left == 0 &&
+                 (slot.due_ns == 0 || now_ns() >= slot.due_ns);
     if (slot.ready) {
       move_to(slot, slot.goal_bytes);
     } else if (slot.piece.operation != Operation::copy ||

@@ -81,6 +81,12 @@ bool parse_scheduled_rule(RuleReader reader, Rule& rule) noexcept {
     rule.kind = RuleKind::die;
     // Without a number the first piece would always die: a number is required.
     if (reader.done()) return false;
+  } else if (reader.take("stall")) {
+    rule.kind = RuleKind::stall;
+  } else if (reader.take("stray")) {
+    rule.kind = RuleKind::stray;
+  } else if (reader.take("excess")) {
+    rule.kind = RuleKind::excess;
   } else {
     return false;
   }
@@ -135,7 +141,7 @@ Expected<Schedule> parse_schedule(const char* text) noexcept {
       return make_error(
           Code::invalid, 0,
           "'%.*s' is not a rule; rules look like delay=3, delay=50us, partial=50%%@2, fail=io@7, "
-          "die@12, seed=42, p_fail=10, p_partial=20, p_die=1",
+          "die@12, stall@3, stray@4, excess@5, seed=42, p_fail=10, p_partial=20, p_die=1",
           shown, rule_text);
     }
     if (comma == nullptr) break;
@@ -168,6 +174,9 @@ Fate fate_of(const Schedule& schedule, std::uint64_t piece) noexcept {
         break;
       case RuleKind::fail: fate.code = rule.code; break;
       case RuleKind::die: fate.dies = true; break;
+      case RuleKind::stall: fate.stalls = true; break;
+      case RuleKind::stray: fate.strays = true; break;
+      case RuleKind::excess: fate.exceeds = true; break;
     }
   }
   if (schedule.seeded) {

@@ -17,11 +17,23 @@ namespace haul::fault {
 //          | "seed=" S             chance decides, in the same way for the same S: `delay` becomes
 //                                  an upper bound, pieces finish in any order, and p_* are allowed
 //          | "p_fail=" P | "p_partial=" P | "p_die=" P    chances in percent, 100 in all at most
+//          | "stall" [at]          a piece never finishes, whatever `delay` lets it move
+//          | "stray" [at]          before a piece, the end of one is reported that nobody gave it
+//          | "excess" [at]         a piece ends with a byte more than it has
 // at       = "@" N                 only the N-th piece since the start (1 is the first)
 // CODE     = fault | no_memory | permission | peer_gone | not_supported | io
 // A rule without `at` holds for every piece. A later rule of the same kind for the same piece
 // replaces an earlier one. At most 16 rules; a failure for which no rule gives a code is io.
-enum class RuleKind : std::uint8_t { delay_polls, delay_us, partial, fail, die };
+enum class RuleKind : std::uint8_t {
+  delay_polls,
+  delay_us,
+  partial,
+  fail,
+  die,
+  stall,
+  stray,
+  excess
+};
 
 struct Rule {
   RuleKind kind = RuleKind::delay_polls;
@@ -47,6 +59,7 @@ struct Fate {
   std::uint32_t good_percent = 100;
   Code code = Code::ok;
   bool dies = false;
+  bool stalls = false, strays = false, exceeds = false;
 };
 
 // NULL or "" is the empty schedule. The error names the rule that is wrong.

@@ -42,6 +42,17 @@ TEST(FaultSchedule, RulesMeetTheirPiecesOnly) {
   EXPECT_FALSE(fate_of(schedule, 13).dies);
 }
 
+TEST(FaultSchedule, EnginesThatLieAndStall) {
+  const Schedule schedule = parsed("stall@2,stray@3,excess");
+  EXPECT_FALSE(fate_of(schedule, 1).stalls);
+  EXPECT_TRUE(fate_of(schedule, 2).stalls);
+  EXPECT_TRUE(fate_of(schedule, 3).strays);
+  EXPECT_FALSE(fate_of(schedule, 4).strays);
+  EXPECT_TRUE(fate_of(schedule, 4).exceeds);
+  EXPECT_EQ(fate_of(schedule, 4).code, Code::ok);
+  EXPECT_FALSE(static_cast<bool>(parse_schedule("stall=3")));
+}
+
 TEST(FaultSchedule, ChancesComeTrueAboutAsOftenAsAsked) {
   const Schedule schedule = parsed("seed=9,p_fail=10,p_partial=20,p_die=5,delay=4");
   unsigned failed = 0, partial = 0, died = 0, delays[6] = {};

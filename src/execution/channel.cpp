@@ -1,0 +1,172 @@
+#include "execution/channel.hpp"
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "base/machine/clock.hpp"
+#include "execution/help.hpp"
+#include "execution/own_rings.hpp"
+#include "request/rings.hpp"
+
+namespace haul {
+namespace {
+
+constinit Channel channels[max_engines];
+// On all channels of this process. Relaxed: a hint that polling may be worth it.
+constinit std::atomic<unsigned> chunks_under_way{0};
+
+constexpr unsigned polls_between_clocks = 64;
+// The time between two polls in which this process was stopped, or did something else, counts no
+// more than that.
+constexpr std::uint64_t longest_step_ns = 10'000'000;
+
+// Of this process, among those that fork has made of one another; never 0.
+std::uint64_t age() noexcept {
+  return std::uint64_t{forks_survived.load(std::memory_order_relaxed)} + 1;
+}
+
+}  // namespace
+
+Channel& channel_of(std::size_t engine) noexcept {
+  return channels[engine];
+}
+
+bool any_under_way() noexcept {
+  return chunks_under_way.load(std::memory_order_relaxed) != 0;
+}
+
+bool poll_channels() noexcept {
+  if (!any_under_way()) return false;
+  for (std::size_t engine = 0; engine < engine_count(); ++engine) {
+    if (engine_at(engine).facts().synchronous) continue;
+    if (const ChannelTurn turn(channels[engine]); turn) turn->poll();
+  }
+  return true;
+}
+
+std::uint8_t Channel::index() const noexcept {
+  return static_cast<std::uint8_t>(this - channels);
+}
+
+bool Channel::enter() noexcept {
+  const std::uint64_t now = age();
+  std::uint64_t seen = turn_.load(std::memory_order_relaxed);
+  // Acquire: pairs with leave().
+  if (seen == now || !turn_.compare_exchange_strong(seen, now, std::memory_order_acquire))
+    return false;
+  if (age_ != now) {  // the flights are another process's, or there were none yet
+    if (age_ != 0) engine_at(index()).forget();
+    for (Flight& flight : flights_) flight.stage = Stage::free;
+    chunks_under_way.fetch_sub(under_way_, std::memory_order_relaxed);
+    under_way_ = 0;
+    age_ = now;
+  }
+  return true;
+}
+
+void Channel::leave() noexcept {
+  turn_.store(0, std::memory_order_release);
+}
+
+void Channel::carry(Ring& ring, const Job& job, unsigned chunk) noexcept {
+  Flight* const flight = std::find_if(flights_, flights_ + depth,
+                                      [](const Flight& one) { return one.stage == Stage::free; });
+  flight->ring = &ring;
+  flight->run = ChunkRun(job, chunk);
+  flight->stage = Stage::waiting;
+  ++under_way_;
+  chunks_under_way.fetch_add(1, std::memory_order_relaxed);
+  proceed(*flight);
+}
+
+// Hands over the next piece of a chunk; ends the chunk where there is none.
+void Channel::proceed(Flight& flight) noexcept {
+  Piece piece;
+  while (next_piece(*flight.ring, flight.run, &piece)) {
+    Outcome outcome;
+    const auto tag = static_cast<std::uint64_t>(&flight - flights_);
+    switch (engine_at(flight.run.job.engine).submit(piece, tag, outcome)) {
+      case Submitted::finished: flight.run.moved(outcome); break;
+      case Submitted::accepted:
+        flight.piece_bytes = piece.length;
+        flight.stage = Stage::accepted;
+        return;
+      case Submitted::full: return;  // tried again when polled
+      case Submitted::dead: flight.run.engine_died(); break;
+    }
+  }
+  report_chunk(*flight.ring, flight.run);
+  flight.stage = Stage::free;
+  --under_way_;
+  chunks_under_way.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Channel::poll() noexcept {
+  if (under_way_ == 0) return;
+  Finished finished[depth];
+  const std::size_t count = engine_at(index()).poll(finished, depth);
+  for (std::size_t i = 0; i < count && note(finished[i]); ++i) continue;
+  if (count != 0) {
+    quiet_ns_ = looked_ns_ = 0;
+    idle_polls_ = 0;
+  } else if (++idle_polls_ % polls_between_clocks == 0) {
+    watch();
+  }
+  for (Flight& flight : flights_)
+    if (flight.stage == Stage::waiting) proceed(flight);
+}
+
+// False: the engine is not to be believed.
+bool Channel::note(const Finished& finished) noexcept {
+  Flight* const flight = finished.tag < depth ? &flights_[finished.tag] : nullptr;
+  const std::size_t good_bytes = finished.outcome.good_bytes;
+  if (flight == nullptr || flight->stage != Stage::accepted) {
+    distrust("reports the end of a copy that nobody gave it");
+  } else if (good_bytes > flight->piece_bytes ||
+             (finished.outcome.code == Code::ok && good_bytes != flight->piece_bytes)) {
+    distrust("reports more or fewer bytes than it was given");
+  } else {
+    flight->stage = Stage::waiting;
+    flight->run.moved(finished.outcome);
+    return true;
+  }
+  return false;
+}
+
+void Channel::watch() noexcept {
+  const std::uint64_t now = now_ns();
+  if (looked_ns_ != 0) quiet_ns_ += std::min(now - looked_ns_, longest_step_ns);
+  looked_ns_ = now;
+  if (quiet_ns_ < mover_patience_ns()) return;
+  quiet_ns_ = 0;
+  distrust("has finished nothing for HAUL_MOVER_PATIENCE_MS");
+}
+
+// Stops the engine, and lets the CPU do what it had accepted. One that cannot be stopped may still
+// write to that memory: nothing of it is reported before the engine does.
+void Channel::distrust(const char* what) noexcept {
+  Engine& engine = engine_at(index());
+  const bool stopped = engine.stop();
+  if (!warned_) {
+    log(LogLevel::warning, "The engine %s %s, so it %s; the CPU does what is left.",
+        engine.facts().name, what,
+        stopped ? "is not used any more" : "gets nothing more, and what it had is waited for");
+  }
+  warned_ = true;
+  for (Flight& flight : flights_)
+    if (flight.stage == Stage::waiting || (flight.stage == Stage::accepted && stopped))
+      give_up(flight);
+}
+
+void Channel::give_up(Flight& flight) noexcept {
+  ChunkRun& run = flight.run;
+  if (run.job.engine != index()) return;  // the CPU has it
+  const std::size_t visible =
+      flight.ring->tenancy(run.job.seq).visible_in_chunk(run.job.chunks, run.chunk, 0);
+  const std::size_t begun = run.at - run.begin;
+  // (Watermarks count blocks, and so may say less than pieces did that ended before.)
+  run.moved(Outcome{visible > begun ? visible - begun : 0, Code::io});
+  flight.stage = Stage::waiting;
+}
+
+}  // namespace haul

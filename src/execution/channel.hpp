@@ -1,0 +1,97 @@
+// A channel: an asynchronous engine's queue, and the chunks that are under way on it (paper 001, V:
+// a device's channel).
+//
+// Whoever drives it gives it chunks that he has claimed, and polls; polling reports what has
+// finished and hands on the next piece of a chunk. Any thread may drive, one at a time: a thread
+// that finds another at it goes on with something else.
+//
+// This is the one place where an engine is not trusted. One that dies, that finishes nothing for
+// HAUL_MOVER_PATIENCE_MS though it is polled, or that reports what nobody gave it, is stopped, and
+// the CPU does what is left: from the last visible block of each chunk on, since whoever waits for
+// a range may have changed what is visible.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "execution/execution.hpp"
+#include "request/ring.hpp"
+
+namespace haul {
+
+class Channel {
+ public:
+  static constexpr unsigned depth = 16;  // chunks
+
+  // ---- with the turn (ChannelTurn) ----
+
+  bool has_room() const noexcept { return under_way_ < depth; }
+  // Gives it a claimed chunk, for which there was room. The chunk is reported here, or by a later
+  // poll().
+  void carry(Ring& ring, const Job& job, unsigned chunk) noexcept;
+  void poll() noexcept;
+
+ private:
+  friend class ChannelTurn;
+
+  enum class Stage : std::uint8_t {
+    free,
+    waiting,   // for the engine to have room, or for its next piece to be handed over
+    accepted,  // by the engine
+  };
+  struct Flight {
+    Stage stage = Stage::free;
+    Ring* ring = nullptr;
+    ChunkRun run;
+    std::size_t piece_bytes = 0;
+  };
+
+  bool enter() noexcept;
+  void leave() noexcept;
+  std::uint8_t index() const noexcept;
+  void proceed(Flight& flight) noexcept;
+  bool note(const Finished& finished) noexcept;
+  void watch() noexcept;
+  void distrust(const char* what) noexcept;
+  void give_up(Flight& flight) noexcept;
+
+  // Whose turn it is: 0, or the process's age (below), so that a fork in the middle of a turn
+  // leaves the child's channel free.
+  std::atomic<std::uint64_t> turn_{0};
+  std::uint64_t age_ = 0;  // of the process whose flights these are
+  Flight flights_[depth];
+  unsigned under_way_ = 0;
+  // How long nothing has finished, and the clock at the last look; counted while it is polled.
+  std::uint64_t quiet_ns_ = 0, looked_ns_ = 0;
+  unsigned idle_polls_ = 0;
+  bool warned_ = false;
+};
+
+// The channel of the asynchronous engine with this number.
+Channel& channel_of(std::size_t engine) noexcept;
+
+// One thread's turn at a channel, from its begin to its end; false where another has it. Not in a
+// signal handler that may have interrupted one.
+class ChannelTurn {
+ public:
+  explicit ChannelTurn(Channel& channel) noexcept
+      : channel_(channel.enter() ? &channel : nullptr) {}
+  ~ChannelTurn() {
+    if (channel_ != nullptr) channel_->leave();
+  }
+  ChannelTurn(const ChannelTurn&) = delete;
+  ChannelTurn& operator=(const ChannelTurn&) = delete;
+  explicit operator bool() const noexcept { return channel_ != nullptr; }
+  Channel* operator->() const noexcept { return channel_; }
+  Channel* channel() const noexcept { return channel_; }
+
+ private:
+  Channel* channel_;
+};
+
+// Is any chunk under way on a channel? A load.
+bool any_under_way() noexcept;
+// Polls every channel on which one is and that no other thread polls now. False: none was.
+bool poll_channels() noexcept;
+
+}  // namespace haul
