@@ -350,7 +350,9 @@ HAUL_API int haul_reap_eventfd(void);
  * if the program has closed the descriptor (it is not armed; ask haul_reap_eventfd() for a new
  * one). An event loop arms, and reaps and arms again while the answer is 1, before it polls. The
  * descriptor may fire while the oldest entry is still being written: a reap that then finds nothing
- * must be followed by another arming. */
+ * must be followed by another arming. Where this thread drives an asynchronous engine itself
+ * (haul_explain(): scheme SCI), a mover is made or woken that drives it from now on; where there
+ * can be none, this waits until those requests are done. */
 HAUL_API int haul_reap_arm(void);
 
 /* ---- memory that can be shared ------------------------------------------------------------ */

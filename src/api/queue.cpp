@@ -6,6 +6,9 @@
 #include "api/convert.hpp"
 #include "base/sync/backoff.hpp"
 #include "completion/ledger.hpp"
+#include "execution/drive.hpp"
+#include "execution/help.hpp"
+#include "mover/mover.hpp"
 #include "mover/submit.hpp"
 
 namespace haul::api {
@@ -21,6 +24,14 @@ void await_state(const Ticket& ticket) noexcept {
            ticket.tenancy &&
        ticket.tenancy >= ring.inherited_below.load(std::memory_order_relaxed);)
     backoff.pause();
+}
+
+// Nobody looks at tickets while their thread waits for an event: what it drives itself becomes a
+// mover's, or, where there is none, ends now.
+void leave_to_mover(Ring& ring) noexcept {
+  if (!any_driven(ring)) return;
+  Error ignored;
+  if (wake_mover(&ignored) != Code::ok) drain(ring, ring.next_seq());
 }
 
 Ring* ring_or_fail(int* result) noexcept {
@@ -42,6 +53,7 @@ extern "C" HAUL_API int haul_reap(haul_completion* entries, std::size_t max) {
   Ring* ring = own_ring();
   if (ring == nullptr || thread_slot.busy)
     return 0;  // busy: a signal handler has interrupted a submit or reap
+  if (ring->completions.front() == nullptr) drive_all(*ring);
   std::size_t count = 0;
   // If a signal handler forks during this, the entries not handed out yet are the parent's.
   const std::uint32_t survived = forks_survived.load(std::memory_order_relaxed);
@@ -85,6 +97,7 @@ extern "C" HAUL_API int haul_reap_arm(void) {
   int result = 0;
   Ring* ring = ring_or_fail(&result);
   if (ring == nullptr) return result;
+  leave_to_mover(*ring);
   switch (ring->completions.arm()) {
     case CompletionQueue::Armed::armed: return 0;
     case CompletionQueue::Armed::entry_waits: return 1;

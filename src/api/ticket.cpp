@@ -4,6 +4,7 @@
 #include "api/convert.hpp"
 #include "base/machine/clock.hpp"
 #include "completion/ledger.hpp"
+#include "execution/drive.hpp"
 #include "execution/help.hpp"
 #include "execution/inherit.hpp"
 #include "request/rings.hpp"
@@ -91,12 +92,15 @@ Named resolve(Ticket ticket) noexcept {
   return code;
 }
 
-// For calls that do not wait: has it ended? A request that a child of fork inherited unfinished is
-// moved only by the threads that look at its ticket, so this moves it.
+// For calls that do not wait: has it ended? A request that a child of fork inherited unfinished, or
+// whose caller drives a device, is moved only by the threads that look at its ticket: so this does.
 bool ended_or_tended(Ring& ring, std::uint64_t seq) noexcept {
   if (ring.ended(seq)) return true;
-  if (!ring.nobody_moves(seq)) return false;
-  tend_inherited(ring, seq, no_deadline);
+  if (ring.nobody_moves(seq)) {
+    tend_inherited(ring, seq, no_deadline);
+  } else {
+    drive(ring, seq);
+  }
   return ring.ended(seq);
 }
 

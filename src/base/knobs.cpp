@@ -40,9 +40,8 @@ constexpr KnobRow rows[] = {
     {Knob::mover_patience_ms, KnobKind::number, "HAUL_MOVER_PATIENCE_MS", "5000", "", 0, 3600000,
      false,
      "Milliseconds for which fork(), exit() and haul_shutdown() wait while nothing in flight makes "
-     "progress (0 to 3600000, default 5000); then they leave it, and say so. A device that "
-     "finishes "
-     "nothing for so long is stopped, and the CPU does what it had."},
+     "progress, and twice as long as a device may finish nothing before it is stopped and the CPU "
+     "does what it had (0 to 3600000, default 5000); then they leave it, and say so."},
     {Knob::plan_mover, KnobKind::choice, "HAUL_PLAN_MOVER", "auto", "auto|caller|thread|service", 0,
      0, false,
      "Who moves the bytes: auto (the default) plans each request, caller is always the calling "

@@ -83,9 +83,13 @@ void Channel::carry(Ring& ring, const Job& job, unsigned chunk) noexcept {
 void Channel::proceed(Flight& flight) noexcept {
   Piece piece;
   while (next_piece(*flight.ring, flight.run, &piece)) {
+    if (flight.run.job.engine != index()) {
+      flight.stage = Stage::left;
+      return;
+    }
     Outcome outcome;
     const auto tag = static_cast<std::uint64_t>(&flight - flights_);
-    switch (engine_at(flight.run.job.engine).submit(piece, tag, outcome)) {
+    switch (engine_at(index()).submit(piece, tag, outcome)) {
       case Submitted::finished: flight.run.moved(outcome); break;
       case Submitted::accepted:
         flight.piece_bytes = piece.length;
@@ -96,6 +100,10 @@ void Channel::proceed(Flight& flight) noexcept {
     }
   }
   report_chunk(*flight.ring, flight.run);
+  free_flight(flight);
+}
+
+void Channel::free_flight(Flight& flight) noexcept {
   flight.stage = Stage::free;
   --under_way_;
   chunks_under_way.fetch_sub(1, std::memory_order_relaxed);
@@ -137,9 +145,10 @@ void Channel::watch() noexcept {
   const std::uint64_t now = now_ns();
   if (looked_ns_ != 0) quiet_ns_ += std::min(now - looked_ns_, longest_step_ns);
   looked_ns_ = now;
-  if (quiet_ns_ < mover_patience_ns()) return;
+  // Half of what a fork or an exit waits, which so finds it stopped.
+  if (quiet_ns_ < mover_patience_ns() / 2) return;
   quiet_ns_ = 0;
-  distrust("has finished nothing for HAUL_MOVER_PATIENCE_MS");
+  distrust("has finished nothing for half of HAUL_MOVER_PATIENCE_MS");
 }
 
 // Stops the engine, and lets the CPU do what it had accepted. One that cannot be stopped may still
@@ -167,6 +176,22 @@ void Channel::give_up(Flight& flight) noexcept {
   // (Watermarks count blocks, and so may say less than pieces did that ended before.)
   run.moved(Outcome{visible > begun ? visible - begun : 0, Code::io});
   flight.stage = Stage::waiting;
+}
+
+ChannelTurn::~ChannelTurn() {
+  if (channel_ == nullptr) return;
+  struct Left {
+    Ring* ring;
+    ChunkRun run;
+  } left[Channel::depth];
+  unsigned count = 0;
+  for (Channel::Flight& flight : channel_->flights_) {
+    if (flight.stage != Channel::Stage::left) continue;
+    left[count++] = {flight.ring, flight.run};
+    channel_->free_flight(flight);
+  }
+  channel_->leave();
+  for (unsigned i = 0; i < count; ++i) finish_here(*left[i].ring, left[i].run);
 }
 
 }  // namespace haul

@@ -3,12 +3,14 @@
 //
 // Whoever drives it gives it chunks that he has claimed, and polls; polling reports what has
 // finished and hands on the next piece of a chunk. Any thread may drive, one at a time: a thread
-// that finds another at it goes on with something else.
+// that finds another at it goes on with something else. A mover drives what it takes from the rings
+// (scheme MCI of paper 000); while none is awake, whoever looks at a ticket does (SCI, drive.hpp).
 //
 // This is the one place where an engine is not trusted. One that dies, that finishes nothing for
-// HAUL_MOVER_PATIENCE_MS though it is polled, or that reports what nobody gave it, is stopped, and
-// the CPU does what is left: from the last visible block of each chunk on, since whoever waits for
-// a range may have changed what is visible.
+// half of HAUL_MOVER_PATIENCE_MS though it is polled, or that reports what nobody gave it, is
+// stopped, and the CPU of the thread whose turn it was does what is left: after its turn, since the
+// program's memory may fault, and from the last visible block of each chunk on, since whoever waits
+// for a range may have changed what is visible.
 #pragma once
 
 #include <atomic>
@@ -38,6 +40,7 @@ class Channel {
     free,
     waiting,   // for the engine to have room, or for its next piece to be handed over
     accepted,  // by the engine
+    left,      // for the CPU
   };
   struct Flight {
     Stage stage = Stage::free;
@@ -54,6 +57,7 @@ class Channel {
   void watch() noexcept;
   void distrust(const char* what) noexcept;
   void give_up(Flight& flight) noexcept;
+  void free_flight(Flight& flight) noexcept;
 
   // Whose turn it is: 0, or the process's age (below), so that a fork in the middle of a turn
   // leaves the child's channel free.
@@ -70,15 +74,14 @@ class Channel {
 // The channel of the asynchronous engine with this number.
 Channel& channel_of(std::size_t engine) noexcept;
 
-// One thread's turn at a channel, from its begin to its end; false where another has it. Not in a
-// signal handler that may have interrupted one.
+// One thread's turn at a channel; false where another has it, such as the one that this signal
+// handler has interrupted. It ends with the object, and then this thread's CPU does what the engine
+// has left undone.
 class ChannelTurn {
  public:
   explicit ChannelTurn(Channel& channel) noexcept
       : channel_(channel.enter() ? &channel : nullptr) {}
-  ~ChannelTurn() {
-    if (channel_ != nullptr) channel_->leave();
-  }
+  ~ChannelTurn();
   ChannelTurn(const ChannelTurn&) = delete;
   ChannelTurn& operator=(const ChannelTurn&) = delete;
   explicit operator bool() const noexcept { return channel_ != nullptr; }

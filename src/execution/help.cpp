@@ -16,6 +16,7 @@
 #include "base/machine/cpu.hpp"
 #include "base/os/os.hpp"
 #include "execution/counters.hpp"
+#include "execution/drive.hpp"
 #include "execution/inherit.hpp"
 #include "execution/own_rings.hpp"
 #include "request/rights.hpp"
@@ -34,8 +35,9 @@ constexpr std::uint64_t shortest_look_ns = 50'000, longest_look_ns = 1'000'000;
 class WaitPace {
  public:
   // What the waiter looks at: the end of a tenancy wakes its sleepers, the growth of a watermark
-  // does not. brief: this waiter cannot help, so its core is better left to a thread that can.
-  enum class Until : std::uint8_t { end, range };
+  // does not, nor does a device that this very waiter must poll. brief: this waiter cannot help, so
+  // its core is better left to a thread that can.
+  enum class Until : std::uint8_t { end, range, polled };
   explicit WaitPace(std::uint64_t deadline_ns, Until until, bool brief = false) noexcept
       : deadline_ns_(deadline_ns),
         until_(until),
@@ -66,7 +68,7 @@ class WaitPace {
   }
 
  private:
-  // A waiter for a range looks again after an eighth of the time that it has waited so far.
+  // Whoever nobody wakes looks again after an eighth of the time that he has waited so far.
   std::uint64_t slice_ns(std::uint64_t now) const noexcept {
     if (until_ == Until::end) return sleep_slice_ns;
     return std::clamp((now - slow_since_ns_) / 8, shortest_look_ns, longest_look_ns);
@@ -151,19 +153,22 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
   if (ended(ring, seq, &code)) return code;
   const Tenancy tenancy = ring.tenancy(seq);
   Job job;
-  bool brief = false;
+  bool brief = false, polls = false;
   if (ring.read(seq, &job)) {
     brief = job.service && !job.is_local();
+    polls = is_driven(job);
     // Two levels deep at most: pass_fence waits for the lowest unfinished request, which no fence
     // holds back.
     if (!pass_fence(ring, job, deadline_ns)) return Code::timed_out;
+    if (polls) drive(ring, seq);
     while (help(ring, job, tenancy, ~std::uint32_t{0})) {
       if (deadline_ns != no_deadline && now_ns() >= deadline_ns) break;
     }
   }
-  WaitPace pace(deadline_ns, WaitPace::Until::end, brief);
+  WaitPace pace(deadline_ns, polls ? WaitPace::Until::polled : WaitPace::Until::end, brief);
   while (!ended(ring, seq, &code)) {
     if (ring.nobody_moves(seq)) tend_inherited(ring, seq, deadline_ns);
+    if (polls) drive(ring, seq);
     if (ended(ring, seq, &code)) break;
     if (!pace.wait(tenancy)) return ended(ring, seq, &code) ? code : Code::timed_out;
   }
@@ -181,8 +186,10 @@ Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t
   if (ended(ring, seq, &code)) return code;
   to = std::min(to, job.chunks.length);
   pass_fence(ring, job, no_deadline);
+  const bool polls = is_driven(job);
   for (;;) {
     if (ring.nobody_moves(seq)) tend_inherited(ring, seq, no_deadline);
+    if (polls) drive(ring, seq);
     std::uint32_t missing = 0;
     const bool visible = tenancy.range_visible(job.chunks, from, to, &missing);
     if (ended(ring, seq, &code)) return code;

@@ -63,12 +63,6 @@ class OwnRing {
   bool for_the_dead_;
 };
 
-void run_to_the_end(Ring& ring, ChunkRun& run) noexcept {
-  OwnRing origin(ring);
-  move_here(origin, run);
-  report_chunk(ring, run);
-}
-
 void fail(Ring& ring, const Job& job, unsigned chunk, Code code) noexcept {
   ChunkRun run(job, chunk);
   run.abandon(ring.tenancy(job.seq), code);
@@ -92,9 +86,15 @@ void report_chunk(Ring& ring, const ChunkRun& run) noexcept {
   report(origin, run);
 }
 
+void finish_here(Ring& ring, ChunkRun& run) noexcept {
+  OwnRing origin(ring);
+  move_here(origin, run);
+  report_chunk(ring, run);
+}
+
 void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
   ChunkRun run(job, chunk);
-  run_to_the_end(ring, run);
+  finish_here(ring, run);
 }
 
 void refuse_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
@@ -104,7 +104,7 @@ void refuse_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
 void resume_here(Ring& ring, const Job& job, unsigned chunk) noexcept {
   ChunkRun run(job, chunk);
   run.resume(ring.tenancy(job.seq));
-  run_to_the_end(ring, run);
+  finish_here(ring, run);
 }
 
 void abandon_here(Ring& ring, const Job& job, unsigned chunk) noexcept {

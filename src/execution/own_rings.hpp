@@ -12,6 +12,9 @@ bool next_piece(Ring& ring, const ChunkRun& run, Piece* piece) noexcept;
 // Reports a chunk that is over; the last one completes the request.
 void report_chunk(Ring& ring, const ChunkRun& run) noexcept;
 
+// Runs the rest of a claimed chunk on the calling thread, and reports it.
+void finish_here(Ring& ring, ChunkRun& run) noexcept;
+
 // Runs a claimed chunk on the calling thread, whatever engine the plan named, and reports it.
 void run_here(Ring& ring, const Job& job, unsigned chunk) noexcept;
 

@@ -119,6 +119,7 @@ void view_request(const Request& request, Ring* ring, std::uint64_t burst_bytes,
     facts.service_reach = plan::ServiceReach::none;
   facts.fenced_behind = request.fence && ring != nullptr && !ring->quiet();
   facts.force_inline = request.force_inline;
+  facts.notifies = request.notify != nullptr;
   facts.other_rights = has_other_rights(request);
   facts.force_dedicated = request.force_dedicated;
   facts.access = access_of(request, *inputs);

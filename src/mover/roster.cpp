@@ -22,6 +22,7 @@
 #include "base/thread/own_threads.hpp"
 #include "client/link.hpp"
 #include "completion/barrier.hpp"
+#include "execution/drive.hpp"
 #include "execution/help.hpp"
 #include "gate/gate.hpp"
 #include "mover/lease.hpp"
@@ -263,12 +264,14 @@ bool stop_movers(std::uint64_t deadline_ns) noexcept {
   if (first_is_gone()) tidy_after_first_mover();
   os::dismiss_aides();
   set_mover_state(plan::MoverState::none);
+  movers_drive(false);
   return all;
 }
 
 void forget_movers() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
   os::forget_aides();
+  movers_drive(false);
   crew.stopping.store(false, std::memory_order_relaxed);
   forget_first_mover();
   for (MoverThread& mover : crew.movers) {

@@ -9,6 +9,7 @@
 #include "base/machine/cpu.hpp"
 #include "base/os/os.hpp"
 #include "client/channel.hpp"
+#include "execution/drive.hpp"
 #include "gate/gate.hpp"
 #include "mover/mover.hpp"
 #include "request/rings.hpp"
@@ -95,7 +96,10 @@ Unsettled settle_all(std::uint64_t patience_ns) noexcept {
     }
     before = now;
     sign = look.sign;
-    for (unsigned turn = 0; turn < spins && !look.ring->ended(look.seq); ++turn) cpu_relax();
+    for (unsigned turn = 0; turn < spins && !look.ring->ended(look.seq); ++turn) {
+      drive(*look.ring, look.seq);
+      cpu_relax();
+    }
     if (!look.ring->ended(look.seq)) look.ring->tenancy(look.seq).sleep(slice_ns);
   }
 }

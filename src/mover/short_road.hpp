@@ -35,8 +35,10 @@
 namespace haul {
 
 // Publishes on the calling thread's ring (which has room; the thread is marked busy) and rings the
-// bell if need be. False if the gate is held: the caller must then carry it out.
-inline bool publish(Ring& ring, Job& job, const Extras* extras, Ticket* ticket) noexcept {
+// bell if need be; not for a request that its caller drives (execution/drive.hpp). False if the
+// gate is held: the caller must then carry it out.
+inline bool publish(Ring& ring, Job& job, const Extras* extras, Ticket* ticket,
+                    bool is_driven = false) noexcept {
   ring.publishing.store(true, std::memory_order_relaxed);
   os::compiler_barrier();  // for the CPU, hold_gate() issues a membarrier
   bool open = !gate.held.load(std::memory_order_relaxed);
@@ -57,7 +59,7 @@ inline bool publish(Ring& ring, Job& job, const Extras* extras, Ticket* ticket) 
   // Release: pairs with hold_gate(), whose caller then waits for what was published.
   ring.publishing.store(false, std::memory_order_release);
   os::compiler_barrier();  // for the CPU, a mover falling asleep issues a membarrier
-  if (!job.service && gate.asleep.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (!job.service && !is_driven && gate.asleep.load(std::memory_order_relaxed) != 0) [[unlikely]]
     ring_doorbell();
   return open;
 }

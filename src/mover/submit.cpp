@@ -7,6 +7,7 @@
 #include "engine/registry.hpp"
 #include "engine/uffd/uffd.hpp"
 #include "execution/caller.hpp"
+#include "execution/drive.hpp"
 #include "execution/inherit.hpp"
 #include "gate/gate.hpp"
 #include "mover/mover.hpp"
@@ -134,20 +135,22 @@ Error no_grant_now(const plan::Inputs& inputs, HandOver result) noexcept {
             "unfinished, or the process forks; wait for them and try again.");
 }
 
-// Gives the request to a mover.
+// Gives the request to a mover, or to a device that its caller drives.
 HandOver hand_over(const Request& request, const plan::Plan& plan, Ring& ring,
                    Ticket* ticket) noexcept {
-  if (!mover_ready(plan.mover)) return HandOver::no_mover;
+  const bool is_driven = plan.mover == plan::Mover::caller;
+  if (!is_driven && !mover_ready(plan.mover)) return HandOver::no_mover;
   Job job = job_of(request);
   if (names_peer(request)) {
     // The mover may have been made just now, by another thread.
     job.rights = rights_number();
-    if (job.rights == nobodys || job.rights != mover_rights()) return HandOver::no_mover;
+    if (job.rights == nobodys || (!is_driven && job.rights != mover_rights()))
+      return HandOver::no_mover;
   }
   if (!fill_job(request, plan, ring, &job)) return HandOver::no_room;
   const bool has_extras = request.notify != nullptr || request.complete;
   const Extras extras = extras_of(request);
-  if (publish(ring, job, has_extras ? &extras : nullptr, ticket)) return HandOver::done;
+  if (publish(ring, job, has_extras ? &extras : nullptr, ticket, is_driven)) return HandOver::done;
   ring.cancel_segments();
   return HandOver::no_mover;
 }
@@ -214,9 +217,16 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
   Ticket ticket;
   const bool possible =
       !inputs.request.granted || inputs.request.service_reach != plan::ServiceReach::none;
-  if (plan.mover != plan::Mover::caller && !inputs.ring_full && !inputs.held && possible)
+  const bool driven = plan.mover == plan::Mover::caller &&
+                      !engine_at(static_cast<std::size_t>(plan.engine)).facts().synchronous;
+  if ((driven || plan.mover != plan::Mover::caller) && !inputs.ring_full && !inputs.held &&
+      possible)
     result = hand_over(request, plan, *ring, &ticket);
-  if (result == HandOver::done) return ticket;
+  if (result == HandOver::done) {
+    busy.end();
+    if (driven) drive(*ring, ticket.tenancy);
+    return ticket;
+  }
   if (inputs.request.granted) {
     if (!inputs.service.attached) look_for_service();
     return back_out(no_grant_now(inputs, result));

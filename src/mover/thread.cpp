@@ -19,6 +19,7 @@
 #include "base/os/os.hpp"
 #include "client/link.hpp"
 #include "completion/barrier.hpp"
+#include "execution/drive.hpp"
 #include "gate/gate.hpp"
 #include "mover/lease.hpp"
 #include "mover/round_trip.hpp"
@@ -169,6 +170,7 @@ bool sleep_until_called(MoverThread& self, plan::MoverState state,
                         std::uint64_t timeout_ns) noexcept {
   rest_left_rings();
   set_mover_state(state);
+  movers_drive(false);
   while (!fell_asleep(self.loop)) serve(self.loop, 0);
   while (!crew.stopping.load(std::memory_order_acquire)) {
     std::uint32_t word = gate.asleep.load(std::memory_order_acquire);
@@ -216,6 +218,7 @@ bool run_first(MoverThread& self) noexcept {
     const int cpu = choose_core(0);
     crew.first_cpu.store(cpu, std::memory_order_relaxed);
     set_mover_state(plan::MoverState::awake);
+    movers_drive(true);
     crew.party.fetch_add(1, std::memory_order_release);
     os::futex_wake(&crew.party, static_cast<int>(max_movers));
     serve(self.loop, 0);

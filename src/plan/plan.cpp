@@ -27,7 +27,16 @@ int engine_of_service(const Inputs& inputs, Reasons* reasons) noexcept {
   return index_of(inputs, mapped ? "cpu" : "cma");
 }
 
-int find_engine(const Inputs& inputs, Reasons* reasons) noexcept {
+// May the calling thread leave the bytes to a device and return? Somebody must look at the ticket
+// then: nobody else polls.
+bool caller_may_drive(const Inputs& inputs, const Route& route) noexcept {
+  const RequestFacts& request = inputs.request;
+  if (request.force_inline || request.notifies) return false;
+  return route.reason != Reason::other_rights && route.reason != Reason::held &&
+         route.reason != Reason::ring_full;
+}
+
+int find_engine(const Inputs& inputs, bool may_be_asynchronous, Reasons* reasons) noexcept {
   const RequestFacts& request = inputs.request;
   const auto fits = [&](std::size_t i) {
     const EngineView& engine = inputs.engines[i];
@@ -38,7 +47,8 @@ int find_engine(const Inputs& inputs, Reasons* reasons) noexcept {
     const EngineView& engine = inputs.engines[set];
     // An engine that may stop halfway cannot take an overlapping copy: the rest would start from
     // overwritten bytes.
-    if (fits(static_cast<std::size_t>(set)) && (!request.overlapping || engine.synchronous)) {
+    if (fits(static_cast<std::size_t>(set)) &&
+        (engine.synchronous || (may_be_asynchronous && !request.overlapping))) {
       say(reasons, "Engine %s: HAUL_PLAN_ENGINE asks for it.", engine.name);
       return set;
     }
@@ -145,13 +155,23 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   const Route route = choose_mover(inputs, dedicated, [&] { return inputs.request.access; });
   plan.mover = route.mover;
   if (reasons != nullptr) explain_mover(inputs, dedicated, route, reasons);
-  plan.engine = plan.mover == Mover::service ? engine_of_service(inputs, reasons)
-                                             : find_engine(inputs, reasons);
+  plan.engine =
+      plan.mover == Mover::service
+          ? engine_of_service(inputs, reasons)
+          : find_engine(inputs, plan.mover == Mover::thread || caller_may_drive(inputs, route),
+                        reasons);
+  const bool is_driven =
+      plan.mover == Mover::caller && plan.engine >= 0 && !inputs.engines[plan.engine].synchronous;
+  if (is_driven) {
+    say(reasons,
+        "The caller's thread hands the bytes to %s and polls it when it looks at the ticket (SCI).",
+        inputs.engines[plan.engine].name);
+  }
   const std::uint32_t block_log2 = inputs.settings.block_log2;
   if (request.overlapping) {
     plan.chunks = Chunks::single(request.length, block_log2);
     say(reasons, "One chunk: the sides overlap, so the bytes must move in one direction.");
-  } else if (plan.mover == Mover::caller) {
+  } else if (plan.mover == Mover::caller && !is_driven) {
     plan.chunks = Chunks::single(request.length, block_log2);
   } else {
     plan.chunks = cut_for_mover(request.length, min_chunk_bytes(round_trip_ns(inputs)), block_log2);

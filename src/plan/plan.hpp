@@ -55,6 +55,7 @@ struct RequestFacts {
   Access access = Access::cached;
   bool fenced_behind = false;  // a fence, and earlier requests are pending
   bool force_inline = false, force_dedicated = false;
+  bool notifies = false;  // whoever waits for its word does not look at its ticket
   // The asking thread's rights are not the movers': it reaches a peer that they do not, or the
   // other way round, or has opened other protection keys.
   bool other_rights = false;

@@ -1,0 +1,57 @@
+#include "execution/drive.hpp"
+
+#include <atomic>
+
+#include "execution/channel.hpp"
+#include "execution/own_rings.hpp"
+#include "request/rights.hpp"
+#include "request/rings.hpp"
+
+namespace haul {
+namespace {
+
+// Relaxed: a caller that sees an older value is a mover's for that look, or drives beside one.
+constinit std::atomic<bool> a_mover_is_awake{false};
+
+}  // namespace
+
+void movers_drive(bool awake) noexcept {
+  a_mover_is_awake.store(awake, std::memory_order_relaxed);
+}
+
+void drive(Ring& ring, std::uint64_t seq) noexcept {
+  Job job;
+  if (a_mover_is_awake.load(std::memory_order_relaxed) || ring.nobody_moves(seq) ||
+      !ring.read(seq, &job) || !is_driven(job))
+    return;
+  ++thread_slot.carrying;  // before the turn: a handler may interrupt right after it
+  os::compiler_barrier();
+  if (const ChannelTurn turn(channel_of(job.engine)); turn) {
+    turn->poll();
+    const bool may = (job.rights == nobodys || job.rights == rights_number()) &&
+                     !(job.fence && ring.first_unfinished(seq) != seq);
+    const Tenancy tenancy = ring.tenancy(seq);
+    for (int chunk = 0; may && turn->has_room() && chunk >= 0;) {
+      chunk = ring.claim(tenancy, job.chunks);
+      if (chunk >= 0) turn->carry(ring, job, static_cast<unsigned>(chunk));
+    }
+  }
+  os::compiler_barrier();
+  --thread_slot.carrying;
+}
+
+void drive_all(Ring& ring) noexcept {
+  const std::uint64_t end = ring.next_seq();
+  for (std::uint64_t seq = ring.first_unfinished(end); seq < end; ++seq)
+    if (!ring.ended(seq)) drive(ring, seq);
+}
+
+bool any_driven(Ring& ring) noexcept {
+  const std::uint64_t end = ring.next_seq();
+  Job job;
+  for (std::uint64_t seq = ring.first_unfinished(end); seq < end; ++seq)
+    if (!ring.ended(seq) && ring.read(seq, &job) && is_driven(job)) return true;
+  return false;
+}
+
+}  // namespace haul

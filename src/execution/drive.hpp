@@ -1,0 +1,32 @@
+// The caller's own thread drives an asynchronous engine: scheme SCI of paper 000.
+//
+// Such a request is published as one for a mover is, but no bell is rung. While no mover is awake,
+// every call that looks at its ticket, or at the completion queue of its ring, gives its channel
+// what that has room for and polls. While one is awake it is the mover's, as all requests are.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/registry.hpp"
+#include "request/ring.hpp"
+
+namespace haul {
+
+// A mover has woken, or falls asleep. Its last look at the rings comes after that, so each request
+// is found by it, or by whoever looks at its ticket from then on.
+void movers_drive(bool awake) noexcept;
+
+// May a request be one that its caller drives?
+inline bool is_driven(const Job& job) noexcept {
+  return !job.service && job.engine < engine_count() && !engine_at(job.engine).facts().synchronous;
+}
+
+// Does that for one request, published on this ring, or for all that have not ended. Any thread,
+// which need not be the one that asked. Nothing while a mover is awake, or where the request's
+// engine is synchronous.
+void drive(Ring& ring, std::uint64_t seq) noexcept;
+void drive_all(Ring& ring) noexcept;
+// Has one of them not ended that may be driven?
+bool any_driven(Ring& ring) noexcept;
+
+}  // namespace haul
