@@ -131,6 +131,7 @@ bool meet(std::uintptr_t site) noexcept {
 void know_child() noexcept {
   own_process.store(os::process_id(), std::memory_order_relaxed);
   begin_process();
+  begin_handling();
   forget_server();
 }
 

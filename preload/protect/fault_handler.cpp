@@ -158,6 +158,13 @@ bool ready_to_handle() noexcept {
   return false;
 }
 
+void begin_handling() noexcept {
+  Action now{};
+  if (handling.load() == Handling::on && next_sigaction.get()(SIGSEGV, nullptr, &now) == 0 &&
+      is_default(now))
+    handling.store(Handling::off);
+}
+
 void note_signals(long number, const long* arguments) noexcept {
   if (!is_watching()) return;
   constexpr std::uint64_t fault_bit = std::uint64_t{1} << (SIGSEGV - 1);

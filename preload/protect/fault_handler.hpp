@@ -17,6 +17,9 @@ void know_signal_functions() noexcept;
 
 // Makes sure that the handler is there. False: the program handles SIGSEGV, or has blocked it.
 bool ready_to_handle() noexcept;
+// For a child of fork. The kernel copies the handlers of signals before it copies memory, so the
+// handler that another thread was just installing may be known here and not be there.
+void begin_handling() noexcept;
 
 // The program makes this system call by syscall().
 void note_signals(long number, const long* arguments) noexcept;
