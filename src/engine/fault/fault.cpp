@@ -188,8 +188,8 @@ class FaultEngine final : public Engine {
   static void advance(Slot& slot) noexcept {
     if (slot.polls_left != 0) --slot.polls_left;
     const std::uint64_t shares = slot.fate.delay_polls + std::uint64_t{1};
-    slot.ready = !slot.fate.stalls && slot.polls_left == 0 &&
-                 (slot.due_ns == 0 || now_ns() >= slot.due_ns);
+    slot.ready =
+        !slot.fate.stalls && slot.polls_left == 0 && (slot.due_ns == 0 || now_ns() >= slot.due_ns);
     if (slot.ready) {
       move_to(slot, slot.goal_bytes);
     } else if (slot.piece.operation != Operation::copy ||
