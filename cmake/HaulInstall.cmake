@@ -43,6 +43,10 @@ if(TARGET haul_fi)
   add_dependencies(haul_product haul_fi haul_mpi)
 endif()
 
+if(TARGET haul_dmadev)
+  install(TARGETS haul_dmadev LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  add_dependencies(haul_product haul_dmadev)
+endif()
 install(TARGETS haul_mem LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 add_dependencies(haul_product haul_mem)
 

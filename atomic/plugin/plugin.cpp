@@ -2,34 +2,12 @@
 
 #include <dlfcn.h>
 
-#include <cstdio>
-#include <cstring>
+#include "base/os/plugin.hpp"
 
 namespace haul::atomics {
 
-namespace {
-
-// Beside this library, else where the loader looks.
-void* load(const char* file) noexcept {
-  Dl_info self;
-  char path[4096];
-  const auto* here = reinterpret_cast<const void*>(&open_plugin);
-  if (dladdr(here, &self) != 0 && self.dli_fname != nullptr) {
-    const char* slash = std::strrchr(self.dli_fname, '/');
-    const int directory = slash == nullptr ? 0 : static_cast<int>(slash + 1 - self.dli_fname);
-    const int length = snprintf(path, sizeof path, "%.*s%s", directory, self.dli_fname, file);
-    if (directory > 0 && length > 0 && static_cast<std::size_t>(length) < sizeof path) {
-      void* plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-      if (plugin != nullptr) return plugin;
-    }
-  }
-  return dlopen(file, RTLD_NOW | RTLD_LOCAL);
-}
-
-}  // namespace
-
 void* open_plugin(const Plugin& plugin, Error* error) noexcept {
-  void* const loaded = load(plugin.file);
+  void* const loaded = os::open_plugin(plugin.file, reinterpret_cast<const void*>(&open_plugin));
   if (loaded == nullptr) {
     *error = make_error(Code::not_supported, 0, "%s cannot be loaded (%s); %s", plugin.file,
                         dlerror(), plugin.remedy);

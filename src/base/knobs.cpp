@@ -48,8 +48,8 @@ constexpr KnobRow rows[] = {
      "thread, thread always a dedicated core of the process, service the node's service wherever "
      "it "
      "reaches."},
-    {Knob::plan_engine, KnobKind::choice, "HAUL_PLAN_ENGINE", "auto", "auto|cpu|cma|fault", 0, 0,
-     false,
+    {Knob::plan_engine, KnobKind::choice, "HAUL_PLAN_ENGINE", "auto", "auto|cpu|cma|fault|dmadev",
+     0, 0, false,
      "Which engine moves the bytes: auto (the default) plans each request, a name forces that "
      "engine wherever it reaches."},
     {Knob::plan_inline_bytes, KnobKind::text, "HAUL_PLAN_INLINE_BYTES", "auto", "auto", 0,
@@ -58,6 +58,11 @@ constexpr KnobRow rows[] = {
      "the figure from the calibration."},
     {Knob::engine_fault, KnobKind::text, "HAUL_ENGINE_FAULT", "", "", 0, 0, false,
      "The schedule of faults that the engine fault injects (default empty: none); for tests."},
+    {Knob::engine_dmadev, KnobKind::text, "HAUL_ENGINE_DMADEV", "", "", 0, 0, false,
+     "Devices that the engine dmadev has DPDK look for, beside those of Linux' idxd driver "
+     "(default "
+     "empty: none), separated by blanks: PCI addresses such as 0000:00:04.0, bound to a driver of "
+     "DPDK's, or dma_skeleton0, a thread that stands for a device."},
     {Knob::tune_cache, KnobKind::text, "HAUL_TUNE_CACHE", "", "", 0, 0, false,
      "Path of the calibration file (default empty: one file a machine in haul/ below the XDG cache "
      "directory)."},

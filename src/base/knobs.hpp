@@ -24,6 +24,7 @@ enum class Knob : std::uint8_t {
   plan_engine,
   plan_inline_bytes,
   engine_fault,
+  engine_dmadev,
   tune_cache,
   tune_background,
   memory_arena_bytes,

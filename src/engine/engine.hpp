@@ -104,9 +104,15 @@ class Engine {
   virtual EngineStatus status() const noexcept = 0;
   // status().available, asked at every submit: no system call once it is known.
   virtual bool available() const noexcept { return true; }
+  // Somebody wants it, and it is not available: begins to make it ready, and returns at once. What
+  // needs no time is ready from the start.
+  virtual void prepare() noexcept {}
+  // The longest piece that it takes, once it is available.
+  virtual std::size_t most_bytes() const noexcept { return SIZE_MAX; }
   virtual const char* spaces_text() const noexcept = 0;  // for people: "this process"
   virtual bool reaches(Operation operation, Space dst, Space src) const noexcept = 0;
-  // `tag` comes back from poll() when the answer is `accepted`. memmove semantics within one space.
+  // `tag` comes back from poll() when the answer is `accepted`. memmove semantics within one space;
+  // a device may refuse sides that overlap (not_supported), which the planner does not give it.
   virtual Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept = 0;
   // Reports as many finished pieces as there is room for. After the engine's death every accepted
   // piece is reported (with what is good of it), and then none. A synchronous engine has none.
@@ -115,7 +121,7 @@ class Engine {
   // memory of pieces that it had accepted, which need not be polled for. False: it cannot be
   // stopped. Asynchronous engines only, as is the next one.
   virtual bool stop() noexcept { return false; }
-  // This is the child of a fork: what was accepted is the parent's.
+  // This is the child of a fork, in its handler: what was accepted is the parent's, as devices are.
   virtual void forget() noexcept {}
 
  protected:

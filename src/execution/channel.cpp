@@ -55,7 +55,6 @@ bool Channel::enter() noexcept {
   if (seen == now || !turn_.compare_exchange_strong(seen, now, std::memory_order_acquire))
     return false;
   if (age_ != now) {  // the flights are another process's, or there were none yet
-    if (age_ != 0) engine_at(index()).forget();
     for (Flight& flight : flights_) flight.stage = Stage::free;
     chunks_under_way.fetch_sub(under_way_, std::memory_order_relaxed);
     under_way_ = 0;
@@ -89,6 +88,7 @@ void Channel::proceed(Flight& flight) noexcept {
     }
     Outcome outcome;
     const auto tag = static_cast<std::uint64_t>(&flight - flights_);
+    piece.length = std::min(piece.length, engine_at(index()).most_bytes());
     switch (engine_at(index()).submit(piece, tag, outcome)) {
       case Submitted::finished: flight.run.moved(outcome); break;
       case Submitted::accepted:

@@ -15,6 +15,7 @@
 #include "client/grants.hpp"
 #include "client/link.hpp"
 #include "completion/ledger.hpp"
+#include "engine/registry.hpp"
 #include "execution/help.hpp"
 #include "gate/gate.hpp"
 #include "mover/mover.hpp"
@@ -63,6 +64,7 @@ void after_fork_in_parent() noexcept {
 
 // In a child: no thread of the parent's is here to hold or do anything.
 void forget_others() noexcept {
+  for (std::size_t engine = 0; engine < engine_count(); ++engine) engine_at(engine).forget();
   forget_forks();
   forget_grants();
   forget_movers();

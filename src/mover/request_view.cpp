@@ -24,7 +24,8 @@ bool any_overlap(const Request& request) noexcept {
 void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
   inputs->engine_count = engine_count();
   for (std::size_t i = 0; i < inputs->engine_count; ++i) {
-    const Engine& engine = engine_at(i);
+    Engine& engine = engine_at(i);
+    if (inputs->settings.engine == static_cast<int>(i) && !engine.available()) engine.prepare();
     const EngineFacts& facts = engine.facts();
     inputs->engines[i] =
         plan::EngineView{facts.name,

@@ -32,7 +32,7 @@ TEST_P(Contract, SaysWhatItIs) {
   EXPECT_STRNE(engine_->status().sentence, "");
   EXPECT_STRNE(engine_->spaces_text(), "");
   EXPECT_TRUE(engine_->reaches(Operation::copy, self_space, self_space));
-  EXPECT_TRUE(engine_->reaches(Operation::fill, self_space, self_space));
+  EXPECT_TRUE(engine_->facts().device || engine_->reaches(Operation::fill, self_space, self_space));
 }
 
 TEST_P(Contract, NothingIsNothing) {

@@ -1,18 +1,26 @@
 #include "conformance/drive.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 
 #include "engine/fault/fault.hpp"
 #include "engine/registry.hpp"
 
 namespace haul::conformance {
+namespace {
+
+// Before any knob is read, since all are read at once.
+const int device_is_named = setenv("HAUL_ENGINE_DMADEV", "dma_skeleton0", 1);
+
+}  // namespace
 
 const std::vector<Subject>& subjects() {
   static const std::vector<Subject> all = {
-      {"cpu"}, {"cma"}, {"fault"}, {"fault", "delay=3"}, {"fault", "seed=7,delay=5"}};
+      {"cpu"}, {"cma"}, {"fault"}, {"fault", "delay=3"}, {"fault", "seed=7,delay=5"}, {"dmadev"}};
   return all;
 }
 
@@ -44,6 +52,15 @@ std::string subject_name(const Subject& subject) {
   return name;
 }
 
+// DPDK's thread that stands for a device. (It opens in the background, once.)
+static void open_stand_in() {
+  dmadev_engine().prepare();
+  const auto opens = [] {
+    return std::strstr(dmadev_engine().status().sentence, "being opened") != nullptr;
+  };
+  for (int turn = 0; turn < 10'000 && opens(); ++turn) usleep(1000);
+}
+
 Engine* prepare(const Subject& subject, std::string& why) {
   Engine* engine = engine_by_name(subject.engine);
   if (engine == nullptr) {
@@ -51,6 +68,7 @@ Engine* prepare(const Subject& subject, std::string& why) {
     return nullptr;
   }
   if (engine == &fault_engine()) configure_fault(subject.schedule);
+  if (engine == &dmadev_engine()) open_stand_in();
   const EngineStatus status = engine->status();
   if (!status.available) {
     why = status.sentence;
@@ -62,6 +80,16 @@ Engine* prepare(const Subject& subject, std::string& why) {
 Outcome run(Engine& engine, const Piece& piece) {
   constexpr std::uint64_t tag = 0x1234;
   Outcome outcome;
+  const bool fills = piece.operation == Operation::fill;
+  const bool may_refuse =
+      engine.facts().device && (fills ? !engine.reaches(Operation::fill, self_space, self_space)
+                                      : overlaps(piece.dst, piece.src, piece.length));
+  if (may_refuse) {
+    EXPECT_EQ(engine.submit(piece, tag, outcome), Submitted::finished);
+    EXPECT_EQ(outcome.code, Code::not_supported);
+    EXPECT_EQ(outcome.good_bytes, 0u);
+    return run(cpu_engine(), piece);
+  }
   const Submitted answer = engine.submit(piece, tag, outcome);
   if (answer == Submitted::finished) return outcome;
   if (answer == Submitted::dead) return Outcome{0, Code::io};

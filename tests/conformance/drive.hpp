@@ -16,7 +16,7 @@ struct Subject {
   const char* schedule = "";
 };
 
-// cpu, cma, and fault with schedules under which every piece succeeds.
+// cpu, cma, fault with schedules under which every piece succeeds, and dmadev on no hardware.
 const std::vector<Subject>& subjects();
 // Those of them that check addresses, and those that reach peers.
 std::vector<Subject> subjects_that_check(bool check);
@@ -28,7 +28,7 @@ std::string subject_name(const Subject& subject);
 Engine* prepare(const Subject& subject, std::string& why);
 
 // Submits and polls until the engine has told how the piece ended. A refusal by a dead engine is io
-// with nothing moved.
+// with nothing moved. What a device refuses, a fill or sides that overlap, the CPU does.
 Outcome run(Engine& engine, const Piece& piece);
 
 // A seed of its own for each test, the same in every run; printed with SCOPED_TRACE by who uses it.

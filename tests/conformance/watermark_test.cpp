@@ -179,6 +179,7 @@ TEST_P(Watermarks, OverlappingRangesShowNothingUntilItIsTrue) {
 // A page in the middle stops the copy, by an outcome or by SIGSEGV; what was published until then
 // is what a watcher could have seen on the way.
 TEST_P(Watermarks, AreShownOnTheWay) {
+  if (engine_->facts().device) return;  // shows a piece when it is whole, and is none in a child
   constexpr std::size_t page = 4096, length = 768 * page, bad_at = 512 * page;
   constexpr std::size_t coarsest = 256 * 1024;
   auto* const dst = static_cast<std::uint8_t*>(

@@ -1,0 +1,31 @@
+#include "base/knobs.hpp"
+#include "engine/plugin.hpp"
+#include "engine/registry.hpp"
+
+namespace haul {
+namespace {
+
+class DmadevEngine final : public PluginEngine {
+ public:
+  constexpr DmadevEngine() noexcept
+      : PluginEngine("libhaul-dmadev.so", "build haul where libdpdk-dev is installed") {}
+
+  const EngineFacts& facts() const noexcept override {
+    static constexpr EngineFacts facts{
+        .name = "dmadev", .synchronous = false, .device = true, .checked = false};
+    return facts;
+  }
+
+ private:
+  const char* arguments() const noexcept override { return knob_text(Knob::engine_dmadev); }
+};
+
+constinit DmadevEngine engine;
+
+}  // namespace
+
+Engine& dmadev_engine() noexcept {
+  return engine;
+}
+
+}  // namespace haul

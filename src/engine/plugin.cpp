@@ -1,0 +1,116 @@
+#include "engine/plugin.hpp"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "base/os/os.hpp"
+#include "base/os/plugin.hpp"
+#include "base/thread/own_threads.hpp"
+
+namespace haul {
+namespace {
+
+constexpr char here = 0;  // in this library
+
+}  // namespace
+
+const DeviceTable* PluginEngine::try_to_open() noexcept {
+  void* const plugin = os::open_plugin(file_, &here);
+  if (plugin == nullptr) {
+    std::snprintf(why_, sizeof why_, "%s cannot be loaded; %s", file_, remedy_);
+    return nullptr;
+  }
+  auto* const function = reinterpret_cast<OpenDevice*>(dlsym(plugin, "haul_open_device"));
+  const DeviceTable* const table =
+      function != nullptr ? function(arguments(), why_, sizeof why_) : nullptr;
+  if (function == nullptr || (table != nullptr && table->size != sizeof(DeviceTable))) {
+    std::snprintf(why_, sizeof why_,
+                  "%s is not of this version of haul; install both libraries together", file_);
+    return nullptr;
+  }
+  return table;
+}
+
+void* PluginEngine::open(void* engine) noexcept {
+  os::name_thread("haul-open");
+  auto& self = *static_cast<PluginEngine*>(engine);
+  self.table_ = self.try_to_open();
+  Stage opening = Stage::opening;  // (or dead: this is a child's copy of the variable)
+  self.stage_.compare_exchange_strong(
+      opening, self.table_ != nullptr ? Stage::ready : Stage::refused, std::memory_order_release);
+  if (!os::end_process_elsewhere()) os::detach_self();
+  return nullptr;
+}
+
+void PluginEngine::prepare() noexcept {
+  Stage closed = Stage::closed;
+  if (!stage_.compare_exchange_strong(closed, Stage::opening)) return;
+  pthread_t thread;
+  if (os::start_thread(&thread, open, this) != 0) stage_.store(Stage::closed);
+}
+
+EngineStatus PluginEngine::status() const noexcept {
+  EngineStatus status;
+  switch (stage_.load(std::memory_order_acquire)) {
+    case Stage::closed:
+      std::snprintf(status.sentence, sizeof status.sentence,
+                    "not opened; HAUL_PLAN_ENGINE=%s opens it, if %s is there", facts().name,
+                    file_);
+      break;
+    case Stage::opening:
+      std::snprintf(status.sentence, sizeof status.sentence, "being opened; ask again");
+      break;
+    case Stage::ready:
+      status.available = true;
+      std::snprintf(status.sentence, sizeof status.sentence, "ready: %s%s", table_->name,
+                    table_->emulated ? ", which is no hardware" : "");
+      break;
+    case Stage::refused: std::memcpy(status.sentence, why_, sizeof status.sentence); break;
+    case Stage::dead:
+      std::snprintf(status.sentence, sizeof status.sentence,
+                    "dead, or the parent's; restart the program");
+      break;
+  }
+  return status;
+}
+
+bool PluginEngine::reaches(Operation operation, Space dst, Space src) const noexcept {
+  if (operation == Operation::fill) return dst == self_space && available() && table_->fills;
+  return dst == self_space && src == self_space;
+}
+
+Submitted PluginEngine::submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept {
+  if (!available()) return Submitted::dead;
+  const bool one_direction =
+      piece.operation == Operation::copy && overlaps(piece.dst, piece.src, piece.length);
+  if (piece.checked || one_direction ||
+      !reaches(piece.operation, piece.dst_space, piece.src_space)) {
+    outcome = Outcome{0, Code::not_supported};
+    return Submitted::finished;
+  }
+  if (piece.length == 0) {
+    outcome = Outcome{};
+    return Submitted::finished;
+  }
+  const Submitted answer = table_->submit(piece, tag, outcome);
+  if (answer == Submitted::dead) stage_.store(Stage::dead);
+  return answer;
+}
+
+std::size_t PluginEngine::poll(Finished* finished, std::size_t most) noexcept {
+  return table_ != nullptr ? table_->poll(finished, most) : 0;
+}
+
+bool PluginEngine::stop() noexcept {
+  stage_.store(Stage::dead);
+  return table_ == nullptr || table_->stop();
+}
+
+void PluginEngine::forget() noexcept {
+  if (stage_.exchange(Stage::dead) == Stage::closed) stage_.store(Stage::closed);
+}
+
+}  // namespace haul

@@ -1,0 +1,75 @@
+// Engines that need a foreign library: the code that uses it is a plug-in, libhaul-NAME.so, and
+// libhaul holds an engine of that name that opens it and forwards.
+//
+// A plug-in is opened late, once a process, by a thread of its own (prepare()), since foreign
+// libraries take long to start, make threads, and change where their first thread may run. Until it
+// is ready the planner does without the engine. It is never closed: such libraries are not made for
+// that. A child of fork has the plug-in's memory and none of its threads or devices, so there the
+// engine is dead.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "engine/engine.hpp"
+
+namespace haul {
+
+// What a plug-in offers, for good. It is installed together with libhaul, of the same version:
+// `size` says whether it is.
+struct DeviceTable {
+  std::uint32_t size = sizeof(DeviceTable);
+  bool fills = false;  // copies only, else
+  // It is no hardware: threads that stand for a device, for tests.
+  bool emulated = false;
+  std::size_t most_bytes = SIZE_MAX;  // of a piece
+  char name[64] = {};                 // of the device, for people
+  // As an asynchronous engine's (engine.hpp). A piece is within this process and not checked.
+  Submitted (*submit)(const Piece& piece, std::uint64_t tag, Outcome& outcome) = nullptr;
+  std::size_t (*poll)(Finished* finished, std::size_t most) = nullptr;
+  bool (*stop)() = nullptr;
+};
+
+// The plug-in's one function, haul_open_device(): opens the device that the arguments name (of the
+// engine's knob). Blocks for up to seconds. nullptr, and why not and the remedy, if there is none.
+using OpenDevice = const DeviceTable*(const char* arguments, char* sentence,
+                                      std::size_t sentence_bytes);
+
+class PluginEngine : public Engine {
+ public:
+  EngineStatus status() const noexcept override;
+  bool available() const noexcept override {
+    return stage_.load(std::memory_order_acquire) == Stage::ready;
+  }
+  const char* spaces_text() const noexcept override { return "this process"; }
+  bool reaches(Operation operation, Space dst, Space src) const noexcept override;
+  std::size_t most_bytes() const noexcept override { return table_->most_bytes; }
+  void prepare() noexcept override;
+  Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept override;
+  std::size_t poll(Finished* finished, std::size_t most) noexcept override;
+  bool stop() noexcept override;
+  void forget() noexcept override;
+
+ protected:
+  // `file`: the plug-in; `remedy`: what to install where it is not there.
+  constexpr PluginEngine(const char* file, const char* remedy) noexcept
+      : file_(file), remedy_(remedy) {}
+  ~PluginEngine() = default;
+  // What the plug-in's function is given.
+  virtual const char* arguments() const noexcept = 0;
+
+ private:
+  enum class Stage : std::uint8_t { closed, opening, ready, refused, dead };
+
+  static void* open(void* engine) noexcept;
+  const DeviceTable* try_to_open() noexcept;
+
+  const char* file_;
+  const char* remedy_;
+  std::atomic<Stage> stage_{Stage::closed};
+  // Both are written before `stage_` (release) is ready or refused.
+  const DeviceTable* table_ = nullptr;
+  char why_[sizeof EngineStatus::sentence] = {};
+};
+
+}  // namespace haul
