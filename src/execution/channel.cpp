@@ -1,6 +1,8 @@
 #include "execution/channel.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "base/log.hpp"
 #include "base/machine/clock.hpp"
@@ -19,6 +21,13 @@ constexpr unsigned polls_between_clocks = 64;
 // The time between two polls in which this process was stopped, or did something else, counts no
 // more than that.
 constexpr std::uint64_t longest_step_ns = 10'000'000;
+
+// Calls act(number) for each bit that is set now.
+template <class Act>
+void for_each(std::uint32_t flights, Act act) noexcept {
+  for (; flights != 0; flights &= flights - 1)
+    act(static_cast<unsigned>(std::countr_zero(flights)));
+}
 
 // Of this process, among those that fork has made of one another; never 0.
 std::uint64_t age() noexcept {
@@ -55,9 +64,9 @@ bool Channel::enter() noexcept {
   if (seen == now || !turn_.compare_exchange_strong(seen, now, std::memory_order_acquire))
     return false;
   if (age_ != now) {  // the flights are another process's, or there were none yet
-    for (Flight& flight : flights_) flight.stage = Stage::free;
-    chunks_under_way.fetch_sub(under_way_, std::memory_order_relaxed);
-    under_way_ = 0;
+    const auto count = static_cast<unsigned>(std::popcount(used()));
+    chunks_under_way.fetch_sub(count, std::memory_order_relaxed);
+    waiting_ = accepted_ = left_ = 0;
     age_ = now;
   }
   return true;
@@ -68,49 +77,46 @@ void Channel::leave() noexcept {
 }
 
 void Channel::carry(Ring& ring, const Job& job, unsigned chunk) noexcept {
-  Flight* const flight = std::find_if(flights_, flights_ + depth,
-                                      [](const Flight& one) { return one.stage == Stage::free; });
-  flight->ring = &ring;
-  flight->run = ChunkRun(job, chunk);
-  flight->stage = Stage::waiting;
-  ++under_way_;
+  const auto number = static_cast<unsigned>(std::countr_one(used()));
+  flights_[number].ring = &ring;
+  flights_[number].run = ChunkRun(job, chunk);
+  waiting_ |= Flights{1} << number;
   chunks_under_way.fetch_add(1, std::memory_order_relaxed);
-  proceed(*flight);
+  proceed(number);
 }
 
-// Hands over the next piece of a chunk; ends the chunk where there is none.
-void Channel::proceed(Flight& flight) noexcept {
+// Of a flight that waits: hands over the next piece of its chunk; ends the chunk where there is
+// none.
+void Channel::proceed(unsigned number) noexcept {
+  Flight& flight = flights_[number];
+  const Flights bit = Flights{1} << number;
   Piece piece;
   while (next_piece(*flight.ring, flight.run, &piece)) {
     if (flight.run.job.engine != index()) {
-      flight.stage = Stage::left;
+      waiting_ &= ~bit;
+      left_ |= bit;
       return;
     }
     Outcome outcome;
-    const auto tag = static_cast<std::uint64_t>(&flight - flights_);
     piece.length = std::min(piece.length, engine_at(index()).most_bytes());
-    switch (engine_at(index()).submit(piece, tag, outcome)) {
+    switch (engine_at(index()).submit(piece, number, outcome)) {
       case Submitted::finished: flight.run.moved(outcome); break;
       case Submitted::accepted:
         flight.piece_bytes = piece.length;
-        flight.stage = Stage::accepted;
+        waiting_ &= ~bit;
+        accepted_ |= bit;
         return;
       case Submitted::full: return;  // tried again when polled
       case Submitted::dead: flight.run.engine_died(); break;
     }
   }
   report_chunk(*flight.ring, flight.run);
-  free_flight(flight);
-}
-
-void Channel::free_flight(Flight& flight) noexcept {
-  flight.stage = Stage::free;
-  --under_way_;
+  waiting_ &= ~bit;
   chunks_under_way.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Channel::poll() noexcept {
-  if (under_way_ == 0) return;
+  if (used() == 0) return;
   Finished finished[depth];
   const std::size_t count = engine_at(index()).poll(finished, depth);
   for (std::size_t i = 0; i < count && note(finished[i]); ++i) continue;
@@ -120,25 +126,26 @@ void Channel::poll() noexcept {
   } else if (++idle_polls_ % polls_between_clocks == 0) {
     watch();
   }
-  for (Flight& flight : flights_)
-    if (flight.stage == Stage::waiting) proceed(flight);
+  for_each(waiting_, [&](unsigned number) { proceed(number); });
 }
 
 // False: the engine is not to be believed.
 bool Channel::note(const Finished& finished) noexcept {
-  Flight* const flight = finished.tag < depth ? &flights_[finished.tag] : nullptr;
   const std::size_t good_bytes = finished.outcome.good_bytes;
-  if (flight == nullptr || flight->stage != Stage::accepted) {
+  if (finished.tag >= depth || (accepted_ >> finished.tag & 1) == 0) {
     distrust("reports the end of a copy that nobody gave it");
-  } else if (good_bytes > flight->piece_bytes ||
-             (finished.outcome.code == Code::ok && good_bytes != flight->piece_bytes)) {
-    distrust("reports more or fewer bytes than it was given");
-  } else {
-    flight->stage = Stage::waiting;
-    flight->run.moved(finished.outcome);
-    return true;
+    return false;
   }
-  return false;
+  Flight& flight = flights_[finished.tag];
+  if (good_bytes > flight.piece_bytes ||
+      (finished.outcome.code == Code::ok && good_bytes != flight.piece_bytes)) {
+    distrust("reports more or fewer bytes than it was given");
+    return false;
+  }
+  accepted_ &= ~(Flights{1} << finished.tag);
+  waiting_ |= Flights{1} << finished.tag;
+  flight.run.moved(finished.outcome);
+  return true;
 }
 
 void Channel::watch() noexcept {
@@ -162,9 +169,8 @@ void Channel::distrust(const char* what) noexcept {
         stopped ? "is not used any more" : "gets nothing more, and what it had is waited for");
   }
   warned_ = true;
-  for (Flight& flight : flights_)
-    if (flight.stage == Stage::waiting || (flight.stage == Stage::accepted && stopped))
-      give_up(flight);
+  if (stopped) waiting_ |= std::exchange(accepted_, 0);
+  for_each(waiting_, [&](unsigned number) { give_up(flights_[number]); });
 }
 
 void Channel::give_up(Flight& flight) noexcept {
@@ -175,21 +181,28 @@ void Channel::give_up(Flight& flight) noexcept {
   const std::size_t begun = run.at - run.begin;
   // (Watermarks count blocks, and so may say less than pieces did that ended before.)
   run.moved(Outcome{visible > begun ? visible - begun : 0, Code::io});
-  flight.stage = Stage::waiting;
 }
 
 ChannelTurn::~ChannelTurn() {
   if (channel_ == nullptr) return;
+  if (channel_->left_ == 0) [[likely]] {
+    channel_->leave();
+  } else {
+    end_with_left();
+  }
+}
+
+void ChannelTurn::end_with_left() noexcept {
   struct Left {
     Ring* ring;
     ChunkRun run;
   } left[Channel::depth];
   unsigned count = 0;
-  for (Channel::Flight& flight : channel_->flights_) {
-    if (flight.stage != Channel::Stage::left) continue;
+  for_each(std::exchange(channel_->left_, 0), [&](unsigned number) {
+    const Channel::Flight& flight = channel_->flights_[number];
     left[count++] = {flight.ring, flight.run};
-    channel_->free_flight(flight);
-  }
+  });
+  chunks_under_way.fetch_sub(count, std::memory_order_relaxed);
   channel_->leave();
   for (unsigned i = 0; i < count; ++i) finish_here(*left[i].ring, left[i].run);
 }

@@ -27,7 +27,7 @@ class Channel {
 
   // ---- with the turn (ChannelTurn) ----
 
-  bool has_room() const noexcept { return under_way_ < depth; }
+  bool has_room() const noexcept { return used() != all_flights; }
   // Gives it a claimed chunk, for which there was room. The chunk is reported here, or by a later
   // poll().
   void carry(Ring& ring, const Job& job, unsigned chunk) noexcept;
@@ -36,35 +36,34 @@ class Channel {
  private:
   friend class ChannelTurn;
 
-  enum class Stage : std::uint8_t {
-    free,
-    waiting,   // for the engine to have room, or for its next piece to be handed over
-    accepted,  // by the engine
-    left,      // for the CPU
-  };
   struct Flight {
-    Stage stage = Stage::free;
     Ring* ring = nullptr;
     ChunkRun run;
     std::size_t piece_bytes = 0;
   };
 
+  // Where flights are, a bit each: a free one's is set nowhere.
+  using Flights = std::uint32_t;
+  static constexpr Flights all_flights = (Flights{1} << depth) - 1;
+
   bool enter() noexcept;
   void leave() noexcept;
   std::uint8_t index() const noexcept;
-  void proceed(Flight& flight) noexcept;
+  Flights used() const noexcept { return waiting_ | accepted_ | left_; }
+  void proceed(unsigned number) noexcept;
   bool note(const Finished& finished) noexcept;
   void watch() noexcept;
   void distrust(const char* what) noexcept;
   void give_up(Flight& flight) noexcept;
-  void free_flight(Flight& flight) noexcept;
 
   // Whose turn it is: 0, or the process's age (below), so that a fork in the middle of a turn
   // leaves the child's channel free.
   std::atomic<std::uint64_t> turn_{0};
   std::uint64_t age_ = 0;  // of the process whose flights these are
   Flight flights_[depth];
-  unsigned under_way_ = 0;
+  Flights waiting_ = 0;   // for the engine to have room, or for the next piece to be handed over
+  Flights accepted_ = 0;  // by the engine
+  Flights left_ = 0;      // for the CPU
   // How long nothing has finished, and the clock at the last look; counted while it is polled.
   std::uint64_t quiet_ns_ = 0, looked_ns_ = 0;
   unsigned idle_polls_ = 0;
@@ -89,6 +88,8 @@ class ChannelTurn {
   Channel* channel() const noexcept { return channel_; }
 
  private:
+  void end_with_left() noexcept;
+
   Channel* channel_;
 };
 
