@@ -17,8 +17,8 @@
 #include <memory>
 
 #include "fabric/protocol/address.hpp"
-#include "fabric/protocol/channel.hpp"
 #include "fabric/protocol/statistics.hpp"
+#include "fabric/protocol/transport_contract.hpp"
 
 namespace haul::fabric {
 

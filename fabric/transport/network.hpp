@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/private.hpp"
-#include "fabric/protocol/channel.hpp"
 #include "fabric/protocol/statistics.hpp"
+#include "fabric/protocol/transport_contract.hpp"
 
 namespace haul::fabric {
 

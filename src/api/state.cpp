@@ -5,9 +5,9 @@
 
 #include "api/convert.hpp"
 #include "api/startup.hpp"
-#include "client/channel.hpp"
 #include "client/grants.hpp"
 #include "client/link.hpp"
+#include "client/service_socket.hpp"
 #include "completion/ledger.hpp"
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"

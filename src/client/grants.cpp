@@ -10,8 +10,8 @@
 #include "base/os/os.hpp"
 #include "base/os/sealed.hpp"
 #include "base/sync/quiet_lock.hpp"
-#include "client/channel.hpp"
 #include "client/link.hpp"
+#include "client/service_socket.hpp"
 #include "engine/spaces.hpp"
 
 namespace haul {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "fabric/protocol/channel.hpp"
+#include "fabric/protocol/transport_contract.hpp"
 
 namespace haul::fabric {
 

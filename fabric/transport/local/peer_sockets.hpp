@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/os/descriptor.hpp"
-#include "fabric/protocol/channel.hpp"
+#include "fabric/protocol/transport_contract.hpp"
 #include "fabric/transport/control/control.hpp"
 #include "fabric/transport/local/introduction.hpp"
 #include "fabric/transport/local/peer_memory.hpp"

@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fabric/protocol/channel.hpp"
+#include "fabric/protocol/transport_contract.hpp"
 
 namespace haul::fabric {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "fabric/protocol/channel.hpp"
+#include "fabric/protocol/transport_contract.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
 
 namespace haul::fabric {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "fabric/protocol/channel.hpp"
 #include "fabric/protocol/pieces.hpp"
+#include "fabric/protocol/transport_contract.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
 
 namespace haul::fabric {

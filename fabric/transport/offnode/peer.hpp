@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/os/descriptor.hpp"
-#include "fabric/protocol/channel.hpp"
+#include "fabric/protocol/transport_contract.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
 #include "fabric/transport/offnode/link.hpp"
 

@@ -12,15 +12,15 @@
 namespace haul {
 
 // Connects to a service without waiting for the service; but it may wait for a file system, holding
-// no lock. 0, or -errno; -ESHUTDOWN once the channel was told to stay shut; -EAGAIN while a fork is
+// no lock. 0, or -errno; -ESHUTDOWN once it was told to stay shut; -EAGAIN while a fork is
 // under way (the child must know of the descriptor, to close it). The link's thread only.
-int open_channel() noexcept;
-void close_channel() noexcept;
+int open_service_socket() noexcept;
+void close_service_socket() noexcept;
 // Is it open, or being opened, and not closed since (by haul)?
-bool channel_open() noexcept;
+bool service_socket_open() noexcept;
 // The socket; -1 if there is none, or if the program has closed it or put a file of its own at its
 // number. A system call.
-int channel_fd() noexcept;
+int service_socket_fd() noexcept;
 
 // Says whether tell_service() may send, which it may from the service's welcome on.
 void allow_telling(bool yes) noexcept;
@@ -31,16 +31,16 @@ Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience
                   const int* fds = nullptr, unsigned fd_count = 0) noexcept;
 
 // If *bell says that the service sleeps, wakes it, once. To be called in the middle of a publish,
-// which keeps the channel open.
+// which keeps it open.
 void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept;
 // The same at any other time.
 void wake_service() noexcept;
 
-// For the end of the process: no channel is opened any more, and the service reads "closed"; what
+// For the end of the process: no socket is opened any more, and the service reads "closed"; what
 // it sends can still be read until it has let go of this process. at_once: not even that.
-void shut_channel(bool at_once) noexcept;
+void shut_service_socket(bool at_once) noexcept;
 
-// For a child of fork, which has no channel and may open one.
-void forget_channel() noexcept;
+// For a child of fork, which has no socket and may open one.
+void forget_service_socket() noexcept;
 
 }  // namespace haul

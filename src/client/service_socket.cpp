@@ -2,7 +2,7 @@
 // so it holds up no fork and no handler. Only ring_service_bell() does without it: its caller is in
 // the middle of a publish, which the link's thread waits for (await_publishers) before it closes
 // the socket.
-#include "client/channel.hpp"
+#include "client/service_socket.hpp"
 
 #include <pthread.h>
 
@@ -28,9 +28,9 @@ constinit os::SharedDescriptor link{};                        // set under the m
 constinit bool shut = false;
 constinit std::atomic<bool> may_tell{false};
 
-// Makes the socket that is to be the channel, and puts it into its variable before it is connected:
-// so a child of fork closes it, and a file that the program opens under its number meanwhile is not
-// taken for it.
+// Makes the socket that is to lead to the service, and puts it into its variable before it is
+// connected: so a child of fork closes it, and a file that the program opens under its number
+// meanwhile is not taken for it.
 int make_socket() noexcept {
   const QuietLock lock(mutex);
   if (shut) return -ESHUTDOWN;
@@ -44,7 +44,7 @@ int make_socket() noexcept {
 
 }  // namespace
 
-int open_channel() noexcept {
+int open_service_socket() noexcept {
   int best = -ENOENT;
   for (unsigned place = 0;;) {
     if (const int failed = make_socket(); failed != 0) return failed;
@@ -53,25 +53,25 @@ int open_channel() noexcept {
       const QuietLock lock(mutex);
       if (!shut) return 0;
     }
-    close_channel();
+    close_service_socket();
     if (failed == 0) return -ESHUTDOWN;
     if (failed != -ENOENT) best = failed;
     if (failed != -EPERM) return best;
   }
 }
 
-void close_channel() noexcept {
+void close_service_socket() noexcept {
   const QuietLock lock(mutex);
   os::Descriptor old = link.now();
   link.set(os::Descriptor());
   old.close();
 }
 
-bool channel_open() noexcept {
+bool service_socket_open() noexcept {
   return link.now().valid();
 }
 
-int channel_fd() noexcept {
+int service_socket_fd() noexcept {
   return link.now().get();
 }
 
@@ -85,7 +85,7 @@ Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience
   for (;;) {
     {
       const QuietLock lock(mutex);
-      const int fd = may_tell.load(std::memory_order_acquire) ? channel_fd() : -1;
+      const int fd = may_tell.load(std::memory_order_acquire) ? service_socket_fd() : -1;
       if (fd < 0) return Code::closed;
       const ssize_t sent = os::send_packet(fd, message, bytes, fds, fd_count);
       if (sent == static_cast<ssize_t>(bytes)) return Code::ok;
@@ -100,26 +100,26 @@ void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept {
   const wire::Bell message;
   // If the socket is full, bells sent before are still unheard, and serve as well.
   if (bell->exchange(0, std::memory_order_relaxed) != 0)
-    os::send_packet(channel_fd(), &message, sizeof message);
+    os::send_packet(service_socket_fd(), &message, sizeof message);
 }
 
 void wake_service() noexcept {
-  const QuietLock lock(mutex);  // keeps the channel open meanwhile
+  const QuietLock lock(mutex);  // keeps it open meanwhile
   std::atomic<std::uint32_t>* bell = gate.service_bell.load(std::memory_order_acquire);
   if (bell != nullptr && bell->load(std::memory_order_relaxed) != 0) ring_service_bell(bell);
 }
 
-void shut_channel(bool at_once) noexcept {
+void shut_service_socket(bool at_once) noexcept {
   const QuietLock lock(mutex);
   shut = true;
   if (at_once) {
-    os::shut_socket(channel_fd());
+    os::shut_socket(service_socket_fd());
   } else {
-    os::shut_sending(channel_fd());
+    os::shut_sending(service_socket_fd());
   }
 }
 
-void forget_channel() noexcept {
+void forget_service_socket() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
   os::Descriptor parents = link.now();
   link.set(os::Descriptor());
