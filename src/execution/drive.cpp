@@ -13,6 +13,10 @@ namespace {
 // Relaxed: a caller that sees an older value is a mover's for that look, or drives beside one.
 constinit std::atomic<bool> a_mover_is_awake{false};
 
+bool read_driven(Ring& ring, std::uint64_t seq, Job* job) noexcept {
+  return !ring.nobody_moves(seq) && ring.read(seq, job) && is_driven(*job);
+}
+
 }  // namespace
 
 void movers_drive(bool awake) noexcept {
@@ -21,15 +25,17 @@ void movers_drive(bool awake) noexcept {
 
 void drive(Ring& ring, std::uint64_t seq) noexcept {
   Job job;
-  if (a_mover_is_awake.load(std::memory_order_relaxed) || ring.nobody_moves(seq) ||
-      !ring.read(seq, &job) || !is_driven(job))
-    return;
+  if (a_mover_is_awake.load(std::memory_order_relaxed) || !read_driven(ring, seq, &job)) return;
+  // Behind a fence it is the first one that has not ended which must go on, whoever looks at that.
+  if (job.fence) {
+    seq = ring.first_unfinished(seq);
+    if (seq < job.seq && !read_driven(ring, seq, &job)) return;
+  }
   ++thread_slot.carrying;  // before the turn: a handler may interrupt right after it
   os::compiler_barrier();
   if (const ChannelTurn turn(channel_of(job.engine)); turn) {
     turn->poll();
-    const bool may = (job.rights == nobodys || job.rights == rights_number()) &&
-                     !(job.fence && ring.first_unfinished(seq) != seq);
+    const bool may = job.rights == nobodys || job.rights == rights_number();
     const Tenancy tenancy = ring.tenancy(seq);
     for (int chunk = 0; may && turn->has_room() && chunk >= 0;) {
       chunk = ring.claim(tenancy, job.chunks);

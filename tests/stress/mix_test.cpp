@@ -272,6 +272,14 @@ TEST(Mix, WithCalibrationInTheBackground) {
 // An engine that misbehaves loses no request and no byte: the CPU takes over.
 class MixFault : public testing::TestWithParam<const char*> {};
 
+TEST_P(MixFault, LosesNothingThatItsCallersDrive) {
+  EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "caller"},
+                 {"HAUL_PLAN_ENGINE", "fault"},
+                 {"HAUL_ENGINE_FAULT", GetParam()},
+                 {"HAUL_MOVER_PATIENCE_MS", "300"}}),
+            0);
+}
+
 TEST_P(MixFault, LosesNothing) {
   for (const char* cores : {"1", "2"}) {
     EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"},
