@@ -7,7 +7,7 @@
 #include "api/startup.hpp"
 #include "client/grants.hpp"
 #include "client/link.hpp"
-#include "client/service_socket.hpp"
+#include "client/link_socket.hpp"
 #include "completion/ledger.hpp"
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"

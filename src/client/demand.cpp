@@ -6,7 +6,7 @@
 #include "base/knobs.hpp"
 #include "base/machine/clock.hpp"
 #include "base/os/os.hpp"
-#include "client/service_socket.hpp"
+#include "client/link_socket.hpp"
 
 namespace haul {
 namespace {
@@ -26,7 +26,7 @@ Error start_service() noexcept {
   started_ns.store(now_ns(), std::memory_order_relaxed);
   const char* const arguments[] = {"haul", "serve", "--daemon", "--idle-exit", "60", nullptr};
   const int status = os::run_program(arguments);
-  if (open_service_socket() == 0) return Error{};
+  if (open_link_socket() == 0) return Error{};
   return make_error(
       Code::not_supported, 0,
       "HAUL_SERVICE_USE=demand: `haul serve --daemon` started no service (%s); is haul in PATH?",

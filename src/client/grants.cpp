@@ -11,7 +11,7 @@
 #include "base/os/sealed.hpp"
 #include "base/sync/quiet_lock.hpp"
 #include "client/link.hpp"
-#include "client/service_socket.hpp"
+#include "client/link_socket.hpp"
 #include "engine/spaces.hpp"
 
 namespace haul {

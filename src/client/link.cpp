@@ -25,10 +25,10 @@
 #include "base/thread/own_threads.hpp"
 #include "client/demand.hpp"
 #include "client/grants.hpp"
+#include "client/link_socket.hpp"
 #include "client/link_status.hpp"
 #include "client/listen.hpp"
 #include "client/recover.hpp"
-#include "client/service_socket.hpp"
 #include "client/talk.hpp"
 #include "completion/barrier.hpp"
 #include "gate/gate.hpp"
@@ -155,7 +155,7 @@ void link() noexcept {
                        "cannot be used; allow that call.");
   } else if (make_shared_table(&table, &error) == Code::ok) {
     ArenaView arena;
-    if (auto welcome = greet_service(service_socket_fd(), table, &arena); welcome) {
+    if (auto welcome = greet_service(link_socket_fd(), table, &arena); welcome) {
       stay(table.board, arena, *welcome);
     } else {
       error = welcome.error();
@@ -166,14 +166,14 @@ void link() noexcept {
     look_later();
     say_of_link(error);
   }
-  close_service_socket();
+  close_link_socket();
   say_detached();
 }
 
 // True: a service is to be greeted.
 bool find_service() noexcept {
   if (!wanted()) return false;  // leave_service() may have come before the look
-  const int failed = open_service_socket();
+  const int failed = open_link_socket();
   if (failed == 0) return go_on(LinkPhase::looking, LinkPhase::greeting);
   if (failed == -EKEYREJECTED || !may_start_service()) {
     say_of_link(error_of_connecting(failed));
@@ -200,7 +200,7 @@ bool await_next() noexcept {
       os::futex_wait(&stirred, seen, longest_pause_ns);
     look_began_ns.store(now_ns(), std::memory_order_relaxed);
     if (!go_on(LinkPhase::waiting, LinkPhase::looking)) return false;
-    if (open_service_socket() == 0) return go_on(LinkPhase::looking, LinkPhase::greeting);
+    if (open_link_socket() == 0) return go_on(LinkPhase::looking, LinkPhase::greeting);
     if (!go_on(LinkPhase::looking, LinkPhase::waiting)) return false;
     if (wanted()) os::futex_wait(&stirred, seen, wait_ns);
   }
@@ -215,7 +215,7 @@ void tend(void* /*unused*/) noexcept {
       link();
     } while (await_next());
   }
-  close_service_socket();
+  close_link_socket();
   --thread_slot.carrying;
   tending.store(0, std::memory_order_release);
   os::futex_wake(&tending, 1);
@@ -326,15 +326,15 @@ void leave_service(std::uint64_t deadline_ns, bool at_rest) noexcept {
   // Without a link there is nothing to end; another thread may be at it already. A look may last,
   // and finds that nobody wants its result.
   if (now == LinkPhase::none || now == LinkPhase::ending || now == LinkPhase::looking) return;
-  shut_service_socket(false);
+  shut_link_socket(false);
   stir();
   // The service may be amid a copy that another process has asked for, in memory that was granted:
   // it is waited for until it has let go.
   const std::uint64_t parting = std::min(deadline_ns, now_ns() + parting_ns);
-  while (service_socket_open() && now_ns() < parting) os::sleep_ns(step_ns);
+  while (link_socket_open() && now_ns() < parting) os::sleep_ns(step_ns);
   // A stopped service that is amid requests of this process would go on with them when it runs
   // again: they are not recovered before it is known to have let go.
-  if (at_rest) shut_service_socket(true);
+  if (at_rest) shut_link_socket(true);
   while (tending.load(std::memory_order_acquire) != 0) {
     const std::uint64_t time = now_ns();
     if (time >= deadline_ns) return;  // it stays as it is: amid memory that does not arrive
@@ -345,7 +345,7 @@ void leave_service(std::uint64_t deadline_ns, bool at_rest) noexcept {
 
 void forget_service_link() noexcept {
   forget_link_status();
-  forget_service_socket();
+  forget_link_socket();
   phase.store(LinkPhase::none, std::memory_order_relaxed);
   tending.store(0, std::memory_order_relaxed);
   leaving.store(false, std::memory_order_relaxed);

@@ -16,8 +16,8 @@
 #include "base/os/rights.hpp"
 #include "base/thread/own_threads.hpp"
 #include "client/grants.hpp"
+#include "client/link_socket.hpp"
 #include "client/recover.hpp"
-#include "client/service_socket.hpp"
 #include "client/talk.hpp"
 #include "execution/help.hpp"
 #include "gate/gate.hpp"
@@ -81,7 +81,7 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
     }
     // If the program closes a descriptor while this waits for it, the wait does not end, so this
     // looks now and then. (Never wait for -1, which poll() ignores in silence.)
-    const int waited = service_socket_fd();
+    const int waited = link_socket_fd();
     const int ready = waited >= 0 ? os::wait_readable(waited, look_ms) : 0;
     if (ready < 0 && ready != -EINTR) os::sleep_ns(step_ns);
     if (ready == 0 && !parting && nobody_needs_service()) {
@@ -90,7 +90,7 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
       was_idle = true;
       if (parting) {
         parted_ns = now_ns();
-        os::shut_sending(service_socket_fd());  // the service lets go, and closes
+        os::shut_sending(link_socket_fd());  // the service lets go, and closes
         last = make_error(Code::closed, 0,
                           "No thread of this process uses haul any more, so it has left the node's "
                           "service; the next that copies attaches it again.");
@@ -103,7 +103,7 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
     } else {
       was_idle = false;
     }
-    if (service_socket_fd() < 0) {
+    if (link_socket_fd() < 0) {
       // The program has closed our descriptor: the service reads that, and lets go in a moment.
       os::sleep_ns(parting_ns);
       return make_error(Code::closed, 0,
@@ -116,14 +116,14 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
       last = make_error(Code::permission, 0,
                         "This process has changed its user, so it left the service of the former "
                         "one.");
-      os::shut_sending(service_socket_fd());
+      os::shut_sending(link_socket_fd());
     }
-    switch (receive_from_service(service_socket_fd(), &message, &bytes)) {
+    switch (receive_from_service(link_socket_fd(), &message, &bytes)) {
       case Received::closed: return last;
       case Received::trouble:
         // The service may be working on a chunk of ours. It lets go when it reads that we have
         // closed, and then closes.
-        os::shut_sending(service_socket_fd());
+        os::shut_sending(link_socket_fd());
         os::sleep_ns(step_ns);
         continue;
       case Received::nothing: continue;

@@ -8,7 +8,7 @@
 #include "base/machine/clock.hpp"
 #include "base/machine/cpu.hpp"
 #include "base/os/os.hpp"
-#include "client/service_socket.hpp"
+#include "client/link_socket.hpp"
 #include "execution/drive.hpp"
 #include "gate/gate.hpp"
 #include "mover/mover.hpp"

@@ -19,7 +19,7 @@
 #pragma once
 
 #include "base/os/os.hpp"
-#include "client/service_socket.hpp"
+#include "client/link_socket.hpp"
 #include "completion/ticket.hpp"
 #include "copy/copy.hpp"
 #include "execution/caller.hpp"

@@ -2,7 +2,7 @@
 // so it holds up no fork and no handler. Only ring_service_bell() does without it: its caller is in
 // the middle of a publish, which the link's thread waits for (await_publishers) before it closes
 // the socket.
-#include "client/service_socket.hpp"
+#include "client/link_socket.hpp"
 
 #include <pthread.h>
 
@@ -44,7 +44,7 @@ int make_socket() noexcept {
 
 }  // namespace
 
-int open_service_socket() noexcept {
+int open_link_socket() noexcept {
   int best = -ENOENT;
   for (unsigned place = 0;;) {
     if (const int failed = make_socket(); failed != 0) return failed;
@@ -53,25 +53,25 @@ int open_service_socket() noexcept {
       const QuietLock lock(mutex);
       if (!shut) return 0;
     }
-    close_service_socket();
+    close_link_socket();
     if (failed == 0) return -ESHUTDOWN;
     if (failed != -ENOENT) best = failed;
     if (failed != -EPERM) return best;
   }
 }
 
-void close_service_socket() noexcept {
+void close_link_socket() noexcept {
   const QuietLock lock(mutex);
   os::Descriptor old = link.now();
   link.set(os::Descriptor());
   old.close();
 }
 
-bool service_socket_open() noexcept {
+bool link_socket_open() noexcept {
   return link.now().valid();
 }
 
-int service_socket_fd() noexcept {
+int link_socket_fd() noexcept {
   return link.now().get();
 }
 
@@ -85,7 +85,7 @@ Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience
   for (;;) {
     {
       const QuietLock lock(mutex);
-      const int fd = may_tell.load(std::memory_order_acquire) ? service_socket_fd() : -1;
+      const int fd = may_tell.load(std::memory_order_acquire) ? link_socket_fd() : -1;
       if (fd < 0) return Code::closed;
       const ssize_t sent = os::send_packet(fd, message, bytes, fds, fd_count);
       if (sent == static_cast<ssize_t>(bytes)) return Code::ok;
@@ -100,7 +100,7 @@ void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept {
   const wire::Bell message;
   // If the socket is full, bells sent before are still unheard, and serve as well.
   if (bell->exchange(0, std::memory_order_relaxed) != 0)
-    os::send_packet(service_socket_fd(), &message, sizeof message);
+    os::send_packet(link_socket_fd(), &message, sizeof message);
 }
 
 void wake_service() noexcept {
@@ -109,17 +109,17 @@ void wake_service() noexcept {
   if (bell != nullptr && bell->load(std::memory_order_relaxed) != 0) ring_service_bell(bell);
 }
 
-void shut_service_socket(bool at_once) noexcept {
+void shut_link_socket(bool at_once) noexcept {
   const QuietLock lock(mutex);
   shut = true;
   if (at_once) {
-    os::shut_socket(service_socket_fd());
+    os::shut_socket(link_socket_fd());
   } else {
-    os::shut_sending(service_socket_fd());
+    os::shut_sending(link_socket_fd());
   }
 }
 
-void forget_service_socket() noexcept {
+void forget_link_socket() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
   os::Descriptor parents = link.now();
   link.set(os::Descriptor());

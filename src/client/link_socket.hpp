@@ -14,13 +14,13 @@ namespace haul {
 // Connects to a service without waiting for the service; but it may wait for a file system, holding
 // no lock. 0, or -errno; -ESHUTDOWN once it was told to stay shut; -EAGAIN while a fork is
 // under way (the child must know of the descriptor, to close it). The link's thread only.
-int open_service_socket() noexcept;
-void close_service_socket() noexcept;
+int open_link_socket() noexcept;
+void close_link_socket() noexcept;
 // Is it open, or being opened, and not closed since (by haul)?
-bool service_socket_open() noexcept;
+bool link_socket_open() noexcept;
 // The socket; -1 if there is none, or if the program has closed it or put a file of its own at its
 // number. A system call.
-int service_socket_fd() noexcept;
+int link_socket_fd() noexcept;
 
 // Says whether tell_service() may send, which it may from the service's welcome on.
 void allow_telling(bool yes) noexcept;
@@ -38,9 +38,9 @@ void wake_service() noexcept;
 
 // For the end of the process: no socket is opened any more, and the service reads "closed"; what
 // it sends can still be read until it has let go of this process. at_once: not even that.
-void shut_service_socket(bool at_once) noexcept;
+void shut_link_socket(bool at_once) noexcept;
 
 // For a child of fork, which has no socket and may open one.
-void forget_service_socket() noexcept;
+void forget_link_socket() noexcept;
 
 }  // namespace haul
