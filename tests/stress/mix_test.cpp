@@ -282,7 +282,7 @@ TEST_P(MixFault, LosesNothingThatItsCallersDrive) {
 
 TEST_P(MixFault, LosesNothing) {
   for (const char* cores : {"1", "2"}) {
-    if (sanitizer && cores[0] == '2') continue;  // takes a minute
+    if (sanitizer && cores[0] == '1') continue;  // takes a minute; two meet at one channel
     EXPECT_EQ(mix({{"HAUL_PLAN_MOVER", "thread"},
                    {"HAUL_PLAN_ENGINE", "fault"},
                    {"HAUL_ENGINE_FAULT", GetParam()},
