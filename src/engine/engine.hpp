@@ -106,7 +106,7 @@ class Engine {
   virtual bool available() const noexcept { return true; }
   // Somebody wants it, and it is not available: begins to make it ready, and returns at once. What
   // needs no time is ready from the start.
-  virtual void prepare() noexcept {}
+  virtual void begin_to_open() noexcept {}
   // The longest piece that it takes, once it is available.
   virtual std::size_t most_bytes() const noexcept { return SIZE_MAX; }
   virtual const char* spaces_text() const noexcept = 0;  // for people: "this process"

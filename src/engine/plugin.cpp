@@ -45,7 +45,7 @@ void* PluginEngine::open(void* engine) noexcept {
   return nullptr;
 }
 
-void PluginEngine::prepare() noexcept {
+void PluginEngine::begin_to_open() noexcept {
   Stage closed = Stage::closed;
   if (!stage_.compare_exchange_strong(closed, Stage::opening)) return;
   pthread_t thread;

@@ -1,7 +1,7 @@
 // Engines that need a foreign library: the code that uses it is a plug-in, libhaul-NAME.so, and
 // libhaul holds an engine of that name that opens it and forwards.
 //
-// A plug-in is opened late, once a process, by a thread of its own (prepare()), since foreign
+// A plug-in is opened late, once a process, by a thread of its own (begin_to_open()), since foreign
 // libraries take long to start, make threads, and change where their first thread may run. Until it
 // is ready the planner does without the engine. It is never closed: such libraries are not made for
 // that. A child of fork has the plug-in's memory and none of its threads or devices, so there the
@@ -44,7 +44,7 @@ class PluginEngine : public Engine {
   const char* spaces_text() const noexcept override { return "this process"; }
   bool reaches(Operation operation, Space dst, Space src) const noexcept override;
   std::size_t most_bytes() const noexcept override { return table_->most_bytes; }
-  void prepare() noexcept override;
+  void begin_to_open() noexcept override;
   Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept override;
   std::size_t poll(Finished* finished, std::size_t most) noexcept override;
   bool stop() noexcept override;

@@ -25,7 +25,8 @@ void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
   inputs->engine_count = engine_count();
   for (std::size_t i = 0; i < inputs->engine_count; ++i) {
     Engine& engine = engine_at(i);
-    if (inputs->settings.engine == static_cast<int>(i) && !engine.available()) engine.prepare();
+    if (inputs->settings.engine == static_cast<int>(i) && !engine.available())
+      engine.begin_to_open();
     const EngineFacts& facts = engine.facts();
     inputs->engines[i] =
         plan::EngineView{facts.name,

@@ -54,7 +54,7 @@ std::string subject_name(const Subject& subject) {
 
 // DPDK's thread that stands for a device. (It opens in the background, once.)
 static void open_stand_in() {
-  dmadev_engine().prepare();
+  dmadev_engine().begin_to_open();
   const auto opens = [] {
     return std::strstr(dmadev_engine().status().sentence, "being opened") != nullptr;
   };
