@@ -31,20 +31,20 @@ UnderWay under_way[most_under_way];
 std::int16_t device = -1;
 std::uint16_t next_number = 0, first_number = 0;
 std::uint16_t queue_pieces = 0;
-bool stopped = false;
+bool dead = false;  // takes nothing more; what it has accepted is reported
 
 std::uint16_t count_under_way() {
   return static_cast<std::uint16_t>(next_number - first_number);
 }
 
 Submitted submit(const Piece& piece, std::uint64_t tag, Outcome&) {
-  if (stopped) return Submitted::dead;
+  if (dead) return Submitted::dead;
   if (count_under_way() >= queue_pieces) return Submitted::full;
   const int number = rte_dma_copy(device, channel, piece.src, piece.dst,
                                   static_cast<std::uint32_t>(piece.length), RTE_DMA_OP_FLAG_SUBMIT);
   if (number == -ENOSPC) return Submitted::full;
   if (number < 0) {
-    stopped = true;
+    dead = true;
     return Submitted::dead;
   }
   under_way[next_number++ % most_under_way] = {tag, piece.length, piece.watermark};
@@ -52,7 +52,7 @@ Submitted submit(const Piece& piece, std::uint64_t tag, Outcome&) {
 }
 
 std::size_t poll(Finished* finished, std::size_t most) {
-  if (stopped || count_under_way() == 0) return 0;
+  if (count_under_way() == 0) return 0;
   constexpr std::uint16_t at_once = 64;
   rte_dma_status_code status[at_once];
   std::uint16_t last = 0;
@@ -70,7 +70,7 @@ std::size_t poll(Finished* finished, std::size_t most) {
 }
 
 bool stop() {
-  stopped = true;
+  dead = true;
   return rte_dma_stop(device) == 0;
 }
 

@@ -14,9 +14,10 @@ constinit std::atomic<bool> must_block{false};
 // large; below this it is libc's.
 constexpr std::size_t shared_from_bytes = std::size_t{4} << 20;
 
-// Making a mover takes a program one or two milliseconds, and so does making the thread that serves
-// those who touch a deferred call's memory, or a sampled one's. So a program that copies little
-// gets neither, and one that copies for a while the first before the second.
+// Making a mover takes a program two milliseconds, and making the thread that serves those who
+// touch a deferred call's memory, with the first samples of distances, about five (Xeon, two
+// virtual cores). So a program that copies little gets neither, and another one the first before
+// the second.
 constexpr std::uint64_t share_after_ns = 20'000'000, defer_after_ns = 100'000'000;
 
 // A deferred call whose bytes are used sooner than those of most can cost several others, so it is

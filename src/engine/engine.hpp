@@ -117,9 +117,9 @@ class Engine {
   // Reports as many finished pieces as there is room for. After the engine's death every accepted
   // piece is reported (with what is good of it), and then none. A synchronous engine has none.
   virtual std::size_t poll(Finished*, std::size_t) noexcept { return 0; }
-  // Whoever drives it does not believe it any more. True: it is dead, and writes nothing to the
-  // memory of pieces that it had accepted, which need not be polled for. False: it cannot be
-  // stopped. Asynchronous engines only, as is the next one.
+  // Whoever drives it does not believe it any more: it is dead from now on. True: it writes nothing
+  // to the memory of pieces that it had accepted, and is not polled for them. False: it may, and
+  // poll() goes on to report them. Asynchronous engines only, as is the next one.
   virtual bool stop() noexcept { return false; }
   // This is the child of a fork, in its handler: what was accepted is the parent's, as devices are.
   virtual void forget() noexcept {}

@@ -25,7 +25,7 @@ const DeviceTable* PluginEngine::try_to_open() noexcept {
   }
   auto* const function = reinterpret_cast<OpenDevice*>(dlsym(plugin, "haul_open_device"));
   const DeviceTable* const table =
-      function != nullptr ? function(arguments(), why_, sizeof why_) : nullptr;
+      function != nullptr ? function(knob_text(devices_), why_, sizeof why_) : nullptr;
   if (function == nullptr || (table != nullptr && table->size != sizeof(DeviceTable))) {
     std::snprintf(why_, sizeof why_,
                   "%s is not of this version of haul; install both libraries together", file_);
@@ -47,6 +47,8 @@ void* PluginEngine::open(void* engine) noexcept {
 
 void PluginEngine::begin_to_open() noexcept {
   Stage closed = Stage::closed;
+  // (Looked at first: each submit that wants the engine while it is not there comes here.)
+  if (stage_.load(std::memory_order_relaxed) != closed) return;
   if (!stage_.compare_exchange_strong(closed, Stage::opening)) return;
   pthread_t thread;
   if (os::start_thread(&thread, open, this) != 0) stage_.store(Stage::closed);

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/knobs.hpp"
 #include "engine/engine.hpp"
 
 namespace haul {
@@ -43,7 +44,9 @@ class PluginEngine : public Engine {
   }
   const char* spaces_text() const noexcept override { return "this process"; }
   bool reaches(Operation operation, Space dst, Space src) const noexcept override;
-  std::size_t most_bytes() const noexcept override { return table_->most_bytes; }
+  std::size_t most_bytes() const noexcept override {
+    return table_ != nullptr ? table_->most_bytes : SIZE_MAX;
+  }
   void begin_to_open() noexcept override;
   Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept override;
   std::size_t poll(Finished* finished, std::size_t most) noexcept override;
@@ -51,12 +54,11 @@ class PluginEngine : public Engine {
   void forget() noexcept override;
 
  protected:
-  // `file`: the plug-in; `remedy`: what to install where it is not there.
-  constexpr PluginEngine(const char* file, const char* remedy) noexcept
-      : file_(file), remedy_(remedy) {}
+  // `file`: the plug-in; `remedy`: what to install where it is not there; `devices`: what the
+  // plug-in's function is given.
+  constexpr PluginEngine(const char* file, const char* remedy, Knob devices) noexcept
+      : file_(file), remedy_(remedy), devices_(devices) {}
   ~PluginEngine() = default;
-  // What the plug-in's function is given.
-  virtual const char* arguments() const noexcept = 0;
 
  private:
   enum class Stage : std::uint8_t { closed, opening, ready, refused, dead };
@@ -66,6 +68,7 @@ class PluginEngine : public Engine {
 
   const char* file_;
   const char* remedy_;
+  Knob devices_;
   std::atomic<Stage> stage_{Stage::closed};
   // Both are written before `stage_` (release) is ready or refused.
   const DeviceTable* table_ = nullptr;

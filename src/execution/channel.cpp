@@ -118,7 +118,7 @@ void Channel::proceed(unsigned number) noexcept {
 void Channel::poll() noexcept {
   if (used() == 0) return;
   Finished finished[depth];
-  const std::size_t count = engine_at(index()).poll(finished, depth);
+  const std::size_t count = accepted_ != 0 ? engine_at(index()).poll(finished, depth) : 0;
   for (std::size_t i = 0; i < count && note(finished[i]); ++i) continue;
   if (count != 0) {
     quiet_ns_ = looked_ns_ = 0;

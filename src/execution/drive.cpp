@@ -47,12 +47,14 @@ void drive(Ring& ring, std::uint64_t seq) noexcept {
 }
 
 void drive_all(Ring& ring) noexcept {
+  if (a_mover_is_awake.load(std::memory_order_relaxed)) return;
   const std::uint64_t end = ring.next_seq();
   for (std::uint64_t seq = ring.first_unfinished(end); seq < end; ++seq)
     if (!ring.ended(seq)) drive(ring, seq);
 }
 
 bool any_driven(Ring& ring) noexcept {
+  if (a_mover_is_awake.load(std::memory_order_relaxed)) return false;
   const std::uint64_t end = ring.next_seq();
   Job job;
   for (std::uint64_t seq = ring.first_unfinished(end); seq < end; ++seq)

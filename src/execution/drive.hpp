@@ -26,7 +26,7 @@ inline bool is_driven(const Job& job) noexcept {
 // engine is synchronous.
 void drive(Ring& ring, std::uint64_t seq) noexcept;
 void drive_all(Ring& ring) noexcept;
-// Has one of them not ended that may be driven?
+// Has one of them not ended that its caller must drive now?
 bool any_driven(Ring& ring) noexcept;
 
 }  // namespace haul

@@ -1,6 +1,6 @@
 // The engine `dmadev` on DPDK's own stand-in for a device, a thread of DPDK's: the bytes are right,
 // by a mover and by the caller, and the program finds nothing changed but the time. Skipped where
-// haul was built without DPDK, or DPDK lacks that driver.
+// haul was built without DPDK.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -45,10 +45,13 @@ haul_engine_info opened(const char* mover, const char* options) {
   return info;
 }
 
+// False: haul was built without it. (One that is there and does not open is a failure.)
 bool opens(const char* mover) {
   const haul_engine_info info = opened(mover, "dma_skeleton0");
-  if (info.available == 0) std::fprintf(stderr, "left out: %s\n", info.status);
-  return info.available != 0;
+  if (std::strstr(info.status, "cannot be loaded") != nullptr) return false;
+  if (info.available == 0) std::fprintf(stderr, "dmadev: %s\n", info.status);
+  CHILD_EQUAL(info.available, 1);
+  return true;
 }
 
 void ends_without_help(const haul_ticket& ticket) {
@@ -66,7 +69,7 @@ class Dmadev : public testing::TestWithParam<const char*> {
       body();
       return 0;
     });
-    if (status == skip_status) GTEST_SKIP() << "there is no DPDK here";
+    if (status == skip_status) GTEST_SKIP() << "haul was built without DPDK";
     EXPECT_EQ(status, 0);
   }
 };

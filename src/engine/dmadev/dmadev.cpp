@@ -1,4 +1,3 @@
-#include "base/knobs.hpp"
 #include "engine/plugin.hpp"
 #include "engine/registry.hpp"
 
@@ -8,16 +7,14 @@ namespace {
 class DmadevEngine final : public PluginEngine {
  public:
   constexpr DmadevEngine() noexcept
-      : PluginEngine("libhaul-dmadev.so", "build haul where libdpdk-dev is installed") {}
+      : PluginEngine("libhaul-dmadev.so", "build haul where libdpdk-dev is installed",
+                     Knob::engine_dmadev) {}
 
   const EngineFacts& facts() const noexcept override {
     static constexpr EngineFacts facts{
         .name = "dmadev", .synchronous = false, .device = true, .checked = false};
     return facts;
   }
-
- private:
-  const char* arguments() const noexcept override { return knob_text(Knob::engine_dmadev); }
 };
 
 constinit DmadevEngine engine;
