@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <memory>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -33,10 +34,23 @@ haul_ticket submit_copy(const Buffer& to, const Buffer& from, unsigned flags = 0
   return ticket;
 }
 
-void ends_without_help(const haul_ticket& ticket) {
-  while (haul_test(ticket) == 0) sched_yield();
-  CHILD_EQUAL(haul_test(ticket), 1);
-}
+// One copy, submitted.
+class UnderWay {
+ public:
+  explicit UnderWay(std::size_t bytes, unsigned flags = 0) : from_(bytes), to_(bytes) {
+    from_.fill(bytes);
+    ticket_ = submit_copy(to_, from_, flags);
+  }
+  const haul_ticket& ticket() const { return ticket_; }
+  void is_whole() const {
+    CHILD_EQUAL(haul_test(ticket_), 1);
+    CHILD_EQUAL(std::memcmp(to_.data(), from_.data(), to_.size()), 0);
+  }
+
+ private:
+  Buffer from_, to_;
+  haul_ticket ticket_;
+};
 
 class Misbehaving : public testing::TestWithParam<std::tuple<const char*, By>> {};
 
@@ -124,12 +138,10 @@ TEST_P(Channel, AProcessEndsDuringAStall) {
 TEST_P(Channel, TheCallerGoesOn) {
   EXPECT_EQ(run_child([] {
               misbehave("delay=100000us", GetParam());
-              const Buffer from(mib), to(mib);
-              from.fill(9);
-              const haul_ticket ticket = submit_copy(to, from);
-              CHILD_EQUAL(haul_test(ticket), 0);
-              ends_without_help(ticket);
-              CHILD_EQUAL(std::memcmp(to.data(), from.data(), to.size()), 0);
+              const UnderWay copy(mib);
+              CHILD_EQUAL(haul_test(copy.ticket()), 0);
+              ends_without_help(copy.ticket());
+              copy.is_whole();
               return 0;
             }),
             0);
@@ -139,12 +151,9 @@ TEST_P(Channel, TheCallerGoesOn) {
 TEST_P(Channel, AnyThreadMayWait) {
   EXPECT_EQ(run_child([] {
               misbehave("delay=20", GetParam());
-              const Buffer from(3 * mib + 5), to(3 * mib + 5);
-              from.fill(4);
-              const haul_ticket ticket = submit_copy(to, from);
-              std::thread([&] { CHILD_EQUAL(haul_wait(ticket), 0); }).join();
-              CHILD_EQUAL(haul_test(ticket), 1);
-              CHILD_EQUAL(std::memcmp(to.data(), from.data(), to.size()), 0);
+              const UnderWay copy(3 * mib + 5);
+              std::thread([&] { CHILD_EQUAL(haul_wait(copy.ticket()), 0); }).join();
+              copy.is_whole();
               return 0;
             }),
             0);
@@ -153,12 +162,10 @@ TEST_P(Channel, AnyThreadMayWait) {
 TEST_P(Channel, AThreadThatAskedMayEnd) {
   EXPECT_EQ(run_child([] {
               misbehave("delay=20", GetParam());
-              const Buffer from(3 * mib), to(3 * mib);
-              from.fill(5);
-              haul_ticket ticket{};
-              std::thread([&] { ticket = submit_copy(to, from); }).join();
-              ends_without_help(ticket);
-              CHILD_EQUAL(std::memcmp(to.data(), from.data(), to.size()), 0);
+              std::optional<UnderWay> copy;
+              std::thread([&] { copy.emplace(3 * mib); }).join();
+              ends_without_help(copy->ticket());
+              copy->is_whole();
               return 0;
             }),
             0);
@@ -192,16 +199,14 @@ TEST_P(Channel, ReapingDrives) {
 TEST_P(Channel, AnEventLoopIsWoken) {
   EXPECT_EQ(run_child([] {
               misbehave("delay=3000us", GetParam());
-              const Buffer from(mib), to(mib);
-              from.fill(7);
-              submit_copy(to, from, HAUL_COMPLETE);
+              const UnderWay copy(mib, HAUL_COMPLETE);
               pollfd event{haul_reap_eventfd(), POLLIN, 0};
               const int armed = haul_reap_arm();
               CHILD_CHECK(armed >= 0);
               if (armed == 0) CHILD_EQUAL(poll(&event, 1, 10'000), 1);
               haul_completion entry{};
               CHILD_EQUAL(haul_reap(&entry, 1), 1);
-              CHILD_EQUAL(std::memcmp(to.data(), from.data(), to.size()), 0);
+              copy.is_whole();
               return 0;
             }),
             0);

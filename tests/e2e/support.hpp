@@ -174,6 +174,12 @@ class Buffer {
   unsigned char* base_;
 };
 
+// Tests the ticket until its request has ended, well. A thread that waited would help.
+inline void ends_without_help(const haul_ticket& ticket) {
+  while (haul_test(ticket) == 0) sched_yield();
+  CHILD_EQUAL(haul_test(ticket), 1);
+}
+
 inline haul_state state_now() {
   haul_state state{};
   state.size = sizeof state;
