@@ -62,6 +62,9 @@ struct Piece {
   // Widened to 8 bytes and rotated to the phase of this piece's first byte.
   std::uint64_t pattern = 0;
   Watermark watermark;
+  // Where the engine must have memory registered (registers()): the regions in which each side
+  // lies, as pin() named them; 0: none, as for a fill's source.
+  std::uint64_t dst_region = 0, src_region = 0;
 };
 
 // How a piece ended. good_bytes from its front are in place and visible; code says why not all.
@@ -117,6 +120,17 @@ class Engine {
   // Reports as many finished pieces as there is room for. After the engine's death every accepted
   // piece is reported (with what is good of it), and then none. A synchronous engine has none.
   virtual std::size_t poll(Finished*, std::size_t) noexcept { return 0; }
+  // Must memory be registered before the engine moves it? Then every piece names its regions.
+  virtual bool registers() const noexcept { return false; }
+  // Registers whole pages, [address, address + bytes), which may be registered already: the device
+  // reaches them until unpin(), and the kernel keeps them where they are. May block, for as long as
+  // the kernel takes to fetch the pages. ok and *region (never 0); no_memory: RLIMIT_MEMLOCK, or
+  // what the device has room for, is used up; fault: not all is mapped memory. Any thread.
+  virtual Code pin(std::uintptr_t, std::size_t, std::uint64_t*) noexcept {
+    return Code::not_supported;
+  }
+  // No piece that names the region is under way, nor will be.
+  virtual void unpin(std::uint64_t) noexcept {}
   // Whoever drives it does not believe it any more: it is dead from now on. True: it writes nothing
   // to the memory of pieces that it had accepted, and is not polled for them. False: it may, and
   // poll() goes on to report them. Asynchronous engines only, as is the next one.

@@ -111,6 +111,14 @@ bool PluginEngine::stop() noexcept {
   return table_ == nullptr || table_->stop();
 }
 
+Code PluginEngine::pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept {
+  return registers() ? table_->pin(address, bytes, region) : Code::not_supported;
+}
+
+void PluginEngine::unpin(std::uint64_t region) noexcept {
+  if (registers()) table_->unpin(region);
+}
+
 void PluginEngine::forget() noexcept {
   if (stage_.exchange(Stage::dead) == Stage::closed) stage_.store(Stage::closed);
 }

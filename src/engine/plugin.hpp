@@ -29,6 +29,9 @@ struct DeviceTable {
   Submitted (*submit)(const Piece& piece, std::uint64_t tag, Outcome& outcome) = nullptr;
   std::size_t (*poll)(Finished* finished, std::size_t most) = nullptr;
   bool (*stop)() = nullptr;
+  // As an engine's that registers() memory; nullptr: it need not be registered.
+  Code (*pin)(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) = nullptr;
+  void (*unpin)(std::uint64_t region) = nullptr;
 };
 
 // The plug-in's one function, haul_open_device(): opens the device that the arguments name (of the
@@ -51,6 +54,9 @@ class PluginEngine : public Engine {
   Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept override;
   std::size_t poll(Finished* finished, std::size_t most) noexcept override;
   bool stop() noexcept override;
+  bool registers() const noexcept override { return table_ != nullptr && table_->pin != nullptr; }
+  Code pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept override;
+  void unpin(std::uint64_t region) noexcept override;
   void forget() noexcept override;
 
  protected:

@@ -13,7 +13,7 @@ namespace haul {
 std::size_t engine_count() noexcept;
 Engine& engine_at(std::size_t index) noexcept;
 Engine* engine_by_name(const char* name) noexcept;  // nullptr if there is none
-inline constexpr std::size_t max_engines = 8;
+inline constexpr std::size_t max_engines = 12;
 inline constexpr std::uint8_t cpu_index = 0, uffd_index = 3, procmem_index = 4;
 
 Engine& cpu_engine() noexcept;

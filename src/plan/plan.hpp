@@ -73,7 +73,7 @@ struct EngineView {
   bool synchronous = true;
   bool device = false;
 };
-inline constexpr std::size_t max_engine_views = 8;
+inline constexpr std::size_t max_engine_views = 12;
 
 // The user's settings (knobs); the defaults leave the decision to the planner.
 struct Settings {
