@@ -19,6 +19,7 @@
 #include "base/affinity.hpp"
 #include "base/error.hpp"
 #include "base/extent.hpp"
+#include "plan/devices.hpp"
 
 namespace haul {
 
@@ -107,6 +108,10 @@ class Engine {
   virtual EngineStatus status() const noexcept = 0;
   // status().available, asked at every submit: no system call once it is known.
   virtual bool available() const noexcept { return true; }
+  // Of a device that is available: what the planner weighs it by.
+  virtual plan::DeviceFacts device_facts() const noexcept { return {}; }
+  // Has the user named devices for it, so that the planner may take it where it pays?
+  virtual bool wanted() const noexcept { return false; }
   // Somebody wants it, and it is not available: begins to make it ready, and returns at once. What
   // needs no time is ready from the start.
   virtual void begin_to_open() noexcept {}

@@ -9,13 +9,19 @@
 #include "base/os/os.hpp"
 #include "base/os/plugin.hpp"
 #include "base/thread/own_threads.hpp"
+#include "engine/try_out.hpp"
 
 namespace haul {
 namespace {
 
 constexpr char here = 0;  // in this library
+constinit std::atomic<void (*)() noexcept> device_opened{nullptr};
 
 }  // namespace
+
+void on_device_opened(void (*function)() noexcept) noexcept {
+  device_opened.store(function, std::memory_order_relaxed);
+}
 
 const DeviceTable* PluginEngine::try_to_open() noexcept {
   void* const plugin = os::open_plugin(file_, &here);
@@ -31,7 +37,12 @@ const DeviceTable* PluginEngine::try_to_open() noexcept {
                   "%s is not of this version of haul; install both libraries together", file_);
     return nullptr;
   }
-  return table;
+  if (table == nullptr) return nullptr;
+  const TryOut tried = try_out(*table);
+  device_facts_ = tried.facts;
+  if (tried.refusal == nullptr) return table;
+  std::snprintf(why_, sizeof why_, "the device %s is not used: %s", table->name, tried.refusal);
+  return nullptr;
 }
 
 void* PluginEngine::open(void* engine) noexcept {
@@ -41,8 +52,14 @@ void* PluginEngine::open(void* engine) noexcept {
   Stage opening = Stage::opening;  // (or dead: this is a child's copy of the variable)
   self.stage_.compare_exchange_strong(
       opening, self.table_ != nullptr ? Stage::ready : Stage::refused, std::memory_order_release);
+  auto* const opened = device_opened.load(std::memory_order_relaxed);
+  if (self.available() && opened != nullptr) opened();
   if (!os::end_process_elsewhere()) os::detach_self();
   return nullptr;
+}
+
+bool PluginEngine::wanted() const noexcept {
+  return *knob_text(devices_) != '\0';
 }
 
 void PluginEngine::begin_to_open() noexcept {
@@ -67,8 +84,10 @@ EngineStatus PluginEngine::status() const noexcept {
       break;
     case Stage::ready:
       status.available = true;
-      std::snprintf(status.sentence, sizeof status.sentence, "ready: %s%s", table_->name,
-                    table_->emulated ? ", which is no hardware" : "");
+      std::snprintf(status.sentence, sizeof status.sentence,
+                    "ready: %s%s; %.1f us for a short copy, %.1f bytes/ns", table_->name,
+                    table_->emulated ? ", which is no hardware" : "",
+                    device_facts_.startup_ns / 1000, device_facts_.bytes_per_ns);
       break;
     case Stage::refused: std::memcpy(status.sentence, why_, sizeof status.sentence); break;
     case Stage::dead:

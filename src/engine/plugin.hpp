@@ -39,6 +39,9 @@ struct DeviceTable {
 using OpenDevice = const DeviceTable*(const char* arguments, char* sentence,
                                       std::size_t sentence_bytes);
 
+// Has this called, on the thread that opened it, whenever an engine has become available.
+void on_device_opened(void (*function)() noexcept) noexcept;
+
 class PluginEngine : public Engine {
  public:
   EngineStatus status() const noexcept override;
@@ -50,6 +53,8 @@ class PluginEngine : public Engine {
   std::size_t most_bytes() const noexcept override {
     return table_ != nullptr ? table_->most_bytes : SIZE_MAX;
   }
+  plan::DeviceFacts device_facts() const noexcept override { return device_facts_; }
+  bool wanted() const noexcept override;
   void begin_to_open() noexcept override;
   Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept override;
   std::size_t poll(Finished* finished, std::size_t most) noexcept override;
@@ -76,8 +81,9 @@ class PluginEngine : public Engine {
   const char* remedy_;
   Knob devices_;
   std::atomic<Stage> stage_{Stage::closed};
-  // Both are written before `stage_` (release) is ready or refused.
+  // All are written before `stage_` (release) is ready or refused.
   const DeviceTable* table_ = nullptr;
+  plan::DeviceFacts device_facts_;
   char why_[sizeof EngineStatus::sentence] = {};
 };
 

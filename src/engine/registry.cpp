@@ -40,6 +40,34 @@ Engine* engine_by_name(const char* name) noexcept {
   return nullptr;
 }
 
+bool is_asynchronous(std::uint8_t index) noexcept {
+  // A bit an engine, besides one that says that the others are known.
+  static constinit std::atomic<std::uint32_t> known{0};
+  constexpr std::uint32_t is_known = 1u << 31;
+  static_assert(max_engines < 31);
+  std::uint32_t bits = known.load(std::memory_order_relaxed);
+  if (bits == 0) [[unlikely]] {
+    bits = is_known;
+    for (std::size_t i = 0; i < engine_count(); ++i)
+      if (!engine_at(i).facts().synchronous) bits |= 1u << i;
+    known.store(bits, std::memory_order_relaxed);
+  }
+  return index < engine_count() && (bits >> index & 1) != 0;
+}
+
+plan::EngineView engine_view(std::size_t index) noexcept {
+  const Engine& engine = engine_at(index);
+  const EngineFacts& facts = engine.facts();
+  plan::EngineView view;
+  view.name = facts.name;
+  view.available = engine.available();
+  view.checked = facts.checked;
+  view.synchronous = facts.synchronous;
+  view.device = facts.device;
+  if (facts.device && view.available) view.facts = engine.device_facts();
+  return view;
+}
+
 void count_moved(std::size_t engine_index, std::uint64_t bytes) noexcept {
   if (engine_index >= max_engines) return;
   if (own_shard == shard_count) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine/engine.hpp"
+#include "plan/plan.hpp"
 
 namespace haul {
 
@@ -22,6 +23,12 @@ Engine& fault_engine() noexcept;
 Engine& uffd_engine() noexcept;
 Engine& procmem_engine() noexcept;
 Engine& dmadev_engine() noexcept;
+
+// Is it an asynchronous engine's number? Any byte may be asked about.
+bool is_asynchronous(std::uint8_t index) noexcept;
+
+// What the planner is told of an engine, but for what depends on the request and on its queue.
+plan::EngineView engine_view(std::size_t index) noexcept;
 
 // Counters for `haul info` and tests; relaxed.
 void count_moved(std::size_t engine_index, std::uint64_t bytes) noexcept;

@@ -29,6 +29,11 @@ void for_each(std::uint32_t flights, Act act) noexcept {
     act(static_cast<unsigned>(std::countr_zero(flights)));
 }
 
+// One writer at a time, so it needs no locked instruction.
+void add(std::atomic<std::uint64_t>& sum, std::uint64_t bytes) noexcept {
+  sum.store(sum.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+}
+
 // Of this process, among those that fork has made of one another; never 0.
 std::uint64_t age() noexcept {
   return std::uint64_t{forks_survived.load(std::memory_order_relaxed)} + 1;
@@ -47,7 +52,7 @@ bool any_under_way() noexcept {
 bool poll_channels() noexcept {
   if (!any_under_way()) return false;
   for (std::size_t engine = 0; engine < engine_count(); ++engine) {
-    if (engine_at(engine).facts().synchronous) continue;
+    if (!is_asynchronous(static_cast<std::uint8_t>(engine))) continue;
     if (const ChannelTurn turn(channels[engine]); turn) turn->poll();
   }
   return true;
@@ -67,6 +72,7 @@ bool Channel::enter() noexcept {
     const auto count = static_cast<unsigned>(std::popcount(used()));
     chunks_under_way.fetch_sub(count, std::memory_order_relaxed);
     waiting_ = accepted_ = left_ = 0;
+    queued_bytes_.store(0, std::memory_order_relaxed);
     age_ = now;
   }
   return true;
@@ -81,6 +87,7 @@ void Channel::carry(Ring& ring, const Job& job, unsigned chunk) noexcept {
   flights_[number].ring = &ring;
   flights_[number].run = ChunkRun(job, chunk);
   waiting_ |= Flights{1} << number;
+  add(queued_bytes_, flights_[number].run.whole_bytes());
   chunks_under_way.fetch_add(1, std::memory_order_relaxed);
   proceed(number);
 }
@@ -95,6 +102,7 @@ void Channel::proceed(unsigned number) noexcept {
     if (flight.run.job.engine != index()) {
       waiting_ &= ~bit;
       left_ |= bit;
+      add(queued_bytes_, -flight.run.whole_bytes());
       return;
     }
     Outcome outcome;
@@ -110,6 +118,7 @@ void Channel::proceed(unsigned number) noexcept {
       case Submitted::dead: flight.run.engine_died(); break;
     }
   }
+  add(queued_bytes_, -flight.run.whole_bytes());
   report_chunk(*flight.ring, flight.run);
   waiting_ &= ~bit;
   chunks_under_way.fetch_sub(1, std::memory_order_relaxed);
@@ -117,10 +126,16 @@ void Channel::proceed(unsigned number) noexcept {
 
 void Channel::poll() noexcept {
   if (used() == 0) return;
-  Finished finished[depth];
-  const std::size_t count = accepted_ != 0 ? engine_at(index()).poll(finished, depth) : 0;
-  for (std::size_t i = 0; i < count && note(finished[i]); ++i) continue;
-  if (count != 0) {
+  constexpr std::size_t at_once = 4;
+  Finished finished[at_once];
+  bool any = false;
+  for (std::size_t count = at_once; count == at_once && accepted_ != 0;) {
+    count = engine_at(index()).poll(finished, at_once);
+    any = any || count != 0;
+    for (std::size_t i = 0; i < count; ++i)
+      if (!note(finished[i])) count = 0;
+  }
+  if (any) {
     quiet_ns_ = looked_ns_ = 0;
     idle_polls_ = 0;
   } else if (++idle_polls_ % polls_between_clocks == 0) {

@@ -25,6 +25,11 @@ class Channel {
  public:
   static constexpr unsigned depth = 16;  // chunks
 
+  // Any thread; relaxed: of the chunks under way, as they were when they were given to it.
+  std::uint64_t queued_bytes() const noexcept {
+    return queued_bytes_.load(std::memory_order_relaxed);
+  }
+
   // ---- with the turn (ChannelTurn) ----
 
   bool has_room() const noexcept { return used() != all_flights; }
@@ -59,7 +64,8 @@ class Channel {
   // Whose turn it is: 0, or the process's age (below), so that a fork in the middle of a turn
   // leaves the child's channel free.
   std::atomic<std::uint64_t> turn_{0};
-  std::uint64_t age_ = 0;  // of the process whose flights these are
+  std::atomic<std::uint64_t> queued_bytes_{0};  // written with the turn
+  std::uint64_t age_ = 0;                       // of the process whose flights these are
   Flight flights_[depth];
   Flights waiting_ = 0;   // for the engine to have room, or for the next piece to be handed over
   Flights accepted_ = 0;  // by the engine

@@ -17,6 +17,24 @@ bool read_driven(Ring& ring, std::uint64_t seq, Job* job) noexcept {
   return !ring.nobody_moves(seq) && ring.read(seq, job) && is_driven(*job);
 }
 
+// Gives the channel what it has room for, after it has been polled where `polls` says so, or where
+// it is full.
+void give_to_channel(Ring& ring, const Job& job, bool polls) noexcept {
+  ++thread_slot.carrying;  // before the turn: a handler may interrupt right after it
+  os::compiler_barrier();
+  if (const ChannelTurn turn(channel_of(job.engine)); turn) {
+    if (polls || !turn->has_room()) turn->poll();
+    const bool may = job.rights == nobodys || job.rights == rights_number();
+    const Tenancy tenancy = ring.tenancy(job.seq);
+    for (int chunk = 0; may && turn->has_room() && chunk >= 0;) {
+      chunk = ring.claim(tenancy, job.chunks);
+      if (chunk >= 0) turn->carry(ring, job, static_cast<unsigned>(chunk));
+    }
+  }
+  os::compiler_barrier();
+  --thread_slot.carrying;
+}
+
 }  // namespace
 
 void movers_drive(bool awake) noexcept {
@@ -31,19 +49,12 @@ void drive(Ring& ring, std::uint64_t seq) noexcept {
     seq = ring.first_unfinished(seq);
     if (seq < job.seq && !read_driven(ring, seq, &job)) return;
   }
-  ++thread_slot.carrying;  // before the turn: a handler may interrupt right after it
-  os::compiler_barrier();
-  if (const ChannelTurn turn(channel_of(job.engine)); turn) {
-    turn->poll();
-    const bool may = job.rights == nobodys || job.rights == rights_number();
-    const Tenancy tenancy = ring.tenancy(seq);
-    for (int chunk = 0; may && turn->has_room() && chunk >= 0;) {
-      chunk = ring.claim(tenancy, job.chunks);
-      if (chunk >= 0) turn->carry(ring, job, static_cast<unsigned>(chunk));
-    }
-  }
-  os::compiler_barrier();
-  --thread_slot.carrying;
+  give_to_channel(ring, job, true);
+}
+
+void drive_new(Ring& ring, const Job& job) noexcept {
+  if (!job.fence && !a_mover_is_awake.load(std::memory_order_relaxed))
+    give_to_channel(ring, job, false);
 }
 
 void drive_all(Ring& ring) noexcept {

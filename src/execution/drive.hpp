@@ -18,10 +18,12 @@ void movers_drive(bool awake) noexcept;
 
 // May a request be one that its caller drives?
 inline bool is_driven(const Job& job) noexcept {
-  return !job.service && job.engine < engine_count() && !engine_at(job.engine).facts().synchronous;
+  return !job.service && is_asynchronous(job.engine);
 }
 
-// Does that for one request, published on this ring, or for all that have not ended. Any thread,
+// Begins that for a request that this thread has just published, as it is in `job`.
+void drive_new(Ring& ring, const Job& job) noexcept;
+// Does it for one request, published on this ring, or for all that have not ended. Any thread,
 // which need not be the one that asked. Nothing while a mover is awake, or where the request's
 // engine is synchronous.
 void drive(Ring& ring, std::uint64_t seq) noexcept;

@@ -52,6 +52,7 @@ struct ChunkRun {
         at(begin),
         end(what.chunks.end(which)) {}
 
+  std::size_t whole_bytes() const noexcept { return end - begin; }
   bool over() const noexcept { return code != Code::ok || at >= end; }
 
   Watermark watermark(const Tenancy& tenancy) const noexcept {
@@ -189,7 +190,7 @@ bool next(From& origin, const ChunkRun& run, Piece* piece) {
 // its place.
 template <Origin From>
 void move_here(From& origin, ChunkRun& run) {
-  if (!engine_at(run.job.engine).facts().synchronous) run.engine_died();
+  if (is_asynchronous(run.job.engine)) run.engine_died();
   Piece piece;
   while (next(origin, run, &piece)) {
     Outcome outcome;

@@ -12,6 +12,7 @@
 #include "base/sync/quiet_lock.hpp"
 #include "base/sync/seqlock.hpp"
 #include "completion/barrier.hpp"
+#include "engine/plugin.hpp"
 #include "engine/registry.hpp"
 #include "plan/thresholds.hpp"
 #include "request/rights.hpp"
@@ -32,7 +33,7 @@ constinit unsigned holds = 0;                     // how many holds there are no
 constinit thread_local unsigned own_holds = 0;    // of these, the calling thread's
 constinit std::atomic<bool> kernel_reach{false};  // the service's
 constinit double service_round_trip_ns = 0;
-constinit Seqlock<plan::Inputs> published;
+constinit Seqlock<plan::Circumstances> published;
 
 static_assert(knob_auto == UINT64_MAX);  // as plan::Settings::inline_bytes means it
 
@@ -69,15 +70,33 @@ plan::Inputs gather_inputs() noexcept {
   return inputs;
 }
 
+// The engine that takes plain requests of all lengths, driven by their callers: the one that the
+// settings ask for.
+std::uint8_t driven_engine(const plan::Settings& settings) noexcept {
+  const bool asked = settings.mover_caller && settings.engine >= 0 &&
+                     engine_at(static_cast<std::size_t>(settings.engine)).facts().device;
+  return asked ? static_cast<std::uint8_t>(settings.engine) : Gate::no_engine;
+}
+
 void show(const plan::Thresholds& thresholds, plan::BasicThresholds<GateWord>* words) noexcept {
   words->piece_from = thresholds.piece_from;
   words->mover_from = thresholds.mover_from;
   words->inline_below = thresholds.inline_below;
 }
 
+void refresh() noexcept;
+
+void note_device() noexcept {
+  const QuietLock lock(mutex);
+  refresh();
+}
+
 // Locked. Something has changed: updates what submits read.
 void refresh() noexcept {
+  on_device_opened(note_device);
   plan::Inputs inputs = gather_inputs();
+  inputs.engine_count = engine_count();
+  for (std::size_t i = 0; i < inputs.engine_count; ++i) inputs.engines[i] = engine_view(i);
   inputs.thresholds = plan::threshold_set_of(inputs);
   published.write(inputs);
   const plan::ThresholdSet thresholds = plan::short_road_of(inputs);
@@ -85,8 +104,13 @@ void refresh() noexcept {
   // service.
   const bool by_plan = inputs.settings.engine >= 0 || inputs.settings.mover_thread;
   const bool by_keys = mover_keys.keyed.load(std::memory_order_relaxed);
+  const std::uint8_t driven = driven_engine(inputs.settings);
+  const std::uint64_t device_from = driven != Gate::no_engine ? 0 : plan::device_from_bytes(inputs);
+  gate.driven_engine.store(driven, std::memory_order_relaxed);
+  gate.device_from = device_from;
   gate.special.store(
-      static_cast<std::uint8_t>((by_plan ? Gate::by_plan : 0) | (by_keys ? Gate::by_keys : 0)),
+      static_cast<std::uint8_t>((by_plan ? Gate::by_plan : 0) | (by_keys ? Gate::by_keys : 0) |
+                                (device_from != UINT64_MAX ? Gate::by_device : 0)),
       std::memory_order_relaxed);
   gate.block_log2.store(static_cast<std::uint8_t>(inputs.settings.block_log2),
                         std::memory_order_relaxed);
@@ -116,7 +140,9 @@ constinit Gate gate{{default_start_bytes, default_start_bytes, default_start_byt
                     {UINT64_MAX, UINT64_MAX, UINT64_MAX},
                     UINT64_MAX,
                     {0},
-                    {nullptr}};
+                    {nullptr},
+                    UINT64_MAX,
+                    {Gate::no_engine}};
 
 void fill_inputs(plan::Inputs* inputs) noexcept {
   if (!published.read(inputs)) {

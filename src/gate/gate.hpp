@@ -55,12 +55,18 @@ struct alignas(64) Gate {
   // long road.
   static constexpr std::uint8_t by_plan = 1;  // knobs ask for something special
   static constexpr std::uint8_t by_keys = 2;  // the CPU has protection keys (rights.hpp)
+  // From device_from bytes on a device may do better: the long road weighs it.
+  static constexpr std::uint8_t by_device = 4;
   std::atomic<std::uint8_t> special;
   std::atomic<bool> held;    // nothing may be published: a fork is under way, or all is shut down
   std::atomic<bool> closed;  // haul_shutdown() was called
   // Bytes of this process's arena that the node's service knows; 0: there is no service, or it does
   // not know it. A copy without a service reads no more than this.
   std::atomic<std::size_t> mapped_bytes;
+
+  // With by_device: of which length on, and the engine (its number) that takes plain requests of
+  // that length without more ado, driven by their callers; no_engine: the planner must be asked.
+  static constexpr std::uint8_t no_engine = 0xff;
 
   // For memory that the service has mapped, while there is a service.
   alignas(64) plan::BasicThresholds<GateWord> mapped;
@@ -69,6 +75,9 @@ struct alignas(64) Gate {
   // The word that says whether the service sleeps (Board::asleep), while this process is attached
   // to one; else nullptr.
   std::atomic<std::atomic<std::uint32_t>*> service_bell;
+
+  GateWord device_from;
+  std::atomic<std::uint8_t> driven_engine;
 
   // Which dedicated core would be asked? `is_mapped`: the service has all of the memory mapped.
   plan::Candidate candidate(bool is_mapped) const noexcept {

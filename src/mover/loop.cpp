@@ -111,7 +111,7 @@ bool MoverLoop::visit(Seat& seat) noexcept {
     // A fence holds it back: nobody rings the bell when the fence opens, so the mover must not fall
     // asleep meanwhile.
     if (job.fence && ring.first_unfinished(seq) != seq) return true;
-    if (engine_at(job.engine).facts().synchronous) {
+    if (!is_asynchronous(job.engine)) {
       if (take_chunk(ring, job, tenancy, nullptr)) return true;
       continue;
     }

@@ -2,6 +2,7 @@
 
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"
+#include "execution/channel.hpp"
 #include "gate/gate.hpp"
 #include "mover/access.hpp"
 #include "request/rights.hpp"
@@ -25,16 +26,14 @@ void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
   inputs->engine_count = engine_count();
   for (std::size_t i = 0; i < inputs->engine_count; ++i) {
     Engine& engine = engine_at(i);
-    if (inputs->settings.engine == static_cast<int>(i) && !engine.available())
+    plan::EngineView& view = inputs->engines[i];
+    view = engine_view(i);
+    if (!view.available && (inputs->settings.engine == static_cast<int>(i) || engine.wanted()))
       engine.begin_to_open();
-    const EngineFacts& facts = engine.facts();
-    inputs->engines[i] =
-        plan::EngineView{facts.name,
-                         engine.available(),
-                         engine.reaches(request.operation, request.dst_space, request.src_space),
-                         facts.checked,
-                         facts.synchronous,
-                         facts.device};
+    view.reaches = engine.reaches(request.operation, request.dst_space, request.src_space);
+    if (!view.device || !view.available) continue;
+    view.queued_bytes = channel_of(i).queued_bytes();
+    view.cached = !engine.registers();
   }
 }
 

@@ -69,16 +69,23 @@ inline bool service_maps(std::uintptr_t dst, std::uintptr_t src, std::size_t len
   return gate.maps(dst, length) && gate.maps(src, length);
 }
 
+// True and *ticket if a plain request went to the device that the settings name, which its caller
+// drives (execution/drive.hpp). False: the long road must look at it.
+bool publish_driven(Operation operation, std::uintptr_t dst, std::uint64_t src_or_pattern,
+                    std::size_t length, Ticket* ticket) noexcept;
+
 // True and *ticket if a plain request (this process, cacheable, no flags) went to the mover;
 // `mapped` as service_maps() says. False: it must take the long road.
 inline bool publish_plain(Operation operation, std::uintptr_t dst, std::uint64_t src_or_pattern,
                           std::size_t length, bool mapped, Ticket* ticket) noexcept {
+  const std::uint8_t special = gate.special.load(std::memory_order_relaxed);
+  if ((special & Gate::by_device) != 0 && length >= gate.device_from) [[unlikely]]
+    return publish_driven(operation, dst, src_or_pattern, length, ticket);
   const plan::MoverState state = gate.state.load(std::memory_order_relaxed);
   const bool ready = mapped ? thread_slot.shared
                             : state == plan::MoverState::awake || state == plan::MoverState::asleep;
   if (!ready) return false;
-  if (const std::uint8_t special = gate.special.load(std::memory_order_relaxed); special != 0)
-      [[unlikely]] {
+  if (special != 0) [[unlikely]] {
     if ((special & Gate::by_plan) != 0 || keyed_apart()) return false;
   }
   const BusyThread busy;
@@ -109,7 +116,9 @@ inline bool is_callers(std::uint64_t bytes, bool mapped, Probe access) noexcept 
   thread_slot.burst_bytes += bytes;
   const auto leaves = [=] {
     // The long road looks for itself.
-    if ((gate.special.load(std::memory_order_relaxed) & Gate::by_plan) != 0)
+    const std::uint8_t special = gate.special.load(std::memory_order_relaxed);
+    if ((special & Gate::by_plan) != 0 ||
+        ((special & Gate::by_device) != 0 && bytes >= gate.device_from))
       return plan::Access::in_memory;
     return access();
   };

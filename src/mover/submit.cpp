@@ -155,6 +155,33 @@ HandOver hand_over(const Request& request, const plan::Plan& plan, Ring& ring,
   return HandOver::no_mover;
 }
 
+}  // namespace
+
+bool publish_driven(Operation operation, std::uintptr_t dst, std::uint64_t src_or_pattern,
+                    std::size_t length, Ticket* ticket) noexcept {
+  Job job;
+  job.engine = gate.driven_engine.load(std::memory_order_relaxed);
+  if (job.engine == Gate::no_engine || length == 0 || keyed_apart()) return false;
+  const Engine& engine = engine_at(job.engine);
+  const bool copy = operation == Operation::copy;
+  if (!engine.available() || !engine.reaches(operation, self_space, self_space) ||
+      (copy && overlaps(dst, src_or_pattern, length)))
+    return false;
+  BusyThread busy;
+  Ring* const ring = own_ring();
+  if (!busy || ring == nullptr || !ring->has_room()) return false;
+  job.operation = operation;
+  job.dst = dst;
+  job.src_or_pattern = src_or_pattern;
+  job.chunks = plan::cut_for_device(length, gate.block_log2.load(std::memory_order_relaxed));
+  if (!publish(*ring, job, nullptr, ticket, true)) return false;
+  busy.end();
+  drive_new(*ring, job);
+  return true;
+}
+
+namespace {
+
 bool is_mapped(const Request& request) noexcept {
   return request.dst_space == self_space && request.src_space == self_space && !request.vector() &&
          service_maps(

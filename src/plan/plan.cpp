@@ -36,7 +36,8 @@ bool caller_may_drive(const Inputs& inputs, const Route& route) noexcept {
          route.reason != Reason::ring_full;
 }
 
-int find_engine(const Inputs& inputs, bool may_be_asynchronous, Reasons* reasons) noexcept {
+int find_engine(const Inputs& inputs, Mover mover, bool may_be_asynchronous,
+                Reasons* reasons) noexcept {
   const RequestFacts& request = inputs.request;
   const auto fits = [&](std::size_t i) {
     const EngineView& engine = inputs.engines[i];
@@ -55,6 +56,8 @@ int find_engine(const Inputs& inputs, bool may_be_asynchronous, Reasons* reasons
     say(reasons,
         "HAUL_PLAN_ENGINE asks for %s, which cannot do this request; another engine is chosen.",
         engine.name);
+  } else if (may_be_asynchronous) {
+    if (const int device = choose_device(inputs, mover, reasons); device >= 0) return device;
   }
   for (std::size_t i = 0; i < inputs.engine_count; ++i) {
     if (!fits(i) || !inputs.engines[i].synchronous) continue;
@@ -158,8 +161,8 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   plan.engine =
       plan.mover == Mover::service
           ? engine_of_service(inputs, reasons)
-          : find_engine(inputs, plan.mover == Mover::thread || caller_may_drive(inputs, route),
-                        reasons);
+          : find_engine(inputs, plan.mover,
+                        plan.mover == Mover::thread || caller_may_drive(inputs, route), reasons);
   const bool is_driven =
       plan.mover == Mover::caller && plan.engine >= 0 && !inputs.engines[plan.engine].synchronous;
   if (is_driven) {
@@ -174,7 +177,10 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   } else if (plan.mover == Mover::caller && !is_driven) {
     plan.chunks = Chunks::single(request.length, block_log2);
   } else {
-    plan.chunks = cut_for_mover(request.length, min_chunk_bytes(round_trip_ns(inputs)), block_log2);
+    plan.chunks =
+        plan.engine >= 0 && inputs.engines[plan.engine].device
+            ? cut_for_device(request.length, block_log2)
+            : cut_for_mover(request.length, min_chunk_bytes(round_trip_ns(inputs)), block_log2);
     const unsigned largest = plan.chunks.taper;  // the one with the odd blocks
     say(reasons,
         "%u chunk%s of up to %zu bytes: a waiter can take some, and finished blocks show early.",

@@ -12,6 +12,7 @@
 #include "base/chunks.hpp"
 #include "base/extent.hpp"
 #include "plan/calibration.hpp"
+#include "plan/devices.hpp"
 #include "plan/route.hpp"
 
 namespace haul::plan {
@@ -72,6 +73,9 @@ struct EngineView {
   bool checked = false;
   bool synchronous = true;
   bool device = false;
+  DeviceFacts facts{};
+  std::uint64_t queued_bytes = 0;  // that it has accepted and not moved yet
+  bool cached = false;             // this request's memory is registered, or need not be
 };
 inline constexpr std::size_t max_engine_views = 12;
 
@@ -84,13 +88,10 @@ struct Settings {
   std::uint32_t block_log2 = 12;
 };
 
-struct Inputs {
-  RequestFacts request;
-  EngineView engines[max_engine_views];
-  std::size_t engine_count = 0;
+// What holds for all requests at a time.
+struct Circumstances {
   MoverState mover = MoverState::none;
   ServiceFacts service;
-  bool ring_full = false;
   bool held = false;                // a fork or a shutdown is under way
   double round_trip_ns = 0;         // measured when the mover started; 0: use the calibration's
   std::size_t l2_bytes = 1u << 20;  // of the caller's core: what cannot fit is not hot
@@ -101,6 +102,13 @@ struct Inputs {
   ThresholdSet thresholds;
 };
 
+struct Inputs : Circumstances {
+  RequestFacts request;
+  bool ring_full = false;
+  EngineView engines[max_engine_views];
+  std::size_t engine_count = 0;
+};
+
 // How a request for a mover is cut. Smaller chunks let a waiter take its half, and larger ones cost
 // less: cold, 256 KiB in chunks of 32 KiB took the mover 11.1 us, of 64 KiB 10.5, as one 10.0.
 inline Chunks cut_for_mover(std::size_t length, std::size_t min_chunk,
@@ -108,6 +116,13 @@ inline Chunks cut_for_mover(std::size_t length, std::size_t min_chunk,
   const std::size_t unit =
       std::clamp(std::bit_floor(length / 4), std::size_t{64} << 10, std::size_t{256} << 10);
   return Chunks::cut(length, unit, min_chunk, block_log2);
+}
+
+// How a request for a device is cut: nobody takes half of it, and each piece costs its driver a
+// submit and a poll.
+inline Chunks cut_for_device(std::size_t length, std::uint32_t block_log2) noexcept {
+  constexpr std::size_t unit = std::size_t{1} << 20;
+  return Chunks::cut(length, unit, unit / 4, block_log2);
 }
 
 // The smallest chunk worth claiming: a claim and its report cost two round trips when two workers

@@ -154,6 +154,8 @@ ThresholdSet short_road_of(const Inputs& inputs) noexcept {
     set.mapped_asleep_from = set.own.mover_from;
   }
   if (inputs.settings.engine >= 0) set.own.inline_below = set.mapped.inline_below = 0;
+  // The short road asks whether a device is to be weighed where it asks how the bytes lie.
+  set.own.inline_below = std::min(set.own.inline_below, device_from_bytes(inputs));
   return set;
 }
 

@@ -1,0 +1,119 @@
+#include "engine/try_out.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+
+namespace haul {
+namespace {
+
+constexpr std::uint64_t patience_ns = 1'000'000'000;  // for one copy
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t long_bytes = std::size_t{256} << 10, short_bytes = 64;
+constexpr unsigned rounds = 7;
+
+class Trial {
+ public:
+  explicit Trial(const DeviceTable& table) noexcept : table_(table) {}
+
+  TryOut run() noexcept {
+    TryOut result;
+    result.facts.emulated = table_.emulated;
+    memory_ = static_cast<std::uint8_t*>(os::map_anonymous(2 * long_bytes));
+    if (memory_ == nullptr) return refuse("there is no memory to try it with");
+    for (std::size_t i = 0; i < long_bytes; ++i)
+      source()[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
+    if (table_.pin != nullptr && !pin(&result.facts.pin_page_ns))
+      return refuse("it cannot register memory (raise ulimit -l)");
+    const std::size_t length = std::min(long_bytes, table_.most_bytes);
+    const std::uint64_t short_ns = median_of_copies(short_bytes);
+    const std::uint64_t long_ns = median_of_copies(length);
+    if (short_ns == 0 || long_ns == 0) return refuse(failure_);
+    for (const std::uint64_t region : regions_)
+      if (region != 0) table_.unpin(region);
+    os::unmap(memory_, 2 * long_bytes);
+    const double moving_ns = static_cast<double>(std::max(long_ns, short_ns + 1) - short_ns);
+    result.facts.startup_ns = static_cast<double>(short_ns);
+    result.facts.bytes_per_ns = static_cast<double>(length) / moving_ns;
+    return result;
+  }
+
+ private:
+  std::uint8_t* source() const noexcept { return memory_; }
+  std::uint8_t* destination() const noexcept { return memory_ + long_bytes; }
+
+  TryOut refuse(const char* why) noexcept {
+    // (Of a device that goes on all the same, the memory is left to it.)
+    if (table_.stop() && memory_ != nullptr) os::unmap(memory_, 2 * long_bytes);
+    return TryOut{why, {}};
+  }
+
+  bool pin(double* page_ns) noexcept {
+    std::memset(destination(), 1, long_bytes);
+    const std::uint64_t begun = now_ns();
+    for (unsigned side = 0; side < 2; ++side) {
+      const auto address = reinterpret_cast<std::uintptr_t>(memory_ + side * long_bytes);
+      if (table_.pin(address, long_bytes, &regions_[side]) != Code::ok) return false;
+    }
+    *page_ns = static_cast<double>(now_ns() - begun) / (2.0 * long_bytes / page_bytes);
+    return true;
+  }
+
+  // 0: one failed.
+  std::uint64_t median_of_copies(std::size_t length) noexcept {
+    std::uint64_t times[rounds];
+    for (std::uint64_t& time : times) {
+      std::memset(destination(), 0, length);
+      const std::uint64_t begun = now_ns();
+      if (!copy(length)) return 0;
+      time = std::max<std::uint64_t>(now_ns() - begun, 1);
+      if (std::memcmp(destination(), source(), length) != 0) {
+        failure_ = "its copies have wrong bytes";
+        return 0;
+      }
+    }
+    std::sort(times, times + rounds);
+    return times[rounds / 2];
+  }
+
+  bool copy(std::size_t length) noexcept {
+    constexpr std::uint64_t tag = 5;
+    Piece piece;
+    piece.dst = reinterpret_cast<std::uintptr_t>(destination());
+    piece.src = reinterpret_cast<std::uintptr_t>(source());
+    piece.length = piece.whole_bytes = length;
+    piece.src_region = regions_[0];
+    piece.dst_region = regions_[1];
+    Outcome outcome;
+    const Submitted answer = table_.submit(piece, tag, outcome);
+    failure_ = "it does not take a copy";
+    if (answer == Submitted::dead || answer == Submitted::full) return false;
+    if (answer == Submitted::accepted) {
+      Finished finished;
+      const std::uint64_t deadline = now_ns() + patience_ns;
+      failure_ = "it does not finish a copy in a second";
+      while (table_.poll(&finished, 1) == 0)
+        if (now_ns() > deadline) return false;
+      failure_ = "it reports a copy that nobody gave it";
+      if (finished.tag != tag) return false;
+      outcome = finished.outcome;
+    }
+    failure_ = "its copies fail";
+    return outcome.code == Code::ok && outcome.good_bytes == length;
+  }
+
+  const DeviceTable& table_;
+  std::uint8_t* memory_ = nullptr;
+  std::uint64_t regions_[2] = {0, 0};
+  const char* failure_ = "";
+};
+
+}  // namespace
+
+TryOut try_out(const DeviceTable& table) noexcept {
+  return Trial(table).run();
+}
+
+}  // namespace haul
