@@ -48,8 +48,8 @@ constexpr KnobRow rows[] = {
      "thread, thread always a dedicated core of the process, service the node's service wherever "
      "it "
      "reaches."},
-    {Knob::plan_engine, KnobKind::choice, "HAUL_PLAN_ENGINE", "auto", "auto|cpu|cma|fault|dmadev",
-     0, 0, false,
+    {Knob::plan_engine, KnobKind::choice, "HAUL_PLAN_ENGINE", "auto",
+     "auto|cpu|cma|fault|dmadev|uring", 0, 0, false,
      "Which engine moves the bytes: auto (the default) plans each request, a name forces that "
      "engine wherever it reaches."},
     {Knob::plan_inline_bytes, KnobKind::text, "HAUL_PLAN_INLINE_BYTES", "auto", "auto", 0,
@@ -77,6 +77,17 @@ constexpr KnobRow rows[] = {
      "Whether a copy or fill of 1 MiB or more that is the first to write to memory makes its pages "
      "beforehand, huge ones where it overwrites them whole: auto (the default; no huge ones while "
      "more than two threads for each CPU want to run), on, off."},
+    {Knob::memory_register, KnobKind::choice, "HAUL_MEMORY_REGISTER", "cached",
+     "cached|overlapped|blocking", 0, 0, false,
+     "When memory is registered with a device that needs that: cached (the default) once, beside "
+     "the copying of what comes before it, and until it is unmapped or changed otherwise; "
+     "overlapped the same for each copy, which watches no memory; blocking each copy's whole "
+     "memory "
+     "before it begins, for measurements."},
+    {Knob::memory_registered_bytes, KnobKind::bytes, "HAUL_MEMORY_REGISTERED_BYTES", "256M", "", 0,
+     1024 * kib* mib, false,
+     "How much memory stays registered with a device while no copy uses it (0 to 1024G, default "
+     "256M); it counts for the limit of locked memory (ulimit -l)."},
     {Knob::service_use, KnobKind::choice, "HAUL_SERVICE_USE", "auto", "auto|off|demand", 0, 0,
      false,
      "Whether to use the node's service: auto (the default) where one runs, off never, demand "

@@ -29,6 +29,8 @@ enum class Knob : std::uint8_t {
   tune_background,
   memory_arena_bytes,
   memory_huge,
+  memory_register,
+  memory_registered_bytes,
   service_use,
   service_socket,
   service_weight,

@@ -19,6 +19,7 @@
 #include "base/affinity.hpp"
 #include "base/error.hpp"
 #include "base/extent.hpp"
+#include "memory/registrar.hpp"
 #include "plan/devices.hpp"
 
 namespace haul {
@@ -102,7 +103,7 @@ struct EngineStatus {
 // Lifetime: static, never destroyed. A synchronous engine's submit() is thread-safe; an
 // asynchronous engine is driven (submit and poll) by one mover thread at a time. No call blocks for
 // longer than its piece takes.
-class Engine {
+class Engine : public Registrar {
  public:
   virtual const EngineFacts& facts() const noexcept = 0;
   virtual EngineStatus status() const noexcept = 0;
@@ -125,17 +126,9 @@ class Engine {
   // Reports as many finished pieces as there is room for. After the engine's death every accepted
   // piece is reported (with what is good of it), and then none. A synchronous engine has none.
   virtual std::size_t poll(Finished*, std::size_t) noexcept { return 0; }
-  // Must memory be registered before the engine moves it? Then every piece names its regions.
+  // Must memory be registered before the engine moves it? Then every piece names its regions, as
+  // the engine has named them as a registrar.
   virtual bool registers() const noexcept { return false; }
-  // Registers whole pages, [address, address + bytes), which may be registered already: the device
-  // reaches them until unpin(), and the kernel keeps them where they are. May block, for as long as
-  // the kernel takes to fetch the pages. ok and *region (never 0); no_memory: RLIMIT_MEMLOCK, or
-  // what the device has room for, is used up; fault: not all is mapped memory. Any thread.
-  virtual Code pin(std::uintptr_t, std::size_t, std::uint64_t*) noexcept {
-    return Code::not_supported;
-  }
-  // No piece that names the region is under way, nor will be.
-  virtual void unpin(std::uint64_t) noexcept {}
   // Whoever drives it does not believe it any more: it is dead from now on. True: it writes nothing
   // to the memory of pieces that it had accepted, and is not polled for them. False: it may, and
   // poll() goes on to report them. Asynchronous engines only, as is the next one.

@@ -14,9 +14,9 @@ constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t long_bytes = std::size_t{256} << 10, short_bytes = 64;
 constexpr unsigned rounds = 7;
 
-class Trial {
+class FirstCopies {
  public:
-  explicit Trial(const DeviceTable& table) noexcept : table_(table) {}
+  explicit FirstCopies(const DeviceTable& table) noexcept : table_(table) {}
 
   TryOut run() noexcept {
     TryOut result;
@@ -113,7 +113,7 @@ class Trial {
 }  // namespace
 
 TryOut try_out(const DeviceTable& table) noexcept {
-  return Trial(table).run();
+  return FirstCopies(table).run();
 }
 
 }  // namespace haul

@@ -73,6 +73,8 @@ bool Channel::enter() noexcept {
     chunks_under_way.fetch_sub(count, std::memory_order_relaxed);
     waiting_ = accepted_ = left_ = 0;
     queued_bytes_.store(0, std::memory_order_relaxed);
+    regions_.forget();
+    for (Flight& flight : flights_) flight.registered = false;
     age_ = now;
   }
   return true;
@@ -107,21 +109,69 @@ void Channel::proceed(unsigned number) noexcept {
     }
     Outcome outcome;
     piece.length = std::min(piece.length, engine_at(index()).most_bytes());
+    if (engine_at(index()).registers() && !register_sides(flight, piece)) {
+      flight.run.moved(Outcome{0, Code::not_supported});
+      continue;
+    }
     switch (engine_at(index()).submit(piece, number, outcome)) {
-      case Submitted::finished: flight.run.moved(outcome); break;
+      case Submitted::finished:
+        release_sides(flight);
+        flight.run.moved(outcome);
+        break;
       case Submitted::accepted:
         flight.piece_bytes = piece.length;
         waiting_ &= ~bit;
         accepted_ |= bit;
         return;
       case Submitted::full: return;  // tried again when polled
-      case Submitted::dead: flight.run.engine_died(); break;
+      case Submitted::dead:
+        release_sides(flight);
+        flight.run.engine_died();
+        break;
     }
   }
   add(queued_bytes_, -flight.run.whole_bytes());
   report_chunk(*flight.ring, flight.run);
   waiting_ &= ~bit;
   chunks_under_way.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// Makes the piece one whose memory is registered; a shorter one, if need be. False: it cannot be.
+bool Channel::register_sides(Flight& flight, Piece& piece) noexcept {
+  Engine& engine = engine_at(index());
+  if (!flight.registered) {
+    const std::size_t wanted = piece.length, before = piece.bytes_before,
+                      behind = piece.bytes_behind;
+    Code code = regions_.acquire(engine, piece.dst, wanted, before, behind, &flight.dst);
+    if (code == Code::ok && piece.operation == Operation::copy) {
+      code = regions_.acquire(engine, piece.src, wanted, before, behind, &flight.src);
+      if (code != Code::ok) regions_.release(flight.dst);
+    }
+    if (code != Code::ok) {
+      if (!std::exchange(warned_of_memory_, true)) {
+        log(LogLevel::warning,
+            "Memory cannot be registered with the engine %s (%s), so the CPU copies that; raise "
+            "ulimit -l, or lower HAUL_MEMORY_REGISTERED_BYTES.",
+            engine.facts().name, describe(code));
+      }
+      return false;
+    }
+    flight.registered = true;
+  }
+  piece.dst_region = flight.dst.region;
+  piece.length = std::min(piece.length, flight.dst.bytes);
+  if (piece.operation == Operation::copy) {
+    piece.src_region = flight.src.region;
+    piece.length = std::min(piece.length, flight.src.bytes);
+  }
+  return true;
+}
+
+// The piece is over, or was not taken.
+void Channel::release_sides(Flight& flight) noexcept {
+  if (!std::exchange(flight.registered, false)) return;
+  regions_.release(flight.dst);
+  if (flight.run.job.operation == Operation::copy) regions_.release(flight.src);
 }
 
 void Channel::poll() noexcept {
@@ -159,6 +209,7 @@ bool Channel::note(const Finished& finished) noexcept {
   }
   accepted_ &= ~(Flights{1} << finished.tag);
   waiting_ |= Flights{1} << finished.tag;
+  release_sides(flight);
   flight.run.moved(finished.outcome);
   return true;
 }
@@ -190,6 +241,7 @@ void Channel::distrust(const char* what) noexcept {
 
 void Channel::give_up(Flight& flight) noexcept {
   ChunkRun& run = flight.run;
+  release_sides(flight);
   if (run.job.engine != index()) return;  // the CPU has it
   const std::size_t visible =
       flight.ring->tenancy(run.job.seq).visible_in_chunk(run.job.chunks, run.chunk, 0);

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "execution/execution.hpp"
+#include "memory/region_cache.hpp"
 #include "request/ring.hpp"
 
 namespace haul {
@@ -29,6 +30,9 @@ class Channel {
   std::uint64_t queued_bytes() const noexcept {
     return queued_bytes_.load(std::memory_order_relaxed);
   }
+
+  // Any thread: the memory that is registered with the engine.
+  RegionCache& regions() noexcept { return regions_; }
 
   // ---- with the turn (ChannelTurn) ----
 
@@ -45,6 +49,9 @@ class Channel {
     Ring* ring = nullptr;
     ChunkRun run;
     std::size_t piece_bytes = 0;
+    // Of an engine that registers memory: what the piece uses of it, from before it is handed over.
+    RegisteredUse dst, src;
+    bool registered = false;
   };
 
   // Where flights are, a bit each: a free one's is set nowhere.
@@ -56,6 +63,8 @@ class Channel {
   std::uint8_t index() const noexcept;
   Flights used() const noexcept { return waiting_ | accepted_ | left_; }
   void proceed(unsigned number) noexcept;
+  bool register_sides(Flight& flight, Piece& piece) noexcept;
+  void release_sides(Flight& flight) noexcept;
   bool note(const Finished& finished) noexcept;
   void watch() noexcept;
   void distrust(const char* what) noexcept;
@@ -73,7 +82,8 @@ class Channel {
   // How long nothing has finished, and the clock at the last look; counted while it is polled.
   std::uint64_t quiet_ns_ = 0, looked_ns_ = 0;
   unsigned idle_polls_ = 0;
-  bool warned_ = false;
+  bool warned_ = false, warned_of_memory_ = false;
+  RegionCache regions_;
 };
 
 // The channel of the asynchronous engine with this number.

@@ -18,6 +18,7 @@
 #include "engine/registry.hpp"
 #include "execution/help.hpp"
 #include "gate/gate.hpp"
+#include "memory/changes.hpp"
 #include "mover/mover.hpp"
 #include "mover/settle.hpp"
 #include "mover/submit.hpp"
@@ -65,6 +66,7 @@ void after_fork_in_parent() noexcept {
 // In a child: no thread of the parent's is here to hold or do anything.
 void forget_others() noexcept {
   for (std::size_t engine = 0; engine < engine_count(); ++engine) engine_at(engine).forget();
+  forget_changes();
   forget_forks();
   forget_grants();
   forget_movers();

@@ -22,6 +22,12 @@ bool any_overlap(const Request& request) noexcept {
   return false;
 }
 
+bool is_registered(const Request& request, RegionCache& regions) noexcept {
+  return !request.vector() && regions.holds(request.dst->address, request.length) &&
+         (request.operation == Operation::fill ||
+          regions.holds(request.src->address, request.length));
+}
+
 void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
   inputs->engine_count = engine_count();
   for (std::size_t i = 0; i < inputs->engine_count; ++i) {
@@ -33,7 +39,7 @@ void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
     view.reaches = engine.reaches(request.operation, request.dst_space, request.src_space);
     if (!view.device || !view.available) continue;
     view.queued_bytes = channel_of(i).queued_bytes();
-    view.cached = !engine.registers();
+    view.cached = !engine.registers() || is_registered(request, channel_of(i).regions());
   }
 }
 

@@ -20,7 +20,8 @@ const int device_is_named = setenv("HAUL_ENGINE_DMADEV", "dma_skeleton0", 1);
 
 const std::vector<Subject>& subjects() {
   static const std::vector<Subject> all = {
-      {"cpu"}, {"cma"}, {"fault"}, {"fault", "delay=3"}, {"fault", "seed=7,delay=5"}, {"dmadev"}};
+      {"cpu"},    {"cma"},  {"fault"}, {"fault", "delay=3"}, {"fault", "seed=7,delay=5"},
+      {"dmadev"}, {"uring"}};
   return all;
 }
 
@@ -69,6 +70,7 @@ Engine* prepare(const Subject& subject, std::string& why) {
   }
   if (engine == &fault_engine()) configure_fault(subject.schedule);
   if (engine == &dmadev_engine()) open_stand_in();
+  if (engine == &uring_engine()) engine->begin_to_open();
   const EngineStatus status = engine->status();
   if (!status.available) {
     why = status.sentence;
@@ -77,20 +79,40 @@ Engine* prepare(const Subject& subject, std::string& why) {
   return engine;
 }
 
+RegisteredSides::RegisteredSides(Engine& engine, const Piece& piece)
+    : engine_(engine), piece_(piece) {
+  if (!engine.registers() || piece.length == 0) return;
+  pin(piece.dst, &piece_.dst_region);
+  if (piece.operation == Operation::copy) pin(piece.src, &piece_.src_region);
+}
+
+RegisteredSides::~RegisteredSides() {
+  for (const std::uint64_t region : {piece_.dst_region, piece_.src_region})
+    if (region != 0) engine_.unpin(region);
+}
+
+void RegisteredSides::pin(std::uintptr_t address, std::uint64_t* region) {
+  constexpr std::uintptr_t page = 4096;
+  const std::uintptr_t begin = address & ~(page - 1);
+  const std::uintptr_t end = (address + piece_.length + page - 1) & ~(page - 1);
+  EXPECT_EQ(engine_.pin(begin, end - begin, region), Code::ok);
+}
+
 Outcome run(Engine& engine, const Piece& piece) {
   constexpr std::uint64_t tag = 0x1234;
   Outcome outcome;
   const bool fills = piece.operation == Operation::fill;
-  const bool may_refuse =
-      engine.facts().device && (fills ? !engine.reaches(Operation::fill, self_space, self_space)
-                                      : overlaps(piece.dst, piece.src, piece.length));
+  const bool may_refuse = (engine.facts().device || engine.registers()) &&
+                          (fills ? !engine.reaches(Operation::fill, self_space, self_space)
+                                 : overlaps(piece.dst, piece.src, piece.length));
   if (may_refuse) {
     EXPECT_EQ(engine.submit(piece, tag, outcome), Submitted::finished);
     EXPECT_EQ(outcome.code, Code::not_supported);
     EXPECT_EQ(outcome.good_bytes, 0u);
     return run(cpu_engine(), piece);
   }
-  const Submitted answer = engine.submit(piece, tag, outcome);
+  const RegisteredSides sides(engine, piece);
+  const Submitted answer = engine.submit(sides.piece(), tag, outcome);
   if (answer == Submitted::finished) return outcome;
   if (answer == Submitted::dead) return Outcome{0, Code::io};
   EXPECT_EQ(answer, Submitted::accepted) << "an idle engine is not full";

@@ -27,6 +27,22 @@ std::string subject_name(const Subject& subject);
 // refuses it.
 Engine* prepare(const Subject& subject, std::string& why);
 
+// A piece whose memory is registered, where the engine wants that, for as long as the object lives.
+class RegisteredSides {
+ public:
+  RegisteredSides(Engine& engine, const Piece& piece);
+  ~RegisteredSides();
+  RegisteredSides(const RegisteredSides&) = delete;
+  RegisteredSides& operator=(const RegisteredSides&) = delete;
+  const Piece& piece() const { return piece_; }
+
+ private:
+  void pin(std::uintptr_t address, std::uint64_t* region);
+
+  Engine& engine_;
+  Piece piece_;
+};
+
 // Submits and polls until the engine has told how the piece ended. A refusal by a dead engine is io
 // with nothing moved. What a device refuses, a fill or sides that overlap, the CPU does.
 Outcome run(Engine& engine, const Piece& piece);

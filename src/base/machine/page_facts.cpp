@@ -131,6 +131,18 @@ bool is_private_memory(std::uintptr_t begin, std::uintptr_t end, bool writable) 
   return is_private;
 }
 
+bool private_mappings(std::uintptr_t begin, std::uintptr_t end, PageRun* whole) noexcept {
+  const KeepErrno keep;
+  const Uncancelled guard;
+  Descriptor maps = open_maps();
+  MappingQuery first, last;
+  const bool are = query(maps, begin, &first) && query(maps, end - 1, &last) &&
+                   are_private(maps, begin, end, readable, readable);
+  maps.close();
+  *whole = {first.begin, last.end};
+  return are;
+}
+
 bool is_plain_memory(std::uintptr_t begin, std::uintptr_t end) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;

@@ -20,6 +20,10 @@ struct PageRun {
   std::uintptr_t begin = 0, end = 0;
 };
 
+// is_private_memory() for reading, and then, in *whole, all of the mappings that [begin, end) lies
+// in.
+bool private_mappings(std::uintptr_t begin, std::uintptr_t end, PageRun* whole) noexcept;
+
 // The first addresses of [begin, end) that one mapping has. 1; 0 if nothing is mapped there; -1 if
 // it cannot be told now, or by this kernel. Opens a file, as above.
 int first_mapped(std::uintptr_t begin, std::uintptr_t end, PageRun* run) noexcept;

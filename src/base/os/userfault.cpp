@@ -37,6 +37,19 @@ int control(int fd, unsigned long request, void* argument) noexcept {
 
 }  // namespace
 
+namespace {
+
+int agree(int fd, std::uint64_t wanted) noexcept {
+  uffdio_api api{UFFD_API, wanted, 0};
+  if (const int result = control(fd, UFFDIO_API, &api); result != 0) {
+    ::close(fd);
+    return result;
+  }
+  return above_streams(fd);
+}
+
+}  // namespace
+
 int open_userfault() noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
@@ -50,12 +63,16 @@ int open_userfault() noexcept {
     ::close(device);
     if (fd < 0) return refused;
   }
-  uffdio_api api{UFFD_API, features, 0};
-  if (const int result = control(fd, UFFDIO_API, &api); result != 0) {
-    ::close(fd);
-    return result;
-  }
-  return above_streams(fd);
+  return agree(fd, features);
+}
+
+int open_memory_events() noexcept {
+  const KeepErrno keep;
+  const Uncancelled guard;
+  const long fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+  if (fd < 0) return -errno;
+  return agree(static_cast<int>(fd),
+               UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP);
 }
 
 int watch(int fd, std::uintptr_t begin, std::size_t bytes, WatchFor what) noexcept {

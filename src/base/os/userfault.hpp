@@ -17,6 +17,11 @@ namespace haul::os {
 // EINVAL on an older kernel. A child of fork inherits a descriptor of its parent's memory.
 int open_userfault() noexcept;
 
+// The same for unmapped and moved ranges and pages given back alone, which needs Linux 5.11 and no
+// rights: nobody's access is ever held. A range is watched for `writes`, none of which are
+// protected.
+int open_memory_events() noexcept;
+
 // What a range is watched for; a range may be watched once.
 enum class WatchFor : std::uint8_t { missing, writes };
 // 0 or -errno: EBUSY where the program watches it itself, EINVAL where it is not private memory.

@@ -1,0 +1,148 @@
+#include "memory/changes.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/machine/clock.hpp"
+#include "base/machine/page_facts.hpp"
+#include "base/os/descriptor.hpp"
+#include "base/os/os.hpp"
+#include "base/os/userfault.hpp"
+#include "base/sync/quiet_lock.hpp"
+#include "base/thread/own_threads.hpp"
+
+namespace haul {
+namespace {
+
+constexpr std::uint64_t settling_ns = 1'000'000'000;
+constexpr std::uint64_t nap_ns = 10'000'000'000;
+constexpr unsigned most_listeners = 16, most_settling = 32;
+
+enum class Stage : std::uint8_t { closed, open, lost };
+
+// Pages that madvise() was about to give back.
+struct Settling {
+  std::uintptr_t begin = 0, end = 0;
+  std::uint64_t until_ns = 0;
+};
+
+constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit std::atomic<Stage> stage{Stage::closed};
+constinit os::SharedDescriptor userfault;
+constinit std::atomic<ChangeListener*> listeners[most_listeners];
+// Under the lock; overwritten in turn. One that is overwritten too early widens all.
+constinit Settling settling[most_settling];
+constinit unsigned next_settling = 0;
+
+void lose() noexcept {
+  if (stage.exchange(Stage::lost) == Stage::lost) return;
+  for (auto& listener : listeners)
+    if (auto* const it = listener.load(std::memory_order_acquire); it != nullptr)
+      it->changes_lost();
+}
+
+void note_settling(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  const QuietLock lock(mutex);
+  Settling& place = settling[next_settling++ % most_settling];
+  const std::uint64_t now = now_ns();
+  if (place.until_ns > now) {
+    begin = std::min(begin, place.begin);
+    end = std::max(end, place.end);
+  }
+  place = {begin, end, now + settling_ns};
+}
+
+bool is_settling(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  const QuietLock lock(mutex);
+  const std::uint64_t now = now_ns();
+  return std::any_of(settling, settling + most_settling, [&](const Settling& place) {
+    return place.until_ns > now && place.begin < end && begin < place.end;
+  });
+}
+
+void* serve(void*) noexcept {
+  os::name_thread("haul-memory");
+  for (;;) {
+    const int fd = userfault.now().get();
+    if (fd < 0) break;
+    os::await_events(fd, nap_ns);
+    os::FaultEvent event;
+    // (The descriptor is looked at again: what another file says must not be read.)
+    while (userfault.now().get() == fd && os::next_event(fd, &event)) {
+      using Kind = os::FaultEvent::Kind;
+      if (event.kind == Kind::missing || event.kind == Kind::write) {
+        os::wake_held(fd, event.begin, event.end - event.begin);  // none is watched for that
+        continue;
+      }
+      if (event.kind == Kind::removed) note_settling(event.begin, event.end);
+      for (auto& listener : listeners) {
+        if (auto* const it = listener.load(std::memory_order_acquire); it != nullptr)
+          it->memory_changed(event.begin, event.end);
+      }
+    }
+  }
+  lose();
+  if (!os::end_process_elsewhere()) os::detach_self();
+  return nullptr;
+}
+
+// Opens the descriptor and makes the thread, once.
+bool open() noexcept {
+  if (const Stage now = stage.load(std::memory_order_acquire); now != Stage::closed)
+    return now == Stage::open;
+  const QuietLock lock(mutex);
+  if (stage.load(std::memory_order_relaxed) != Stage::closed)
+    return stage.load(std::memory_order_relaxed) == Stage::open;
+  const int fd = os::open_memory_events();
+  if (fd < 0) {
+    stage.store(Stage::lost);
+    return false;
+  }
+  userfault.set(os::Descriptor::of(fd));
+  pthread_t thread;
+  if (os::start_thread(&thread, serve, nullptr) != 0) {
+    userfault.now().close();
+    stage.store(Stage::lost);
+    return false;
+  }
+  stage.store(Stage::open, std::memory_order_release);
+  return true;
+}
+
+}  // namespace
+
+bool listen_to_changes(ChangeListener& listener) noexcept {
+  for (auto& place : listeners) {
+    ChangeListener* seen = nullptr;
+    if (place.compare_exchange_strong(seen, &listener) || seen == &listener) return true;
+  }
+  return false;
+}
+
+bool watch_changes(std::uintptr_t begin, std::size_t bytes, bool* settles) noexcept {
+  os::PageRun whole;
+  if (!os::private_mappings(begin, begin + bytes, &whole) || !open()) return false;
+  const int fd = userfault.now().get();
+  const auto watch = os::WatchFor::writes;
+  if (fd < 0 || os::watch(fd, whole.begin, whole.end - whole.begin, watch) != 0) return false;
+  *settles = is_settling(begin, begin + bytes);
+  return true;
+}
+
+bool changes_under_way() noexcept {
+  if (stage.load(std::memory_order_acquire) != Stage::open) return false;
+  const int fd = userfault.now().get();
+  if (fd < 0) lose();
+  return fd >= 0 && os::changes_wait(fd);
+}
+
+void forget_changes() noexcept {
+  mutex = PTHREAD_MUTEX_INITIALIZER;
+  if (stage.load(std::memory_order_relaxed) == Stage::open) userfault.now().close();
+  userfault.set(os::Descriptor());
+  stage.store(Stage::closed, std::memory_order_relaxed);
+}
+
+}  // namespace haul

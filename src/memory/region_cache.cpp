@@ -1,0 +1,216 @@
+#include "memory/region_cache.hpp"
+
+#include <algorithm>
+
+#include "base/knobs.hpp"
+#include "base/machine/pages.hpp"
+#include "base/sync/backoff.hpp"
+#include "base/sync/quiet_lock.hpp"
+
+namespace haul {
+namespace {
+
+using os::page_bytes;
+constexpr std::size_t most_pages = 1024;
+
+std::uintptr_t page_below(std::uintptr_t address) noexcept {
+  return address & ~(page_bytes - 1);
+}
+std::uintptr_t page_above(std::uintptr_t address) noexcept {
+  return page_below(address + page_bytes - 1);
+}
+
+Registering registering() noexcept {
+  return static_cast<Registering>(knob_number(Knob::memory_register));
+}
+
+}  // namespace
+
+// Of those that hold the address, the one that reaches furthest. (Under the table's lock.)
+RegionCache::Entry* RegionCache::find(std::uintptr_t address) noexcept {
+  Entry* best = nullptr;
+  for (std::uint32_t i = 0; i < in_use_; ++i) {
+    Entry& entry = entries_[i];
+    if (entry.begin <= address && address < entry.end && entry.serves() &&
+        (best == nullptr || entry.end > best->end))
+      best = &entry;
+  }
+  return best;
+}
+
+RegionCache::Entry* RegionCache::reserve(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  for (std::uint32_t i = 0; i < room; ++i) {
+    Entry& entry = entries_[i];
+    if (entry.end != 0) continue;
+    entry = Entry{};
+    entry.begin = begin;
+    entry.end = end;
+    entry.users = 1;
+    entry.used_at = ++uses_;
+    in_use_ = std::max(in_use_, i + 1);
+    return &entry;
+  }
+  return nullptr;
+}
+
+// Frees a place that nobody uses, under the table's lock. What it returns must be unpinned.
+std::uint64_t RegionCache::take_out(Entry& entry) noexcept {
+  const std::uint64_t region = entry.region;
+  figures_.pinned_bytes -= entry.end - entry.begin;
+  entry = Entry{};
+  return region;
+}
+
+// Gives back what is not in use and does not last, or is over the budget, or all. Under the
+// registrar's lock.
+void RegionCache::drop_unused(bool all) noexcept {
+  for (;;) {
+    std::uint64_t region = 0;
+    {
+      const QuietLock lock(table_lock_);
+      const bool over = figures_.pinned_bytes > knob_number(Knob::memory_registered_bytes);
+      Entry* victim = nullptr;
+      for (std::uint32_t i = 0; i < in_use_; ++i) {
+        Entry& entry = entries_[i];
+        if (entry.end == 0 || entry.region == 0 || entry.users != 0) continue;
+        if (!entry.lasts()) {
+          victim = &entry;
+          break;
+        }
+        if ((all || over) && (victim == nullptr || entry.used_at < victim->used_at))
+          victim = &entry;
+      }
+      if (victim == nullptr) return;
+      region = take_out(*victim);
+    }
+    registrar_->unpin(region);
+  }
+}
+
+// Registers what an entry says, which is reserved.
+Code RegionCache::pin(Entry& entry) noexcept {
+  const std::size_t bytes = entry.end - entry.begin;
+  bool settles = false;
+  const bool watched = registering() == Registering::cached && listens_ &&
+                       watch_changes(entry.begin, bytes, &settles);
+  {
+    const QuietLock lock(table_lock_);
+    entry.once = !watched || settles;
+  }
+  const QuietLock lock(registrar_lock_);
+  drop_unused(false);
+  std::uint64_t region = 0;
+  Code code = registrar_->pin(entry.begin, bytes, &region);
+  if (code == Code::no_memory) {
+    drop_unused(true);
+    code = registrar_->pin(entry.begin, bytes, &region);
+  }
+  drop_unused(false);  // what has changed meanwhile
+  const QuietLock table(table_lock_);
+  figures_.pinned_bytes += bytes;
+  if (code != Code::ok) {
+    entry.users = 0;
+    take_out(entry);
+    return code;
+  }
+  ++figures_.pins;
+  entry.region = region;
+  return Code::ok;
+}
+
+Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
+                          std::size_t before, std::size_t behind, RegisteredUse* use) noexcept {
+  registrar_ = &registrar;
+  if (!listens_) listens_ = listen_to_changes(*this);
+  // What is remembered counts once all changes that can be seen have been told of.
+  for (Backoff backoff; changes_under_way(); backoff.pause()) continue;
+  const std::uintptr_t begin = page_below(address);
+  std::size_t bytes = std::clamp(before, page_bytes, most_pages * page_bytes);
+  Entry* fresh = nullptr;
+  {
+    const QuietLock lock(table_lock_);
+    Entry* const known = find(address);
+    if (known != nullptr && (known->end >= address + wanted || known->users != 0)) {
+      ++known->users;
+      known->used_at = ++uses_;
+      ++figures_.hits;
+      *use = {known->region, std::min(wanted, known->end - address),
+              static_cast<std::uint32_t>(known - entries_)};
+      return Code::ok;
+    }
+    // A buffer that comes again is registered in one piece, in place of its parts.
+    if (known != nullptr) {
+      known->once = true;
+      bytes = wanted;
+    }
+    if (registering() == Registering::blocking) bytes = wanted + behind;
+    const std::uintptr_t end = page_above(address + std::min(bytes, wanted + behind));
+    fresh = reserve(begin, end);
+  }
+  if (fresh == nullptr) {
+    const QuietLock lock(registrar_lock_);
+    drop_unused(true);
+    const QuietLock table(table_lock_);
+    fresh = reserve(begin, page_above(address + std::min(bytes, wanted)));
+    if (fresh == nullptr) return Code::no_memory;
+  }
+  const std::uintptr_t end = fresh->end;
+  const Code code = pin(*fresh);
+  if (code != Code::ok) return code;
+  *use = {fresh->region, std::min(wanted, end - address),
+          static_cast<std::uint32_t>(fresh - entries_)};
+  return Code::ok;
+}
+
+void RegionCache::release(const RegisteredUse& use) noexcept {
+  bool drop = false;
+  {
+    const QuietLock lock(table_lock_);
+    Entry& entry = entries_[use.place];
+    --entry.users;
+    drop = entry.users == 0 && !entry.lasts();
+  }
+  if (!drop) return;
+  const QuietLock lock(registrar_lock_);
+  drop_unused(false);
+}
+
+bool RegionCache::holds(std::uintptr_t address, std::size_t bytes) noexcept {
+  const QuietLock lock(table_lock_);
+  const Entry* const known = find(address);
+  return known != nullptr && known->end >= address + bytes;
+}
+
+RegionCache::Figures RegionCache::figures() noexcept {
+  const QuietLock lock(table_lock_);
+  return figures_;
+}
+
+void RegionCache::memory_changed(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  bool any = false;
+  {
+    const QuietLock lock(table_lock_);
+    for (std::uint32_t i = 0; i < in_use_; ++i) {
+      Entry& entry = entries_[i];
+      if (entry.end == 0 || entry.stale || entry.begin >= end || begin >= entry.end) continue;
+      entry.stale = any = true;
+      ++figures_.changes;
+    }
+  }
+  if (!any) return;
+  // Where somebody registers memory now, whose fetching may wait for the program, he drops it.
+  if (const QuietLock lock(registrar_lock_, 1); lock) drop_unused(false);
+}
+
+void RegionCache::changes_lost() noexcept {
+  memory_changed(0, UINTPTR_MAX);
+}
+
+void RegionCache::forget() noexcept {
+  table_lock_ = registrar_lock_ = PTHREAD_MUTEX_INITIALIZER;
+  std::fill(entries_, entries_ + in_use_, Entry{});
+  in_use_ = 0;
+  figures_ = {};
+}
+
+}  // namespace haul

@@ -1,0 +1,94 @@
+// The regions that are registered with one device, and when they are registered (paper 001, III-B).
+//
+// Deferred: a side of a copy is registered when its bytes are about to be moved, not before.
+// Progressive: where nothing is known, a request's first page is registered, then as much again as
+// has been, up to 1,024 pages at a time, so that the device begins early and works while the kernel
+// fetches the next pages. Cached: what has been registered stays so while the budget lasts, and a
+// buffer that comes again is registered in one piece.
+//
+// What is cached holds only as long as the addresses mean the same pages (memory/changes.hpp).
+// Memory of which that cannot be told, and all memory where HAUL_MEMORY_REGISTER says so, is
+// registered for each use and given back after it.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "memory/changes.hpp"
+#include "memory/registrar.hpp"
+
+namespace haul {
+
+// HAUL_MEMORY_REGISTER.
+enum class Registering : std::uint8_t { cached, overlapped, blocking };
+
+struct RegisteredUse {
+  std::uint64_t region = 0;
+  std::size_t bytes = 0;  // that are registered from the address on, of those that were wanted
+  std::uint32_t place = 0;
+};
+
+// acquire() and release() by one thread at a time; the others by any.
+class RegionCache final : public ChangeListener {
+ public:
+  // Registers memory from `address` on: `wanted` bytes are about to be moved, `before` of the same
+  // request have been, and `behind` will be. ok, or why the registrar refuses; then nothing is in
+  // use.
+  Code acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted, std::size_t before,
+               std::size_t behind, RegisteredUse* use) noexcept;
+  // The copy that used it has ended.
+  void release(const RegisteredUse& use) noexcept;
+
+  // Is all of it registered, as far as that is known now? Takes no system call.
+  bool holds(std::uintptr_t address, std::size_t bytes) noexcept;
+
+  // For a child of fork, whose regions are the parent's.
+  void forget() noexcept;
+
+  struct Figures {
+    std::uint64_t pins = 0, hits = 0, changes = 0;  // regions made, used again, dropped as changed
+    std::uint64_t pinned_bytes = 0;                 // now
+  };
+  Figures figures() noexcept;
+
+  void memory_changed(std::uintptr_t begin, std::uintptr_t end) noexcept override;
+  void changes_lost() noexcept override;
+
+ private:
+  static constexpr std::uint32_t room = 256;
+
+  struct Entry {
+    std::uintptr_t begin = 0, end = 0;  // end 0: the place is free
+    std::uint64_t region = 0;           // 0: being registered
+    std::uint64_t used_at = 0;          // a count of uses
+    std::uint32_t users = 0;
+    bool once = false;   // not for others than those who use it now
+    bool stale = false;  // the same, since it has changed
+
+    // (Memory that is in use stays what it is as long as the copy is under way.)
+    bool serves() const noexcept { return lasts() || (region != 0 && users != 0 && !stale); }
+    bool lasts() const noexcept { return end != 0 && region != 0 && !once && !stale; }
+  };
+
+  Entry* find(std::uintptr_t address) noexcept;
+  Entry* reserve(std::uintptr_t begin, std::uintptr_t end) noexcept;
+  std::uint64_t take_out(Entry& entry) noexcept;
+  Code pin(Entry& entry) noexcept;
+  void drop_unused(bool all) noexcept;
+
+  // Held for the table alone, never while memory is registered.
+  pthread_mutex_t table_lock_ = PTHREAD_MUTEX_INITIALIZER;
+  // Held while the registrar works. The table's may be taken within.
+  pthread_mutex_t registrar_lock_ = PTHREAD_MUTEX_INITIALIZER;
+  Registrar* registrar_ = nullptr;
+  bool listens_ = false;
+  Entry entries_[room];
+  std::uint32_t in_use_ = 0;  // entries from there on are free
+  std::uint64_t uses_ = 0;
+  Figures figures_;
+};
+
+}  // namespace haul
