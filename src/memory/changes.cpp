@@ -20,7 +20,7 @@ constexpr std::uint64_t settling_ns = 1'000'000'000;
 constexpr std::uint64_t nap_ns = 10'000'000'000;
 constexpr unsigned most_listeners = 16, most_settling = 32;
 
-enum class Stage : std::uint8_t { closed, open, lost };
+enum class WatchStage : std::uint8_t { closed, open, lost };
 
 // Pages that madvise() was about to give back.
 struct Settling {
@@ -29,7 +29,7 @@ struct Settling {
 };
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-constinit std::atomic<Stage> stage{Stage::closed};
+constinit std::atomic<WatchStage> stage{WatchStage::closed};
 constinit os::SharedDescriptor userfault;
 constinit std::atomic<ChangeListener*> listeners[most_listeners];
 // Under the lock; overwritten in turn. One that is overwritten too early widens all.
@@ -37,7 +37,7 @@ constinit Settling settling[most_settling];
 constinit unsigned next_settling = 0;
 
 void lose() noexcept {
-  if (stage.exchange(Stage::lost) == Stage::lost) return;
+  if (stage.exchange(WatchStage::lost) == WatchStage::lost) return;
   for (auto& listener : listeners)
     if (auto* const it = listener.load(std::memory_order_acquire); it != nullptr)
       it->changes_lost();
@@ -90,24 +90,24 @@ void* serve(void*) noexcept {
 
 // Opens the descriptor and makes the thread, once.
 bool open() noexcept {
-  if (const Stage now = stage.load(std::memory_order_acquire); now != Stage::closed)
-    return now == Stage::open;
+  if (const WatchStage now = stage.load(std::memory_order_acquire); now != WatchStage::closed)
+    return now == WatchStage::open;
   const QuietLock lock(mutex);
-  if (stage.load(std::memory_order_relaxed) != Stage::closed)
-    return stage.load(std::memory_order_relaxed) == Stage::open;
+  if (stage.load(std::memory_order_relaxed) != WatchStage::closed)
+    return stage.load(std::memory_order_relaxed) == WatchStage::open;
   const int fd = os::open_memory_events();
   if (fd < 0) {
-    stage.store(Stage::lost);
+    stage.store(WatchStage::lost);
     return false;
   }
   userfault.set(os::Descriptor::of(fd));
   pthread_t thread;
   if (os::start_thread(&thread, serve, nullptr) != 0) {
     userfault.now().close();
-    stage.store(Stage::lost);
+    stage.store(WatchStage::lost);
     return false;
   }
-  stage.store(Stage::open, std::memory_order_release);
+  stage.store(WatchStage::open, std::memory_order_release);
   return true;
 }
 
@@ -132,7 +132,7 @@ bool watch_changes(std::uintptr_t begin, std::size_t bytes, bool* settles) noexc
 }
 
 bool changes_under_way() noexcept {
-  if (stage.load(std::memory_order_acquire) != Stage::open) return false;
+  if (stage.load(std::memory_order_acquire) != WatchStage::open) return false;
   const int fd = userfault.now().get();
   if (fd < 0) lose();
   return fd >= 0 && os::changes_wait(fd);
@@ -140,9 +140,9 @@ bool changes_under_way() noexcept {
 
 void forget_changes() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
-  if (stage.load(std::memory_order_relaxed) == Stage::open) userfault.now().close();
+  if (stage.load(std::memory_order_relaxed) == WatchStage::open) userfault.now().close();
   userfault.set(os::Descriptor());
-  stage.store(Stage::closed, std::memory_order_relaxed);
+  stage.store(WatchStage::closed, std::memory_order_relaxed);
 }
 
 }  // namespace haul
