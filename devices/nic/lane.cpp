@@ -13,6 +13,7 @@ namespace {
 // Frames under way, and bytes of them: what ports and sockets have room for.
 constexpr std::size_t most_frames = 128, most_under_way_bytes = std::size_t{2} << 20;
 constexpr unsigned frames_at_once = 16;
+constexpr std::size_t shortest_fragment = 64;
 
 }  // namespace
 
@@ -26,7 +27,7 @@ void Lane::start(const Port& port, std::uint16_t index, const Choices& choices) 
   // (An MTU does not count Ethernet's own header.)
   constexpr std::size_t ethernet_bytes = 14;
   std::size_t bytes = port.mtu + ethernet_bytes - sizeof(nic_header);
-  if (choices.fragment != 0) bytes = std::min(bytes, choices.fragment);
+  if (choices.fragment != 0) bytes = std::min(bytes, std::max(choices.fragment, shortest_fragment));
   // Fragments of more than one part have whole ones, so that each begins where the last one ended.
   if (program_ != nullptr && bytes > NIC_PART_BYTES) bytes -= bytes % NIC_PART_BYTES;
   const std::size_t window = std::clamp<std::size_t>(most_under_way_bytes / bytes, 1, most_frames);
@@ -85,6 +86,9 @@ bool Lane::take(const Piece& piece, std::uint64_t tag) noexcept {
   Load load{tag, piece.dst, piece.src, piece.length, 0, 0, piece.watermark};
   if (program_ != nullptr)
     xsk_.margins(piece.dst, piece.length, stream_.fragment_bytes(), &load.front, &load.end);
+  // No frame is so short that Ethernet pads it, or that XDP refuses to take its header away.
+  const std::size_t last = (load.length - load.front - load.end) % stream_.fragment_bytes();
+  if (last < shortest_fragment) load.end += last;
   const bool done = load.front + load.end == load.length;
   const std::size_t at_once = done ? load.length : load.front;
   std::memcpy(reinterpret_cast<void*>(piece.dst), reinterpret_cast<const void*>(piece.src),

@@ -39,16 +39,11 @@ int haul_nic(struct xdp_md* frame) {
   if (lane == NULL || lane->key == 0 || lane->interface != frame->ingress_ifindex) return XDP_DROP;
   const __u64 sequence = header->sequence;
   const __u64 bytes = header->bytes;
-  /* (Ethernet pads short frames.) */
-  const __u64 total = bpf_xdp_get_buff_len(frame);
   if (header->key != lane->key || sequence != lane->expected || bytes == 0 ||
-      total < sizeof *header + bytes || frame->rx_queue_index != 0) {
+      bpf_xdp_get_buff_len(frame) != sizeof *header + bytes || frame->rx_queue_index != 0) {
     __sync_fetch_and_add(&lane->refused, 1);
     return XDP_DROP;
   }
-  if (total > sizeof *header + bytes &&
-      bpf_xdp_adjust_tail(frame, -(int)(total - sizeof *header - bytes)) != 0)
-    return XDP_DROP;
   if (bpf_xdp_adjust_head(frame, sizeof *header) != 0) return XDP_DROP;
   if (bpf_redirect_map(&sockets, index, XDP_DROP) != XDP_REDIRECT) return XDP_DROP;
   /* Counted before the socket has the bytes: whoever finds as many of them received as are counted

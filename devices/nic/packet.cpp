@@ -186,10 +186,10 @@ bool PacketReceiver::receive(Stream& stream, std::uint64_t now_ns) noexcept {
     const nic_header& header = headers_[i];
     const std::size_t bytes = parts_[i][1].iov_len;
     // It is the next one, and it lies in the next one's place: all before it were good.
-    const bool whole = (messages_[i].msg_hdr.msg_flags & MSG_TRUNC) == 0 || bytes < 64;
+    const bool whole = (messages_[i].msg_hdr.msg_flags & MSG_TRUNC) == 0 &&
+                       messages_[i].msg_len == sizeof header + bytes;
     if (static_cast<unsigned>(i) == good && header.key == lane_.key &&
-        header.sequence == stream.arrived() + good && header.bytes == bytes && whole &&
-        messages_[i].msg_len >= sizeof header + bytes)
+        header.sequence == stream.arrived() + good && header.bytes == bytes && whole)
       ++good;
   }
   stream.arrive(good, now_ns);
