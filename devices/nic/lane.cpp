@@ -41,7 +41,7 @@ bool Lane::open(const Port& port, std::uint16_t index, const Choices& choices) n
   return open_;
 }
 
-int Lane::open(const Port& port, std::uint16_t index, const Choices& choices, Program& program,
+int Lane::open(const Port& port, std::uint16_t index, const Choices& choices, PortProgram& program,
                std::uintptr_t address, std::size_t bytes) noexcept {
   program_ = &program;
   address_ = address;
@@ -93,7 +93,11 @@ bool Lane::take(const Piece& piece, std::uint64_t tag) noexcept {
   const std::size_t at_once = done ? load.length : load.front;
   std::memcpy(reinterpret_cast<void*>(piece.dst), reinterpret_cast<const void*>(piece.src),
               at_once);
-  if (!done) stream_.add(load);
+  if (done) {
+    piece.watermark.publish(piece.length);
+  } else {
+    stream_.add(load);
+  }
   return done;
 }
 

@@ -20,7 +20,7 @@ class Lane {
   bool open(const Port& port, std::uint16_t index, const Choices& choices) noexcept;
   // The same with a region that is registered for it. 0 or an errno; EBUSY: another program has
   // the port.
-  int open(const Port& port, std::uint16_t index, const Choices& choices, Program& program,
+  int open(const Port& port, std::uint16_t index, const Choices& choices, PortProgram& program,
            std::uintptr_t address, std::size_t bytes) noexcept;
   // The kernel writes nothing to pieces' memory any more.
   void close() noexcept;
@@ -43,14 +43,14 @@ class Lane {
  private:
   void start(const Port& port, std::uint16_t index, const Choices& choices) noexcept;
 
-  Stream stream_;
+  FragmentStream stream_;
   LaneName name_;
-  Trial trial_;
+  FrameTrial trial_;
   PacketSender sender_;
   PacketReceiver packet_;
   XskReceiver xsk_;
-  Program* program_ = nullptr;  // nullptr: it receives by AF_PACKET
-  int link_ = -1;               // the program on the port
+  PortProgram* program_ = nullptr;  // nullptr: it receives by AF_PACKET
+  int link_ = -1;                   // the program on the port
   std::uintptr_t address_ = 0;
   std::size_t bytes_ = 0;
   bool open_ = false;

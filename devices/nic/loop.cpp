@@ -92,7 +92,7 @@ bool Loop::there(void (*body)(void*), void* argument) const noexcept {
 }
 
 bool Loop::add(const char* out, const char* in) noexcept {
-  Socket socket;
+  PortSocket socket;
   ifreq out_request, in_request;
   Port& port = ports_[count_];
   port = {};
@@ -159,7 +159,7 @@ bool Loop::find(char* sentence, std::size_t bytes) noexcept {
   if (!own) {
     char path[96];
     std::snprintf(path, sizeof path, "/run/netns/%s", choices_.netns);
-    Socket file;
+    PortSocket file;
     if (!file.take(open(path, O_RDONLY | O_CLOEXEC))) {
       std::snprintf(sentence, bytes,
                     "no looped port is there; `haul nic setup` makes veth pairs to try it (as "

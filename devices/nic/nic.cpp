@@ -23,7 +23,7 @@ using namespace haul::nic;
 // Made when the engine is opened, and never destroyed.
 struct Nic {
   Loop loop;
-  Program program;
+  PortProgram program;
   Lane lanes[NIC_LANES];     // one a port; a region is named by its lane's number and one
   bool packet_lane = false;  // the first lane takes what is not registered
   std::uint32_t active = 0;  // lanes with pieces
@@ -175,6 +175,7 @@ bool open_all(const char* arguments, char* sentence, std::size_t bytes) {
                   "frames that leave by the port %s do not come back; plug in the loop, or name "
                   "the ports as out>in",
                   first.name);
+    own->lanes[0].close();
     return false;
   }
   if (!own->loop.choices().xdp) return true;

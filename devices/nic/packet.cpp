@@ -39,7 +39,7 @@ bool passes(int error) noexcept {
 
 }  // namespace
 
-bool Socket::take(int fd) noexcept {
+bool PortSocket::take(int fd) noexcept {
   close();
   // A program's standard streams may be closed, and their numbers are then not ours to take.
   if (fd >= 0 && fd <= STDERR_FILENO) {
@@ -51,7 +51,7 @@ bool Socket::take(int fd) noexcept {
   return fd_ >= 0;
 }
 
-void Socket::close() noexcept {
+void PortSocket::close() noexcept {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
 }
@@ -92,7 +92,7 @@ void PacketSender::swap_last() noexcept {
   std::swap(batch_.parts[at][1], batch_.parts[at - 1][1]);
 }
 
-bool PacketSender::send(Stream& stream, unsigned most, LaneName lane, Trial& trial,
+bool PacketSender::send(FragmentStream& stream, unsigned most, LaneName lane, FrameTrial& trial,
                         std::uint64_t now_ns) noexcept {
   batch_.count = 0;
   // (A frame that is sent twice takes two places.)
@@ -167,7 +167,7 @@ bool PacketReceiver::open(unsigned interface, LaneName lane) noexcept {
 // The kernel writes the frames' bytes where the next fragments belong, before anybody has seen
 // their headers. A frame that is not the one expected there leaves bytes that are wrong, within a
 // fragment that has not arrived and that is written again before it does.
-bool PacketReceiver::receive(Stream& stream, std::uint64_t now_ns) noexcept {
+bool PacketReceiver::receive(FragmentStream& stream, std::uint64_t now_ns) noexcept {
   const unsigned wanted = static_cast<unsigned>(
       std::min<std::uint64_t>(stream.sent() - stream.arrived(), most_at_once));
   for (unsigned i = 0; i < wanted; ++i) {

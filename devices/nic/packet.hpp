@@ -15,12 +15,12 @@
 namespace haul::nic {
 
 // A descriptor, closed at the end.
-class Socket {
+class PortSocket {
  public:
-  Socket() = default;
-  ~Socket() { close(); }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
+  PortSocket() = default;
+  ~PortSocket() { close(); }
+  PortSocket(const PortSocket&) = delete;
+  PortSocket& operator=(const PortSocket&) = delete;
   // A negative number, with errno, is none.
   bool take(int fd) noexcept;
   int fd() const noexcept { return fd_; }
@@ -42,7 +42,7 @@ class PacketSender {
   bool open(unsigned interface) noexcept;
   // Sends fragments from stream.sent() on, at most `most`, and counts them. False: the port takes
   // no frames any more, or a source is no readable memory.
-  bool send(Stream& stream, unsigned most, LaneName lane, Trial& trial,
+  bool send(FragmentStream& stream, unsigned most, LaneName lane, FrameTrial& trial,
             std::uint64_t now_ns) noexcept;
   void close() noexcept { socket_.close(); }
 
@@ -60,7 +60,7 @@ class PacketSender {
   void copy_last() noexcept;
   void swap_last() noexcept;
 
-  Socket socket_;
+  PortSocket socket_;
   Batch batch_;
 };
 
@@ -69,7 +69,7 @@ class PacketReceiver {
   // In the port's network namespace. False: errno.
   bool open(unsigned interface, LaneName lane) noexcept;
   // Takes what has come. False: the port is gone, or a destination is no writable memory.
-  bool receive(Stream& stream, std::uint64_t now_ns) noexcept;
+  bool receive(FragmentStream& stream, std::uint64_t now_ns) noexcept;
   void close() noexcept { socket_.close(); }
 
  private:
@@ -77,7 +77,7 @@ class PacketReceiver {
 
   bool filter(LaneName lane) noexcept;
 
-  Socket socket_;
+  PortSocket socket_;
   LaneName lane_;
   nic_header headers_[most_at_once];
   iovec parts_[most_at_once][2];

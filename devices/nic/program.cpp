@@ -40,7 +40,7 @@ int keep(int fd) noexcept {
 
 }  // namespace
 
-bool Program::load() noexcept {
+bool PortProgram::load() noexcept {
   libbpf_set_print(show_nothing);
   LIBBPF_OPTS(bpf_object_open_opts, named, .object_name = "haul_nic");
   bpf_object* const object = bpf_object__open_mem(
@@ -61,7 +61,7 @@ bool Program::load() noexcept {
   return result == 0 && program_ >= 0 && sockets_ >= 0 && lanes_ != nullptr;
 }
 
-int Program::attach(unsigned interface) noexcept {
+int PortProgram::attach(unsigned interface) noexcept {
   LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_DRV_MODE);
   const int fd = bpf_link_create(program_, static_cast<int>(interface), BPF_XDP, &options);
   if (fd < 0 || fd > STDERR_FILENO) return fd;
@@ -70,11 +70,11 @@ int Program::attach(unsigned interface) noexcept {
   return kept;
 }
 
-bool Program::connect(unsigned lane, int socket) noexcept {
+bool PortProgram::connect(unsigned lane, int socket) noexcept {
   return bpf_map_update_elem(sockets_, &lane, &socket, BPF_ANY) == 0;
 }
 
-void Program::disconnect(unsigned lane) noexcept {
+void PortProgram::disconnect(unsigned lane) noexcept {
   bpf_map_delete_elem(sockets_, &lane);
 }
 

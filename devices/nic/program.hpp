@@ -6,7 +6,7 @@
 
 namespace haul::nic {
 
-class Program {
+class PortProgram {
  public:
   // False, and errno: no rights (CAP_BPF, CAP_NET_ADMIN), or no such program in this kernel.
   bool load() noexcept;

@@ -5,25 +5,25 @@
 
 namespace haul::nic {
 
-void Stream::start(std::size_t fragment_bytes, unsigned window) noexcept {
-  *this = Stream{};
+void FragmentStream::start(std::size_t fragment_bytes, unsigned window) noexcept {
+  *this = FragmentStream{};
   fragment_bytes_ = fragment_bytes;
   window_ = window;
 }
 
-void Stream::add(const Load& load) noexcept {
+void FragmentStream::add(const Load& load) noexcept {
   Loaded& loaded = at(loads_behind_++);
   const std::size_t bytes = load.length - load.front - load.end;
   loaded = {load, behind_, behind_ + (bytes + fragment_bytes_ - 1) / fragment_bytes_};
   behind_ = loaded.behind;
 }
 
-unsigned Stream::sendable() const noexcept {
+unsigned FragmentStream::sendable() const noexcept {
   const std::uint64_t under_way = sent_ - arrived_;
   return static_cast<unsigned>(std::min<std::uint64_t>(window_ - under_way, behind_ - sent_));
 }
 
-Fragment Stream::fragment(std::uint64_t number) const noexcept {
+Fragment FragmentStream::fragment(std::uint64_t number) const noexcept {
   std::uint64_t index = first_load_;
   while (number >= at(index).behind) ++index;
   const Loaded& loaded = at(index);
@@ -34,18 +34,18 @@ Fragment Stream::fragment(std::uint64_t number) const noexcept {
           std::min(fragment_bytes_, middle - offset)};
 }
 
-void Stream::send(unsigned count, std::uint64_t now_ns) noexcept {
+void FragmentStream::send(unsigned count, std::uint64_t now_ns) noexcept {
   if (sent_ == arrived_) last_ns_ = now_ns;
   sent_ += count;
 }
 
-std::size_t Stream::good_bytes(const Loaded& loaded) const noexcept {
+std::size_t FragmentStream::good_bytes(const Loaded& loaded) const noexcept {
   if (arrived_ >= loaded.behind) return loaded.load.length - loaded.load.end;
   if (arrived_ <= loaded.first) return loaded.load.front;
   return loaded.load.front + (arrived_ - loaded.first) * fragment_bytes_;
 }
 
-void Stream::arrive(unsigned count, std::uint64_t now_ns) noexcept {
+void FragmentStream::arrive(unsigned count, std::uint64_t now_ns) noexcept {
   if (count == 0) return;
   arrived_ += count;
   // (What was given up may arrive all the same.)
@@ -59,7 +59,7 @@ void Stream::arrive(unsigned count, std::uint64_t now_ns) noexcept {
   }
 }
 
-bool Stream::give_up(std::uint64_t now_ns) noexcept {
+bool FragmentStream::give_up(std::uint64_t now_ns) noexcept {
   if (sent_ == arrived_) return false;
   const std::uint64_t patience_ns = first_patience_ns << std::min(in_vain_, most_doublings);
   if (now_ns - last_ns_ < patience_ns) return false;
@@ -70,7 +70,7 @@ bool Stream::give_up(std::uint64_t now_ns) noexcept {
   return true;
 }
 
-std::size_t Stream::finish(Finished* finished, std::size_t most) noexcept {
+std::size_t FragmentStream::finish(Finished* finished, std::size_t most) noexcept {
   std::size_t count = 0;
   while (count < most && !idle() && (failed() || at(first_load_).behind <= arrived_)) {
     const Loaded& loaded = at(first_load_++);

@@ -26,7 +26,7 @@ struct Fragment {
   std::size_t bytes = 0;
 };
 
-class Stream {
+class FragmentStream {
  public:
   static constexpr unsigned most_loads = 32;
 

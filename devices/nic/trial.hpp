@@ -6,7 +6,7 @@
 
 namespace haul::nic {
 
-class Trial {
+class FrameTrial {
  public:
   void start(unsigned percent) noexcept { percent_ = percent; }
   bool loses() noexcept { return happens(); }

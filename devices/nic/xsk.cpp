@@ -97,7 +97,7 @@ void XskReceiver::margins(std::uintptr_t dst, std::size_t bytes, std::size_t fra
   *end = bytes - *front - std::min(bytes - *front, most);
 }
 
-unsigned XskReceiver::prepare(const Stream& stream, unsigned most) noexcept {
+unsigned XskReceiver::prepare(const FragmentStream& stream, unsigned most) noexcept {
   unsigned count = 0;
   const unsigned wanted = std::min(most, stream.sendable());
   for (; count < wanted; ++count) {
@@ -117,7 +117,8 @@ unsigned XskReceiver::prepare(const Stream& stream, unsigned most) noexcept {
   return count;
 }
 
-bool XskReceiver::receive(Stream& stream, const nic_lane& lane, std::uint64_t now_ns) noexcept {
+bool XskReceiver::receive(FragmentStream& stream, const nic_lane& lane,
+                          std::uint64_t now_ns) noexcept {
   // Pairs with the kernel's release store: descriptors, and the bytes they tell of, are there.
   const std::uint32_t behind = __atomic_load_n(received_.producer, __ATOMIC_ACQUIRE);
   while (taken_ != behind) {

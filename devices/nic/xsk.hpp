@@ -45,9 +45,9 @@ class XskReceiver {
 
   // How many fragments may be sent, for which there is room in the rings. Fill entries for them are
   // there then.
-  unsigned prepare(const Stream& stream, unsigned most) noexcept;
+  unsigned prepare(const FragmentStream& stream, unsigned most) noexcept;
   // Takes what has come. False: something came that cannot be.
-  bool receive(Stream& stream, const nic_lane& lane, std::uint64_t now_ns) noexcept;
+  bool receive(FragmentStream& stream, const nic_lane& lane, std::uint64_t now_ns) noexcept;
 
  private:
   static constexpr std::uint32_t ring_entries = 1024;
@@ -57,7 +57,7 @@ class XskReceiver {
   template <class Entry>
   static void unmap(XskRing<Entry>& ring) noexcept;
 
-  Socket socket_;
+  PortSocket socket_;
   std::uintptr_t address_ = 0;
   std::size_t bytes_ = 0;
   XskRing<std::uint64_t> fill_;

@@ -67,9 +67,9 @@ constexpr KnobRow rows[] = {
      "The looped network ports of the engine nic (default empty: the veth pairs that haul nic "
      "setup "
      "makes), separated by blanks: eth1, a port whose output returns to its own input, or "
-     "eth1>eth2, two ports on one cable. Words that may stand with them: packet or xdp, how frames "
-     "are received (default packet); netns=NAME, where the ports are; for tests fragment=BYTES and "
-     "trial=PERCENT, of frames lost, repeated and overtaken."},
+     "eth1>eth2, two ports on one cable; words that may stand with them: packet (the default) or "
+     "xdp, how frames are received, netns=NAME, where the ports are, and for tests fragment=BYTES "
+     "and trial=PERCENT, of frames lost, repeated and overtaken."},
     {Knob::tune_cache, KnobKind::text, "HAUL_TUNE_CACHE", "", "", 0, 0, false,
      "Path of the calibration file (default empty: one file a machine in haul/ below the XDG cache "
      "directory)."},

@@ -17,8 +17,10 @@ refused 1 "haul nic setup" status --netns "$name"
 refused 2 "no namespace's name" status --netns ../x
 refused 2 "." setup --pairs 0
 refused 2 "." dance
-"$haul" nic --help | grep -q teardown || fail "no help"
-"$haul" nic teardown --netns "$name" | grep -q "nothing to remove" || fail "teardown of nothing"
+said=$("$haul" nic --help)
+grep -q teardown <<< "$said" || fail "no help"
+said=$("$haul" nic teardown --netns "$name")
+grep -q "nothing to remove" <<< "$said" || fail "teardown of nothing: $said"
 
 if [ "$(id -u)" != 0 ]; then
   refused 1 "root" setup --netns "$name"
@@ -28,13 +30,16 @@ fi
 command -v ip > /dev/null || { echo "skipped: ip is missing; install iproute2"; exit 77; }
 
 trap '"$haul" nic teardown --netns "$name" > /dev/null' EXIT
-"$haul" nic setup --netns "$name" --pairs 2 | grep -q "2 pairs" || fail "setup"
+said=$("$haul" nic setup --netns "$name" --pairs 2)
+grep -q "2 pairs" <<< "$said" || fail "setup: $said"
 refused 1 "teardown" setup --netns "$name"
-"$haul" nic status --netns "$name" | grep -q "^2 pairs" || fail "status"
+said=$("$haul" nic status --netns "$name")
+grep -q "^2 pairs" <<< "$said" || fail "status: $said"
 if command -v setpriv > /dev/null; then
   said=$(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all \
     "$haul" nic status --netns "$name" 2>&1) && fail "nobody may use it: $said"
   grep -q "CAP_NET_RAW" <<< "$said" || fail "to nobody it said: $said"
 fi
-"$haul" nic teardown --netns "$name" | grep -q removed || fail "teardown"
+said=$("$haul" nic teardown --netns "$name")
+grep -q "removed" <<< "$said" || fail "teardown: $said"
 [ ! -e "/run/netns/$name" ] || fail "teardown left the namespace"

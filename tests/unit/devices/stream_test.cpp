@@ -41,7 +41,7 @@ class Wire {
  public:
   Wire(unsigned percent, std::mt19937_64& random) : percent_(percent), random_(random) {}
 
-  void send(Stream& stream, std::uint64_t now) {
+  void send(FragmentStream& stream, std::uint64_t now) {
     const unsigned count = std::min(stream.sendable(), 16u);
     for (unsigned i = 0; i < count; ++i) {
       const std::uint64_t number = stream.sent() + i;
@@ -56,7 +56,7 @@ class Wire {
   }
 
   // The frames' bytes are put where the next fragment belongs, whatever they are, as by AF_PACKET.
-  void receive(Stream& stream, std::uint64_t now) {
+  void receive(FragmentStream& stream, std::uint64_t now) {
     for (unsigned i = 0; i < 5 && !frames_.empty() && stream.arrived() < stream.sent(); ++i) {
       const Frame frame = frames_.front();
       frames_.pop_front();
@@ -79,7 +79,7 @@ class OnABadWire : public testing::TestWithParam<unsigned> {};
 
 TEST_P(OnABadWire, EveryByteArrivesAndEachPieceEndsOnce) {
   std::mt19937_64 random(GetParam() + 1);
-  Stream stream;
+  FragmentStream stream;
   stream.start(97, 24);
   Wire wire(GetParam(), random);
   std::deque<Copy> copies;
@@ -113,9 +113,9 @@ TEST_P(OnABadWire, EveryByteArrivesAndEachPieceEndsOnce) {
 }
 INSTANTIATE_TEST_SUITE_P(Percent, OnABadWire, testing::Values(0u, 1u, 5u, 30u));
 
-TEST(Stream, ShowsHowFarItIsAndWhatIsGoodWhenItFails) {
+TEST(FragmentStream, ShowsHowFarItIsAndWhatIsGoodWhenItFails) {
   std::mt19937_64 random(3);
-  Stream stream;
+  FragmentStream stream;
   stream.start(100, 8);
   Copy first(1000, random), second(500, random);
   std::atomic<std::uint64_t> word{0};
@@ -138,9 +138,9 @@ TEST(Stream, ShowsHowFarItIsAndWhatIsGoodWhenItFails) {
   EXPECT_TRUE(stream.idle());
 }
 
-TEST(Stream, SendsAgainFromTheFirstThatIsMissingAndThenLosesHope) {
+TEST(FragmentStream, SendsAgainFromTheFirstThatIsMissingAndThenLosesHope) {
   std::mt19937_64 random(4);
-  Stream stream;
+  FragmentStream stream;
   stream.start(100, 8);
   Copy copy(1000, random);
   stream.add(copy.load(1, 0, 0));
