@@ -26,7 +26,7 @@ typedef __u64 uint64_t;
 #define NIC_PART_BYTES (NIC_CHUNK_BYTES - NIC_HEADROOM_BYTES)
 
 struct nic_header {
-  unsigned char addresses[12]; /* Ethernet's: everybody, nobody */
+  unsigned char addresses[12]; /* Ethernet's: of nobody */
   uint16_t ethertype;          /* in network order */
   uint16_t lane;
   uint32_t bytes; /* of the fragment, behind this header */

@@ -120,8 +120,9 @@ bool Loop::add(const char* out, const char* in) noexcept {
   driver.cmd = ETHTOOL_GDRVINFO;
   std::snprintf(in_request.ifr_name, sizeof in_request.ifr_name, "%s", in);
   in_request.ifr_data = reinterpret_cast<char*>(&driver);
-  port.is_veth =
+  const bool is_veth =
       ioctl(socket.fd(), SIOCETHTOOL, &in_request) == 0 && std::strcmp(driver.driver, "veth") == 0;
+  port.hardware = !is_veth && (out_request.ifr_flags & IFF_LOOPBACK) == 0;
   ++count_;
   return true;
 }
@@ -155,8 +156,9 @@ void Loop::find_there() noexcept {
 }
 
 bool Loop::find(char* sentence, std::size_t bytes) noexcept {
-  const bool own = choices_.ports[0] != '\0' && std::strcmp(choices_.netns, "haul-nic") == 0;
-  if (!own) {
+  if (choices_.ports[0] == '\0' && choices_.netns[0] == '\0')
+    std::strcpy(choices_.netns, "haul-nic");
+  if (choices_.netns[0] != '\0') {
     char path[96];
     std::snprintf(path, sizeof path, "/run/netns/%s", choices_.netns);
     PortSocket file;

@@ -12,23 +12,24 @@ namespace haul::nic {
 struct Port {
   unsigned out = 0, in = 0;
   std::size_t mtu = 0;
-  bool is_veth = false;
+  bool hardware = false;  // and no veth or loopback interface, which are software
   char name[40] = {};
 };
 
 struct Choices {
-  bool xdp = false;             // receive by AF_XDP, where memory is registered
-  unsigned trial = 0;           // percent of frames lost, repeated, overtaken
-  std::size_t fragment = 0;     // bytes, 0: what the ports take
-  char netns[64] = "haul-nic";  // where no ports are named
-  char ports[1024] = {};        // named ones
+  bool xdp = false;          // receive by AF_XDP, where memory is registered
+  unsigned trial = 0;        // percent of frames lost, repeated, overtaken
+  std::size_t fragment = 0;  // bytes, 0: what the ports take
+  char netns[64] = {};       // where the ports are; empty: see find()
+  char ports[1024] = {};     // named ones
 };
 
 class Loop {
  public:
   // The engine's arguments. False: the sentence says what is wrong with them.
   bool read(const char* arguments, char* sentence, std::size_t bytes) noexcept;
-  // Finds the ports. False: why not and the remedy.
+  // Finds the ports: those that are named, in the program's own network namespace if no other is;
+  // else the pairs in the namespace that `haul nic setup` makes. False: why not and the remedy.
   bool find(char* sentence, std::size_t bytes) noexcept;
 
   const Choices& choices() const noexcept { return choices_; }

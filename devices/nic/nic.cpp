@@ -3,6 +3,7 @@
 // stop; pin and unpin come from any thread.
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -139,6 +140,13 @@ void open_first_lane(void* error) {
   *static_cast<int*>(error) = opened ? 0 : errno;
 }
 
+// A port's driver may not know XDP, or not by frames of several parts.
+void try_program(void* error) {
+  const int link = own->program.attach(own->loop.port(0).in);
+  *static_cast<int*>(error) = link < 0 ? errno : 0;
+  if (link >= 0) close(link);
+}
+
 // One copy, to see whether what is sent comes back.
 bool returns_frames() {
   static char from[256], to[256];
@@ -186,6 +194,15 @@ bool open_all(const char* arguments, char* sentence, std::size_t bytes) {
                   std::strerror(errno));
     return false;
   }
+  int xdp_error = 0;
+  if (!own->loop.there(try_program, &xdp_error)) xdp_error = errno;
+  if (xdp_error != 0 && xdp_error != EBUSY && xdp_error != EEXIST) {
+    std::snprintf(sentence, bytes,
+                  "the port %s does not run the XDP program in its driver (%s); the word packet in "
+                  "HAUL_ENGINE_NIC does without",
+                  first.name, std::strerror(xdp_error));
+    return false;
+  }
   // A single port is for registered memory alone.
   if (own->loop.count() == 1) {
     own->lanes[0].close();
@@ -202,9 +219,9 @@ extern "C" [[gnu::visibility("default")]] const haul::DeviceTable* haul_open_dev
   own = new (room) Nic;
   if (!open_all(arguments, sentence, sentence_bytes)) return nullptr;
   const Port& first = own->loop.port(0);
-  table.emulated = first.is_veth;
-  std::snprintf(table.name, sizeof table.name, "%s%s, %s", first.is_veth ? "veth pairs " : "port ",
-                first.name, own->loop.choices().xdp ? "AF_XDP" : "AF_PACKET");
+  table.emulated = !first.hardware;
+  std::snprintf(table.name, sizeof table.name, "port %s, %s", first.name,
+                own->loop.choices().xdp ? "AF_XDP" : "AF_PACKET");
   table.most_bytes = std::size_t{1} << 20;
   table.submit = submit;
   table.poll = poll;

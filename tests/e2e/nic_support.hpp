@@ -22,6 +22,7 @@ class Ports {
     if (ip("netns add " + name_) != 0) return;
     made_ = true;
     const std::string bytes = std::to_string(mtu);
+    made_ = ip("-n " + name_ + " link set dev lo up") == 0;
     for (unsigned pair = 0; pair < pairs && made_; ++pair) {
       const std::string out = "out" + std::to_string(pair), in = "in" + std::to_string(pair);
       made_ = ip("-n " + name_ + " link add " + out + " mtu " + bytes +

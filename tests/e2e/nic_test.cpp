@@ -99,6 +99,20 @@ TEST_P(Nic, CopiesWhereFramesAreLostRepeatedAndOvertaken) {
   in_child("packet trial=5", 1500, [](const Ports&) { copy_many(40); });
 }
 
+TEST_P(Nic, TakesThePortsThatAreNamed) {
+  in_child("out2>in2 out1>in1", 9000, [](const Ports&) {
+    CHILD_CHECK(std::strstr(nic().status, "out2>in2") != nullptr);
+    copy_many(20);
+  });
+}
+// The loopback interface is a port whose output returns to its own input.
+TEST_P(Nic, TakesASinglePortThatIsLooped) {
+  in_child("lo", 9000, [](const Ports&) {
+    CHILD_CHECK(std::strstr(nic().status, "port lo") != nullptr);
+    copy_many(20);
+  });
+}
+
 TEST_P(Nic, LosesNothingWhenThePortGoesDown) {
   in_child("packet", 1500, [](const Ports& ports) {
     std::thread later([&] {
@@ -143,7 +157,7 @@ TEST_P(Nic, TheProgramsThreadsStayWhereTheyAre) {
 
 TEST(NoNic, IsSaidAndTheCpuCopies) {
   for (const char* knob : {"netns=haul-no-such-place", "no_such_port", "lo>no_such_port", "trial=x",
-                           "netns=../x", "trial=99"}) {
+                           "xdp lo", "netns=../x", "trial=99"}) {
     EXPECT_EQ(run_child([knob] {
                 const haul_engine_info info = opened("thread", knob);
                 CHILD_EQUAL(info.available, 0);
