@@ -116,7 +116,7 @@ for shell in zsh fish; do
     $shell -n "$work/completion.$shell" || failed "$shell completion does not parse"
   fi
 done
-expect_status 0 'wrote 16 pages' man --out "$work/man"
+expect_status 0 'wrote 17 pages' man --out "$work/man"
 for page in "$work"/man/*; do
   if command -v groff > /dev/null; then
     warnings=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
