@@ -8,8 +8,8 @@
 
 namespace haul {
 
-// Fixed order: cpu, cma, fault, uffd, procmem, dmadev, nic. Static storage, no constructor runs before
-// first use.
+// Fixed order: cpu, cma, fault, uffd, procmem, dmadev, nic. Static storage, no constructor runs
+// before first use.
 std::size_t engine_count() noexcept;
 Engine& engine_at(std::size_t index) noexcept;
 Engine* engine_by_name(const char* name) noexcept;  // nullptr if there is none
