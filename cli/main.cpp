@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
     cli::add_top(tree);
     cli::add_atomic(tree);
     cli::add_lock(tree);
+    cli::add_nic(tree);
     cli::add_clean(tree);
     cli::add_completion(tree);
     cli::add_man(tree);

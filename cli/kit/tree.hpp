@@ -88,6 +88,7 @@ void add_serve(Tree& tree);
 void add_top(Tree& tree);
 void add_atomic(Tree& tree);
 void add_lock(Tree& tree);
+void add_nic(Tree& tree);
 void add_clean(Tree& tree);
 void add_completion(Tree& tree);
 void add_man(Tree& tree);

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 using tools::show_bytes;
 using tools::show_ns;
 
-constexpr std::size_t shown_sites = 20;
+constexpr std::size_t profile_sites = 20;
 // Below this share of the CPU time no gain is worth a word.
 constexpr double worth_share = 0.02;
 
@@ -149,7 +149,7 @@ void print_profile(std::FILE* stream, const TransparentOutcome& outcome, Gains& 
     const Spared here = spared_at(row.site, gains);
     add(spared, here);
     all.add(row.all);
-    if (++shown > shown_sites) continue;
+    if (++shown > profile_sites) continue;
     const std::uint64_t asked = row.all.bytes - row.site.bytes_with(Pages::unasked);
     const double ns = static_cast<double>(std::max<std::uint64_t>(row.all.ns, 1));
     const DistancePair distances = row.site.all_distances();
@@ -163,8 +163,8 @@ void print_profile(std::FILE* stream, const TransparentOutcome& outcome, Gains& 
   }
   if (!rows.empty())
     for (const std::string& line : table.lines()) fmt::print(stream, "{}\n", line);
-  if (rows.size() > shown_sites)
-    fmt::print(stream, "... and {} places more (--json names all).\n", rows.size() - shown_sites);
+  if (rows.size() > profile_sites)
+    fmt::print(stream, "... and {} places more (--json names all).\n", rows.size() - profile_sites);
   print_verdict(stream, outcome, all, spared);
 }
 

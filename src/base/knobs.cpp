@@ -49,7 +49,7 @@ constexpr KnobRow rows[] = {
      "it "
      "reaches."},
     {Knob::plan_engine, KnobKind::choice, "HAUL_PLAN_ENGINE", "auto",
-     "auto|cpu|cma|fault|dmadev|uring", 0, 0, false,
+     "auto|cpu|cma|fault|dmadev|nic|uring", 0, 0, false,
      "Which engine moves the bytes: auto (the default) plans each request, a name forces that "
      "engine wherever it reaches."},
     {Knob::plan_inline_bytes, KnobKind::text, "HAUL_PLAN_INLINE_BYTES", "auto", "auto", 0,
@@ -63,6 +63,13 @@ constexpr KnobRow rows[] = {
      "(default "
      "empty: none), separated by blanks: PCI addresses such as 0000:00:04.0, bound to a driver of "
      "DPDK's, or dma_skeleton0, a thread that stands for a device."},
+    {Knob::engine_nic, KnobKind::text, "HAUL_ENGINE_NIC", "", "", 0, 0, false,
+     "The looped network ports of the engine nic (default empty: the veth pairs that haul nic "
+     "setup "
+     "makes), separated by blanks: eth1, a port whose output returns to its own input, or "
+     "eth1>eth2, two ports on one cable; words that may stand with them: packet (the default) or "
+     "xdp, how frames are received, netns=NAME, where the ports are, and for tests fragment=BYTES "
+     "and trial=PERCENT, of frames lost, repeated and overtaken."},
     {Knob::tune_cache, KnobKind::text, "HAUL_TUNE_CACHE", "", "", 0, 0, false,
      "Path of the calibration file (default empty: one file a machine in haul/ below the XDG cache "
      "directory)."},

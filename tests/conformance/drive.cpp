@@ -20,8 +20,8 @@ const int device_is_named = setenv("HAUL_ENGINE_DMADEV", "dma_skeleton0", 1);
 
 const std::vector<Subject>& subjects() {
   static const std::vector<Subject> all = {
-      {"cpu"},    {"cma"},  {"fault"}, {"fault", "delay=3"}, {"fault", "seed=7,delay=5"},
-      {"dmadev"}, {"uring"}};
+      {"cpu"},    {"cma"}, {"fault"}, {"fault", "delay=3"}, {"fault", "seed=7,delay=5"},
+      {"dmadev"}, {"nic"}, {"uring"}};
   return all;
 }
 
@@ -53,11 +53,12 @@ std::string subject_name(const Subject& subject) {
   return name;
 }
 
-// DPDK's thread that stands for a device. (It opens in the background, once.)
-static void open_stand_in() {
-  dmadev_engine().begin_to_open();
-  const auto opens = [] {
-    return std::strstr(dmadev_engine().status().sentence, "being opened") != nullptr;
+// DPDK's thread that stands for a device, or the looped ports, if `haul nic setup` has made some.
+// (A plug-in opens in the background, once.)
+static void open_plugin(Engine& engine) {
+  engine.begin_to_open();
+  const auto opens = [&] {
+    return std::strstr(engine.status().sentence, "being opened") != nullptr;
   };
   for (int turn = 0; turn < 10'000 && opens(); ++turn) usleep(1000);
 }
@@ -69,7 +70,7 @@ Engine* prepare(const Subject& subject, std::string& why) {
     return nullptr;
   }
   if (engine == &fault_engine()) configure_fault(subject.schedule);
-  if (engine == &dmadev_engine()) open_stand_in();
+  if (engine == &dmadev_engine() || engine == &nic_engine()) open_plugin(*engine);
   if (engine == &uring_engine()) engine->begin_to_open();
   const EngineStatus status = engine->status();
   if (!status.available) {

@@ -48,7 +48,7 @@ fi
 # ---- help and version, everywhere
 expect_status 0 'haul 0.' --version
 expect_status 0 'HAUL_MOVER_SPIN_US' --help
-for command in demo info tune explain bench run serve top clean completion man; do
+for command in demo info tune explain bench run serve top nic clean completion man; do
   expect_status 0 'HAUL_PLAN_INLINE_BYTES' "$command" --help
   expect_status 0 "Usage: haul $command" "$command" --help
 done
@@ -116,7 +116,7 @@ for shell in zsh fish; do
     $shell -n "$work/completion.$shell" || failed "$shell completion does not parse"
   fi
 done
-expect_status 0 'wrote 16 pages' man --out "$work/man"
+expect_status 0 'wrote 17 pages' man --out "$work/man"
 for page in "$work"/man/*; do
   if command -v groff > /dev/null; then
     warnings=$(groff -man -Tutf8 -ww -z "$page" 2>&1)

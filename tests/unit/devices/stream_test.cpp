@@ -1,0 +1,170 @@
+// The engine nic's fragments on a wire that loses, repeats and reorders them (devices/nic/stream):
+// every byte arrives, once each piece is reported, and nothing is good before it is there.
+#include "devices/nic/stream.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <random>
+#include <vector>
+
+namespace haul::nic {
+namespace {
+
+constexpr std::uint64_t ms = 1'000'000;
+
+struct Copy {
+  std::vector<std::uint8_t> from, to;
+  explicit Copy(std::size_t bytes, std::mt19937_64& random) : from(bytes), to(bytes) {
+    for (std::uint8_t& byte : from) byte = static_cast<std::uint8_t>(random());
+  }
+  Load load(std::uint64_t tag, std::size_t front, std::size_t end) {
+    std::memcpy(to.data(), from.data(), front);
+    return {tag,
+            reinterpret_cast<std::uintptr_t>(to.data()),
+            reinterpret_cast<std::uintptr_t>(from.data()),
+            from.size(),
+            front,
+            end,
+            {}};
+  }
+};
+
+// A frame carries its bytes as they were when it was sent.
+struct Frame {
+  std::uint64_t number;
+  std::vector<std::uint8_t> bytes;
+};
+
+class Wire {
+ public:
+  Wire(unsigned percent, std::mt19937_64& random) : percent_(percent), random_(random) {}
+
+  void send(FragmentStream& stream, std::uint64_t now) {
+    const unsigned count = std::min(stream.sendable(), 16u);
+    for (unsigned i = 0; i < count; ++i) {
+      const std::uint64_t number = stream.sent() + i;
+      const Fragment fragment = stream.fragment(number);
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(fragment.src);
+      const Frame frame{number, {bytes, bytes + fragment.bytes}};
+      if (!happens()) frames_.push_back(frame);
+      if (happens()) frames_.push_back(frame);
+      if (frames_.size() > 1 && happens()) std::swap(frames_.back(), frames_[frames_.size() / 2]);
+    }
+    stream.send(count, now);
+  }
+
+  // The frames' bytes are put where the next fragment belongs, whatever they are, as by AF_PACKET.
+  void receive(FragmentStream& stream, std::uint64_t now) {
+    for (unsigned i = 0; i < 5 && !frames_.empty() && stream.arrived() < stream.sent(); ++i) {
+      const Frame frame = frames_.front();
+      frames_.pop_front();
+      const Fragment fragment = stream.fragment(stream.arrived());
+      std::memcpy(reinterpret_cast<void*>(fragment.dst), frame.bytes.data(),
+                  std::min(fragment.bytes, frame.bytes.size()));
+      if (frame.number == stream.arrived()) stream.arrive(1, now);
+    }
+  }
+
+ private:
+  bool happens() { return random_() % 100 < percent_; }
+
+  unsigned percent_;
+  std::mt19937_64& random_;
+  std::deque<Frame> frames_;
+};
+
+class OnABadWire : public testing::TestWithParam<unsigned> {};
+
+TEST_P(OnABadWire, EveryByteArrivesAndEachPieceEndsOnce) {
+  std::mt19937_64 random(GetParam() + 1);
+  FragmentStream stream;
+  stream.start(97, 24);
+  Wire wire(GetParam(), random);
+  std::deque<Copy> copies;
+  std::uint64_t now = 0, next = 0, ended = 0;
+  constexpr std::uint64_t pieces = 400;
+  while (ended < pieces) {
+    ASSERT_LT(now, 100'000 * ms) << "the pieces never end";
+    now += 20'000;
+    while (next < pieces && stream.has_room()) {
+      const std::size_t front = random() % 3 * 40, end = random() % 3 * 50;
+      copies.emplace_back(front + end + 1 + random() % 2000, random);
+      stream.add(copies.back().load(next++, front, end));
+    }
+    wire.receive(stream, now);
+    stream.give_up(now);
+    ASSERT_FALSE(stream.hopeless());
+    wire.send(stream, now);
+    Finished finished[4];
+    const std::size_t count = stream.finish(finished, 4);
+    for (std::size_t i = 0; i < count; ++i, ++ended) {
+      ASSERT_EQ(finished[i].tag, ended);
+      ASSERT_EQ(finished[i].outcome.code, Code::ok);
+      ASSERT_EQ(finished[i].outcome.good_bytes, copies.front().from.size());
+      ASSERT_EQ(copies.front().to, copies.front().from);
+      copies.pop_front();
+    }
+  }
+  EXPECT_TRUE(stream.idle());
+  EXPECT_EQ(stream.arrived(), stream.behind());
+  EXPECT_EQ(stream.resent() != 0, GetParam() != 0);
+}
+INSTANTIATE_TEST_SUITE_P(Percent, OnABadWire, testing::Values(0u, 1u, 5u, 30u));
+
+TEST(FragmentStream, ShowsHowFarItIsAndWhatIsGoodWhenItFails) {
+  std::mt19937_64 random(3);
+  FragmentStream stream;
+  stream.start(100, 8);
+  Copy first(1000, random), second(500, random);
+  std::atomic<std::uint64_t> word{0};
+  Load load = first.load(1, 50, 20);
+  load.watermark = {&word, 0, 0, 6};
+  stream.add(load);
+  stream.add(second.load(2, 30, 0));
+  stream.send(stream.sendable(), 0);
+  EXPECT_EQ(stream.sent(), 8u);
+  stream.arrive(3, 0);
+  EXPECT_EQ(word.load(), (50u + 300u) >> 6);
+  EXPECT_EQ(stream.sendable(), 3u);
+  Finished finished[4];
+  EXPECT_EQ(stream.finish(finished, 4), 0u);
+  stream.fail(Code::io);
+  ASSERT_EQ(stream.finish(finished, 4), 2u);
+  EXPECT_EQ(finished[0].outcome.good_bytes, 350u);
+  EXPECT_EQ(finished[0].outcome.code, Code::io);
+  EXPECT_EQ(finished[1].outcome.good_bytes, 30u);
+  EXPECT_TRUE(stream.idle());
+}
+
+TEST(FragmentStream, SendsAgainFromTheFirstThatIsMissingAndThenLosesHope) {
+  std::mt19937_64 random(4);
+  FragmentStream stream;
+  stream.start(100, 8);
+  Copy copy(1000, random);
+  stream.add(copy.load(1, 0, 0));
+  std::uint64_t now = 1000 * ms;
+  EXPECT_FALSE(stream.give_up(now)) << "nothing is under way";
+  stream.send(5, now);
+  EXPECT_FALSE(stream.give_up(now + 50'000));
+  stream.arrive(2, now + 50'000);
+  EXPECT_FALSE(stream.give_up(now + 120'000)) << "something came meanwhile";
+  EXPECT_TRUE(stream.give_up(now + 200'000));
+  EXPECT_EQ(stream.sent(), 2u);
+  EXPECT_EQ(stream.resent(), 3u);
+  // A frame that was given up comes after all.
+  stream.arrive(2, now + 210'000);
+  EXPECT_EQ(stream.sent(), 4u);
+  unsigned times = 0;
+  for (; !stream.hopeless() && times < 1000; ++times) {
+    stream.send(stream.sendable(), now);
+    now += 100 * ms;
+    ASSERT_TRUE(stream.give_up(now));
+  }
+  EXPECT_GT(times, 10u);
+  EXPECT_LT(times, 1000u);
+}
+
+}  // namespace
+}  // namespace haul::nic
