@@ -8,8 +8,8 @@
 
 namespace haul {
 
-// Fixed order: cpu, cma, fault, uffd, procmem, dmadev. Static storage, no constructor runs before
-// first use.
+// Fixed order: cpu, cma, fault, uffd, procmem, dmadev, dsa. Static storage, no constructor runs
+// before first use.
 std::size_t engine_count() noexcept;
 Engine& engine_at(std::size_t index) noexcept;
 Engine* engine_by_name(const char* name) noexcept;  // nullptr if there is none
@@ -22,6 +22,7 @@ Engine& fault_engine() noexcept;
 Engine& uffd_engine() noexcept;
 Engine& procmem_engine() noexcept;
 Engine& dmadev_engine() noexcept;
+Engine& dsa_engine() noexcept;
 
 // Counters for `haul info` and tests; relaxed.
 void count_moved(std::size_t engine_index, std::uint64_t bytes) noexcept;

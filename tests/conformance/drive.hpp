@@ -16,7 +16,8 @@ struct Subject {
   const char* schedule = "";
 };
 
-// cpu, cma, fault with schedules under which every piece succeeds, and dmadev on no hardware.
+// cpu, cma, fault with schedules under which every piece succeeds, and dmadev and dsa on no
+// hardware.
 const std::vector<Subject>& subjects();
 // Those of them that check addresses, and those that reach peers.
 std::vector<Subject> subjects_that_check(bool check);
