@@ -18,7 +18,7 @@ constexpr unsigned most_failures = 16;
 // All of it lies in memory that a child of fork finds full of zeros, which takes nothing: the queue
 // and its addresses are the parent's. For the parent a fork changes nothing either: the device
 // writes completion records to pages that the kernel does not share with the child.
-struct Table {
+struct UnderWayTable {
   Parts parts[most_under_way];
   std::uint64_t tags[most_under_way];
   std::uint32_t under_way;  // a bit for each that is accepted and not reported
@@ -32,7 +32,7 @@ struct Table {
   WorkQueue queue;
   Portal portal;
 };
-Table* table = nullptr;
+UnderWayTable* table = nullptr;
 
 // Hands over what the piece's next descriptor says.
 Taken hand_over(Parts& parts) {
@@ -85,13 +85,13 @@ bool proceed(unsigned number, Outcome& outcome) {
 }  // namespace
 
 bool begin_pieces(const WorkQueue& queue, const Sentence& sentence) {
-  void* const memory = mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE,
+  void* const memory = mmap(nullptr, sizeof(UnderWayTable), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED || madvise(memory, sizeof(Table), MADV_WIPEONFORK) != 0) {
+  if (memory == MAP_FAILED || madvise(memory, sizeof(UnderWayTable), MADV_WIPEONFORK) != 0) {
     sentence.say("there is no memory for the engine dsa's queue; raise the limit of this process");
     return false;
   }
-  auto* const made = new (memory) Table();
+  auto* const made = new (memory) UnderWayTable();
   made->queue = queue;
   made->depth = std::min(queue.depth, most_under_way);
   if (!made->portal.open(queue, sentence)) return false;

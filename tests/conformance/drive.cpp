@@ -20,9 +20,9 @@ const int device_is_named = setenv("HAUL_ENGINE_DMADEV", "dma_skeleton0", 1);
 // A device that meets page faults and ends late and in any order, which costs no byte. (Never
 // destroyed, as its engine is.)
 haul_model::DsaModel& dsa_model() {
-  static auto& model =
-      *new haul_model::DsaModel(haul_model::DsaPath::portal,
-                               {.seed = 5, .held = 2, .faults_at_new_pages = true, .p_fault = 10});
+  static auto& model = *new haul_model::DsaModel(
+      haul_model::DsaPath::portal,
+      {.seed = 5, .most_transfer = 1 << 18, .held = 2, .faults_at_new_pages = true, .p_fault = 10});
   return model;
 }
 const int model_is_named = setenv("HAUL_ENGINE_DSA", dsa_model().knob().c_str(), 1);

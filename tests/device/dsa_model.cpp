@@ -137,7 +137,11 @@ void DsaModel::take_from_portal() {
 void DsaModel::take_from_pipe() {
   dsa_hw_desc descriptor;
   while (read(pipe_read_, &descriptor, sizeof descriptor) == sizeof descriptor) {
-    if (descriptor.opcode != DSA_OPCODE_NOOP) accept(descriptor);
+    if (descriptor.opcode == DSA_OPCODE_BATCH) {
+      ++counts_.refused;  // (by the kernel, which does not look at what a batch names)
+    } else if (descriptor.opcode != DSA_OPCODE_NOOP) {
+      accept(descriptor);
+    }
   }
   if (conduct_.full_pipe && chance(2)) fill_pipe();
 }
@@ -160,8 +164,7 @@ void DsaModel::accept(const dsa_hw_desc& descriptor) {
 }
 
 void DsaModel::execute_one() {
-  const bool stuck = conduct_.stuck_from != 0 && executed_ + 1 >= conduct_.stuck_from && !released_;
-  if (stuck) {
+  if (stuck_) {
     usleep(100);
     return;
   }
@@ -172,7 +175,6 @@ void DsaModel::execute_one() {
   const std::size_t at = first_drain == 0 ? 0 : (conduct_.held != 0 ? random_() % first_drain : 0);
   const dsa_hw_desc descriptor = accepted_[at];
   accepted_.erase(accepted_.begin() + static_cast<std::ptrdiff_t>(at));
-  ++executed_;
   if (conduct_.slow_us != 0) usleep(conduct_.slow_us);
   if (descriptor.opcode == DSA_OPCODE_BATCH) {
     execute_batch(descriptor);

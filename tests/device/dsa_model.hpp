@@ -39,8 +39,6 @@ struct DsaConduct {
   unsigned p_excess = 0;       // a page fault after more bytes than there are
   unsigned p_batch_error = 0;  // a batch fails, some of its descriptors not begun
   bool full_pipe = false;      // the pipe is full now and then
-  // From this descriptor on nothing ends, until release(). 0: never.
-  unsigned stuck_from = 0;
   bool drains = true;
 };
 
@@ -63,7 +61,9 @@ class DsaModel {
   // For HAUL_ENGINE_DSA of this process.
   std::string knob() const;
   void start();
-  void release() { released_ = true; }
+  // From stick() on nothing ends, until release().
+  void stick() { stuck_ = true; }
+  void release() { stuck_ = false; }
   const DsaCounts& counts() const { return counts_; }
 
  private:
@@ -91,10 +91,10 @@ class DsaModel {
   unsigned char* page_ = nullptr;
   unsigned next_slot_ = 0;
   std::vector<dsa_hw_desc> accepted_;
-  unsigned executed_ = 0, idle_ = 0;
+  unsigned idle_ = 0;
   bool losing_ = false;
   DsaCounts counts_;
-  std::atomic<bool> released_{false}, ends_{false};
+  std::atomic<bool> stuck_{false}, ends_{false};
   std::thread thread_;
 };
 

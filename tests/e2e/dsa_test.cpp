@@ -44,7 +44,7 @@ bool by_portal(const DsaModel& model) {
 TEST_P(Dsa, MovesWhateverItIsGiven) {
   SKIP_OR_GOOD(child({.held = 3}, [](DsaModel& model) {
     const std::uint64_t before = dsa().bytes;
-    const std::uint64_t bytes = many_requests(1, 24);
+    const std::uint64_t bytes = many_requests(1, 12);
     CHILD_CHECK(dsa().bytes - before > bytes / 2);
     CHILD_CHECK(model.counts().moves > 20);
     CHILD_CHECK(model.counts().fills > 20);
@@ -66,7 +66,7 @@ TEST_P(Dsa, AFullQueueIsTriedAgain) {
 TEST_P(Dsa, PageFaultsAnywhereCostNoByte) {
   SKIP_OR_GOOD(child({.seed = 3, .held = 2, .p_fault = 40}, [](DsaModel& model) {
     const std::uint64_t before = dsa().bytes;
-    const std::uint64_t bytes = many_requests(3, 24);
+    const std::uint64_t bytes = many_requests(3, 12);
     CHILD_CHECK(dsa().bytes - before > bytes / 2);
     CHILD_CHECK(model.counts().faults > 50);
   }));
@@ -109,7 +109,7 @@ TEST_P(Dsa, AQueueThatMayBlockOnFaultsDoes) {
 TEST_P(Dsa, BatchesThatEndEarlyAreFinished) {
   SKIP_OR_GOOD(child({.seed = 7, .p_fault = 10, .p_batch_error = 50}, [](DsaModel& model) {
     const std::uint64_t before = dsa().bytes;
-    const std::uint64_t bytes = many_requests(7, 24);
+    const std::uint64_t bytes = many_requests(7, 12);
     CHILD_CHECK(dsa().bytes - before > bytes / 2);
     if (by_portal(model)) CHILD_CHECK(model.counts().errors > 3);
   }));
@@ -127,7 +127,7 @@ TEST_P(Dsa, ErrorsOfEveryStatusLoseNothing) {
   }
   SKIP_OR_GOOD(
       child({.seed = 8, .p_error = 25, .errors = errors, .p_excess = 5}, [](DsaModel& model) {
-        many_requests(8, 40);
+        many_requests(8, 24);
         CHILD_CHECK(model.counts().errors > 100);
         CHILD_EQUAL(dsa().available, 1);
       }));
@@ -146,7 +146,7 @@ TEST_P(Dsa, ErrorsOfEveryStatusLoseNothing) {
 // Their completion records never come: a drain tells that nothing more will be written.
 TEST_P(Dsa, LostCompletionsAreFoundByADrain) {
   SKIP_OR_GOOD(child({.seed = 9, .p_lose = 4}, [](DsaModel& model) {
-    many_requests(9, 24);
+    many_requests(9, 12);
     CHILD_CHECK(model.counts().lost > 0);
     CHILD_EQUAL(model.counts().drains, 1);
     CHILD_EQUAL(dsa().available, 0);
@@ -155,7 +155,8 @@ TEST_P(Dsa, LostCompletionsAreFoundByADrain) {
 
 // A device cannot be stopped: what it had is waited for, and all else goes on by the CPU.
 TEST_P(Dsa, OneThatIsStuckIsWaitedFor) {
-  SKIP_OR_GOOD(child({.stuck_from = 1}, [](DsaModel& model) {
+  SKIP_OR_GOOD(child({}, [](DsaModel& model) {
+    model.stick();
     const Buffer from(mib), to(mib);
     from.fill(10);
     const haul_request request = haul_request_copy(to.data(), from.data(), mib);
@@ -175,7 +176,8 @@ TEST_P(Dsa, OneThatIsStuckIsWaitedFor) {
 }
 
 TEST_P(Dsa, AProcessEndsThoughItIsStuck) {
-  SKIP_OR_GOOD(child({.stuck_from = 1}, [](DsaModel&) {
+  SKIP_OR_GOOD(child({}, [](DsaModel& model) {
+    model.stick();
     static const Buffer from(mib), to(mib);
     const haul_request request = haul_request_copy(to.data(), from.data(), mib);
     haul_ticket ticket{};
