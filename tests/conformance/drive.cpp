@@ -85,6 +85,7 @@ Engine* prepare(const Subject& subject, std::string& why) {
     if (!started) return nullptr;
   }
   if (engine == &dmadev_engine() || engine == &dsa_engine()) open_stand_in(*engine);
+  if (engine == &dsa_engine()) dsa_model().misbehave();
   const EngineStatus status = engine->status();
   if (!status.available) {
     why = status.sentence;

@@ -61,6 +61,8 @@ class DsaModel {
   // For HAUL_ENGINE_DSA of this process.
   std::string knob() const;
   void start();
+  // From now on what its conduct has chances for happens.
+  void misbehave() { misbehaves_ = true; }
   // From stick() on nothing ends, until release().
   void stick() { stuck_ = true; }
   void release() { stuck_ = false; }
@@ -82,7 +84,7 @@ class DsaModel {
                     dsa_completion_record& record);
   std::uint8_t check(const dsa_hw_desc& descriptor) const;
   void end(const dsa_hw_desc& descriptor, dsa_completion_record record, std::uint8_t status);
-  bool chance(unsigned percent) { return percent != 0 && random_() % 100 < percent; }
+  bool chance(unsigned percent) { return percent != 0 && misbehaves_ && random_() % 100 < percent; }
 
   const DsaPath path_;
   const DsaConduct conduct_;
@@ -94,7 +96,7 @@ class DsaModel {
   unsigned idle_ = 0;
   bool losing_ = false;
   DsaCounts counts_;
-  std::atomic<bool> stuck_{false}, ends_{false};
+  std::atomic<bool> misbehaves_{false}, stuck_{false}, ends_{false};
   std::thread thread_;
 };
 

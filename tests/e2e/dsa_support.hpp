@@ -59,6 +59,7 @@ int with_dsa(const char* mover, haul_model::DsaPath path, const haul_model::DsaC
         if (std::strstr(info.status, "cannot be loaded") != nullptr) return skip_status;
         if (info.available == 0) std::fprintf(stderr, "dsa: %s\n", info.status);
         CHILD_EQUAL(info.available, 1);
+        model.misbehave();
         body(model);
         // What no device would do, the plug-in has not asked for.
         CHILD_EQUAL(model.counts().refused, 0);
