@@ -26,7 +26,8 @@ inline haul_engine_info opened_dsa(const char* mover, const std::string& knob) {
   setenv("HAUL_PLAN_MOVER", mover, 1);
   setenv("HAUL_PLAN_ENGINE", "dsa", 1);
   setenv("HAUL_ENGINE_DSA", knob.c_str(), 1);
-  setenv("HAUL_MOVER_PATIENCE_MS", "400", 1);
+  // (Twice as long as a model may finish nothing, which on a busy machine happens to good ones.)
+  setenv("HAUL_MOVER_PATIENCE_MS", "10000", 0);
   haul_engine_info info{};
   const Buffer from(64 * kib), to(64 * kib);
   for (int turn = 0; turn < 5000; ++turn) {
