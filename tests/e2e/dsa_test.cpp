@@ -50,11 +50,12 @@ bool by_portal(const DsaModel& model) {
   return model.knob().find("shared") == std::string::npos;
 }
 
+// (A mover copies some itself while the queue is full.)
 TEST_P(Dsa, MovesWhateverItIsGiven) {
   SKIP_OR_GOOD(child({.held = 3}, [](DsaModel& model) {
     const std::uint64_t before = dsa().bytes;
     const std::uint64_t bytes = many_requests(1, 12);
-    CHILD_CHECK(dsa().bytes - before > bytes / 2);
+    CHILD_CHECK(dsa().bytes - before > bytes / 8);
     CHILD_CHECK(model.counts().moves > 20);
     CHILD_CHECK(model.counts().fills > 20);
     // The kernel takes no batches.
@@ -68,7 +69,7 @@ TEST_P(Dsa, AFullQueueIsTriedAgain) {
   SKIP_OR_GOOD(child({.depth = 1, .full_pipe = true}, [](DsaModel&) {
     const std::uint64_t before = dsa().bytes;
     const std::uint64_t bytes = many_requests(2, 12);
-    CHILD_CHECK(dsa().bytes - before > bytes / 2);
+    CHILD_CHECK(dsa().bytes - before > bytes / 8);
   }));
 }
 
@@ -76,7 +77,7 @@ TEST_P(Dsa, PageFaultsAnywhereCostNoByte) {
   SKIP_OR_GOOD(child({.seed = 3, .held = 2, .p_fault = 40}, [](DsaModel& model) {
     const std::uint64_t before = dsa().bytes;
     const std::uint64_t bytes = many_requests(3, 12);
-    CHILD_CHECK(dsa().bytes - before > bytes / 2);
+    CHILD_CHECK(dsa().bytes - before > bytes / 8);
     CHILD_CHECK(model.counts().faults > 50);
   }));
 }
@@ -119,7 +120,7 @@ TEST_P(Dsa, BatchesThatEndEarlyAreFinished) {
   SKIP_OR_GOOD(child({.seed = 7, .p_fault = 10, .p_batch_error = 50}, [](DsaModel& model) {
     const std::uint64_t before = dsa().bytes;
     const std::uint64_t bytes = many_requests(7, 12);
-    CHILD_CHECK(dsa().bytes - before > bytes / 2);
+    CHILD_CHECK(dsa().bytes - before > bytes / 8);
     if (by_portal(model)) CHILD_CHECK(model.counts().errors > 3);
   }));
 }
