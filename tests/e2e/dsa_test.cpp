@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <csignal>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -202,6 +203,7 @@ TEST_P(Dsa, AProcessEndsThoughItIsStuck) {
 // A range that is not mapped is the CPU's to fault at, as it is without a device.
 TEST_P(Dsa, AFaultThatIsRealIsTheProgramsOwn) {
   const int status = child({}, [](DsaModel&) {
+    std::signal(SIGSEGV, SIG_DFL);  // a sanitizer has a handler of its own
     const Buffer from(256 * kib), to(256 * kib);
     mprotect(to.data() + 128 * kib, 4096, PROT_READ);
     const haul_request request = haul_request_copy(to.data(), from.data(), from.size());
