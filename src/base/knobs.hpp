@@ -25,6 +25,7 @@ enum class Knob : std::uint8_t {
   plan_inline_bytes,
   engine_fault,
   engine_dmadev,
+  engine_dsa,
   engine_nic,
   tune_cache,
   tune_background,

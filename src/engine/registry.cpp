@@ -8,8 +8,8 @@ namespace haul {
 namespace {
 
 using Access = Engine& (*)() noexcept;
-constexpr Access engines[] = {cpu_engine,     cma_engine,    fault_engine, uffd_engine,
-                              procmem_engine, dmadev_engine, nic_engine,   uring_engine};
+constexpr Access engines[] = {cpu_engine,    cma_engine, fault_engine, uffd_engine, procmem_engine,
+                              dmadev_engine, dsa_engine, nic_engine,   uring_engine};
 static_assert(sizeof(engines) / sizeof(engines[0]) <= max_engines);
 
 // Threads count on different lines, so counting does not move a line between cores.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device/dsa_model.hpp"
 #include "engine/fault/fault.hpp"
 #include "engine/registry.hpp"
 
@@ -16,12 +17,22 @@ namespace {
 // Before any knob is read, since all are read at once.
 const int device_is_named = setenv("HAUL_ENGINE_DMADEV", "dma_skeleton0", 1);
 
+// A device that meets page faults and ends late and in any order, which costs no byte. (Never
+// destroyed, as its engine is.)
+haul_model::DsaModel& dsa_model() {
+  static auto& model = *new haul_model::DsaModel(
+      haul_model::DsaPath::portal,
+      {.seed = 5, .most_transfer = 1 << 18, .held = 2, .faults_at_new_pages = true, .p_fault = 10});
+  return model;
+}
+const int model_is_named = setenv("HAUL_ENGINE_DSA", dsa_model().knob().c_str(), 1);
+
 }  // namespace
 
 const std::vector<Subject>& subjects() {
   static const std::vector<Subject> all = {
-      {"cpu"},    {"cma"}, {"fault"}, {"fault", "delay=3"}, {"fault", "seed=7,delay=5"},
-      {"dmadev"}, {"nic"}, {"uring"}};
+      {"cpu"}, {"cma"}, {"fault"}, {"fault", "delay=3"}, {"fault", "seed=7,delay=5"}, {"dmadev"},
+      {"dsa"}, {"nic"}, {"uring"}};
   return all;
 }
 
@@ -53,11 +64,11 @@ std::string subject_name(const Subject& subject) {
   return name;
 }
 
-// DPDK's thread that stands for a device, or the looped ports, if `haul nic setup` has made some.
-// (A plug-in opens in the background, once.)
+// A thread that stands for a device, or the looped ports, if `haul nic setup` has made some. (A
+// plug-in opens in the background, once.)
 static void open_plugin(Engine& engine) {
   engine.begin_to_open();
-  const auto opens = [&] {
+  const auto opens = [&engine] {
     return std::strstr(engine.status().sentence, "being opened") != nullptr;
   };
   for (int turn = 0; turn < 10'000 && opens(); ++turn) usleep(1000);
@@ -70,7 +81,13 @@ Engine* prepare(const Subject& subject, std::string& why) {
     return nullptr;
   }
   if (engine == &fault_engine()) configure_fault(subject.schedule);
-  if (engine == &dmadev_engine() || engine == &nic_engine()) open_plugin(*engine);
+  if (engine == &dsa_engine()) {
+    static const bool started = (dsa_model().start(), true);
+    if (!started) return nullptr;
+  }
+  if (engine == &dmadev_engine() || engine == &dsa_engine() || engine == &nic_engine())
+    open_plugin(*engine);
+  if (engine == &dsa_engine()) dsa_model().misbehave();
   if (engine == &uring_engine()) engine->begin_to_open();
   const EngineStatus status = engine->status();
   if (!status.available) {

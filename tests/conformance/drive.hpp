@@ -16,7 +16,8 @@ struct Subject {
   const char* schedule = "";
 };
 
-// cpu, cma, fault with schedules under which every piece succeeds, dmadev and nic on no hardware.
+// cpu, cma, fault with schedules under which every piece succeeds, dmadev, dsa and nic on no
+// hardware, and uring.
 const std::vector<Subject>& subjects();
 // Those of them that check addresses, and those that reach peers.
 std::vector<Subject> subjects_that_check(bool check);

@@ -1,0 +1,32 @@
+// The pieces that are under way on a work queue.
+//
+// A piece of no more bytes than a descriptor takes is one descriptor; a longer one is a batch of
+// them, its parts. The device writes how each ended into a completion record, whose status is read
+// with acquire order: what the descriptor moved is visible then. Where a page was missing the
+// device has stopped there; the plug-in has the kernel make the pages (populate) and hands over the
+// rest, a descriptor at a time. So of each piece the device has one descriptor of the queue, or
+// none.
+//
+// Who distrusts the device stops it: it gets nothing more, but what it has cannot be taken back. A
+// drain descriptor says when it has ended all of it; what has no completion record then was lost on
+// the way, and is reported as failed.
+#pragma once
+
+#include "devices/dsa/portal.hpp"
+#include "engine/engine.hpp"
+
+namespace haul::dsa {
+
+// Opens the table of pieces for this process, once. False, and why not: there is no memory, or the
+// queue cannot be submitted to.
+bool begin_pieces(const WorkQueue& queue, const Sentence& sentence);
+// The longest piece, and how descriptors reach the queue.
+std::size_t most_bytes_of_piece();
+const char* way_of_pieces();
+
+// As an asynchronous engine's (engine/engine.hpp); one thread at a time.
+Submitted submit_piece(const Piece& piece, std::uint64_t tag, Outcome& outcome);
+std::size_t poll_pieces(Finished* finished, std::size_t most);
+bool stop_pieces();
+
+}  // namespace haul::dsa
