@@ -1,5 +1,6 @@
 // haul info: what this machine can do, and why not the rest.
 #include <fmt/format.h>
+#include <cstring>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -80,7 +81,8 @@ void print_engines(const Machine& machine) {
   for (const haul_engine_info& engine : machine.engines) {
     std::string mark = engine.available != 0 ? good("ready") : bad("absent");
     fmt::print("  {:<13} {}: {}\n", engine.name, mark, engine.spaces);
-    if (engine.available == 0) fmt::print("{}", wrapped(engine.status, 16));
+    // (Most are ready and have no more to say.)
+    if (std::strcmp(engine.status, "ready") != 0) fmt::print("{}", wrapped(engine.status, 16));
   }
 }
 

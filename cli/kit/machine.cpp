@@ -7,14 +7,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <map>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/machine/cpu.hpp"
 #include "base/machine/huge_pages.hpp"
 #include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
+#include "base/private.hpp"
 #include "bench/kit/stage.hpp"
 #include "tools/failure.hpp"
 
@@ -87,6 +91,32 @@ SystemAbility atomic_ability() {
                 : fmt::format("remote atomics are served by a thread: {}", haul_last_error())};
 }
 
+std::vector<haul_engine_info> engines_now() {
+  std::vector<haul_engine_info> engines;
+  for (unsigned i = 0;; ++i) {
+    haul_engine_info engine{};
+    engine.size = sizeof engine;
+    if (haul_engine(i, &engine) != 0) return engines;
+    engines.push_back(engine);
+  }
+}
+
+// Those on devices are opened first, or it could not be said whether they are there.
+std::vector<haul_engine_info> opened_engines() {
+  constexpr int patience_ms = 3000;
+  haul_private_open_engines();
+  std::vector<haul_engine_info> engines;
+  const auto opens = [](const haul_engine_info& engine) {
+    return std::strstr(engine.status, "being opened") != nullptr;
+  };
+  for (int waited_ms = 0; waited_ms < patience_ms; ++waited_ms) {
+    engines = engines_now();
+    if (std::none_of(engines.begin(), engines.end(), opens)) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return engines;
+}
+
 }  // namespace
 
 Machine examine_machine() {
@@ -98,12 +128,7 @@ Machine examine_machine() {
   (void)bench::settle_mover();  // if there is no mover, the state says why
   machine.state.size = sizeof machine.state;
   tools::require(haul_query(&machine.state), "haul_query()");
-  for (unsigned i = 0;; ++i) {
-    haul_engine_info engine{};
-    engine.size = sizeof engine;
-    if (haul_engine(i, &engine) != 0) break;
-    machine.engines.push_back(engine);
-  }
+  machine.engines = opened_engines();
   return machine;
 }
 

@@ -229,6 +229,9 @@ extern "C" [[gnu::visibility("default")]] const haul::DeviceTable* haul_open_dev
   if (own->loop.choices().xdp) {
     table.pin = pin;
     table.unpin = unpin;
+    // A region takes a port and the program on it, and the source is read by the socket.
+    table.pins_sources = false;
+    table.least_pin_bytes = SIZE_MAX;
   }
   return &table;
 }

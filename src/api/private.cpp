@@ -3,6 +3,7 @@
 
 #include "api/convert.hpp"
 #include "base/knobs.hpp"
+#include "engine/registry.hpp"
 #include "memory/arena.hpp"
 #include "memory/new_pages.hpp"
 #include "mover/submit.hpp"
@@ -21,6 +22,11 @@ extern "C" bool haul_private_in_arena(const void* address, std::size_t bytes,
   if (!haul::arena_bounds.contains(number, bytes)) return false;
   *offset = number - haul::arena_bounds.base.load(std::memory_order_relaxed);
   return true;
+}
+
+extern "C" void haul_private_open_engines() {
+  for (std::size_t i = 0; i < haul::engine_count(); ++i)
+    if (!haul::engine_at(i).available()) haul::engine_at(i).begin_to_open();
 }
 
 extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {

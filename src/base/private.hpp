@@ -28,6 +28,10 @@ extern "C" [[gnu::visibility("default")]] bool haul_private_in_arena(const void*
                                                                      std::size_t bytes,
                                                                      std::uint64_t* offset);
 
+// Begins to open every engine that is not, for who wants to know what this machine can do. Their
+// status (haul_engine()) says what becomes of it. Returns at once.
+extern "C" [[gnu::visibility("default")]] void haul_private_open_engines();
+
 // The planner's limits for messages (plan/messages.hpp), by this machine's stored figures, which
 // each call reads from their file, or else by the defaults; or what HAUL_FABRIC_EAGER_BYTES and
 // HAUL_FABRIC_KERNEL_BYTES say. Thread-safe; no lock.

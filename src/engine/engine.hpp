@@ -129,6 +129,8 @@ class Engine : public Registrar {
   // Must memory be registered before the engine moves it? Then every piece names its regions, as
   // the engine has named them as a registrar.
   virtual bool registers() const noexcept { return false; }
+  // Are sources registered, too?
+  virtual bool registers_sources() const noexcept { return true; }
   // Whoever drives it does not believe it any more: it is dead from now on. True: it writes nothing
   // to the memory of pieces that it had accepted, and is not polled for them. False: it may, and
   // poll() goes on to report them. Asynchronous engines only, as is the next one.

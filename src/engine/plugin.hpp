@@ -32,6 +32,8 @@ struct DeviceTable {
   // As an engine's that registers() memory; nullptr: it need not be registered.
   Code (*pin)(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) = nullptr;
   void (*unpin)(std::uint64_t region) = nullptr;
+  bool pins_sources = true;         // else destinations alone
+  std::size_t least_pin_bytes = 0;  // see Registrar::least_bytes()
 };
 
 // The plug-in's one function, haul_open_device(): opens the device that the arguments name (of the
@@ -60,6 +62,12 @@ class PluginEngine : public Engine {
   std::size_t poll(Finished* finished, std::size_t most) noexcept override;
   bool stop() noexcept override;
   bool registers() const noexcept override { return table_ != nullptr && table_->pin != nullptr; }
+  bool registers_sources() const noexcept override {
+    return table_ != nullptr && table_->pins_sources;
+  }
+  std::size_t least_bytes() const noexcept override {
+    return table_ != nullptr ? table_->least_pin_bytes : 0;
+  }
   Code pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept override;
   void unpin(std::uint64_t region) noexcept override;
   void forget() noexcept override;

@@ -25,6 +25,7 @@ class FirstCopies {
     if (memory_ == nullptr) return refuse("there is no memory to try it with");
     for (std::size_t i = 0; i < long_bytes; ++i)
       source()[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
+    std::memset(destination(), 1, long_bytes);
     if (table_.pin != nullptr && !pin(&result.facts.pin_page_ns))
       return refuse("it cannot register memory (raise ulimit -l)");
     const std::size_t length = std::min(long_bytes, table_.most_bytes);
@@ -51,13 +52,13 @@ class FirstCopies {
   }
 
   bool pin(double* page_ns) noexcept {
-    std::memset(destination(), 1, long_bytes);
     const std::uint64_t begun = now_ns();
-    for (unsigned side = 0; side < 2; ++side) {
+    for (unsigned side = table_.pins_sources ? 0 : 1; side < 2; ++side) {
       const auto address = reinterpret_cast<std::uintptr_t>(memory_ + side * long_bytes);
       if (table_.pin(address, long_bytes, &regions_[side]) != Code::ok) return false;
     }
-    *page_ns = static_cast<double>(now_ns() - begun) / (2.0 * long_bytes / page_bytes);
+    *page_ns = static_cast<double>(now_ns() - begun) /
+               ((table_.pins_sources ? 2.0 : 1.0) * long_bytes / page_bytes);
     return true;
   }
 
@@ -87,12 +88,15 @@ class FirstCopies {
     piece.src_region = regions_[0];
     piece.dst_region = regions_[1];
     Outcome outcome;
-    const Submitted answer = table_.submit(piece, tag, outcome);
     failure_ = "it does not take a copy";
+    const std::uint64_t deadline = now_ns() + patience_ns;
+    Submitted answer = Submitted::full;
+    // (A queue that other processes share may be full.)
+    while (answer == Submitted::full && now_ns() < deadline)
+      answer = table_.submit(piece, tag, outcome);
     if (answer == Submitted::dead || answer == Submitted::full) return false;
     if (answer == Submitted::accepted) {
       Finished finished;
-      const std::uint64_t deadline = now_ns() + patience_ns;
       failure_ = "it does not finish a copy in a second";
       while (table_.poll(&finished, 1) == 0)
         if (now_ns() > deadline) return false;

@@ -34,6 +34,10 @@ void add(std::atomic<std::uint64_t>& sum, std::uint64_t bytes) noexcept {
   sum.store(sum.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
 }
 
+bool registers_source(const Engine& engine, Operation operation) noexcept {
+  return operation == Operation::copy && engine.registers_sources();
+}
+
 // Of this process, among those that fork has made of one another; never 0.
 std::uint64_t age() noexcept {
   return std::uint64_t{forks_survived.load(std::memory_order_relaxed)} + 1;
@@ -143,7 +147,7 @@ bool Channel::register_sides(Flight& flight, Piece& piece) noexcept {
     const std::size_t wanted = piece.length, before = piece.bytes_before,
                       behind = piece.bytes_behind;
     Code code = regions_.acquire(engine, piece.dst, wanted, before, behind, &flight.dst);
-    if (code == Code::ok && piece.operation == Operation::copy) {
+    if (code == Code::ok && registers_source(engine, piece.operation)) {
       code = regions_.acquire(engine, piece.src, wanted, before, behind, &flight.src);
       if (code != Code::ok) regions_.release(flight.dst);
     }
@@ -160,7 +164,7 @@ bool Channel::register_sides(Flight& flight, Piece& piece) noexcept {
   }
   piece.dst_region = flight.dst.region;
   piece.length = std::min(piece.length, flight.dst.bytes);
-  if (piece.operation == Operation::copy) {
+  if (registers_source(engine, piece.operation)) {
     piece.src_region = flight.src.region;
     piece.length = std::min(piece.length, flight.src.bytes);
   }
@@ -171,7 +175,7 @@ bool Channel::register_sides(Flight& flight, Piece& piece) noexcept {
 void Channel::release_sides(Flight& flight) noexcept {
   if (!std::exchange(flight.registered, false)) return;
   regions_.release(flight.dst);
-  if (flight.run.job.operation == Operation::copy) regions_.release(flight.src);
+  if (registers_source(engine_at(index()), flight.run.job.operation)) regions_.release(flight.src);
 }
 
 void Channel::poll() noexcept {

@@ -144,6 +144,7 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
       bytes = wanted;
     }
     if (registering() == Registering::blocking) bytes = wanted + behind;
+    bytes = std::max(bytes, registrar.least_bytes());
     const std::uintptr_t end = page_above(address + std::min(bytes, wanted + behind));
     fresh = reserve(begin, end);
   }

@@ -22,9 +22,9 @@ bool any_overlap(const Request& request) noexcept {
   return false;
 }
 
-bool is_registered(const Request& request, RegionCache& regions) noexcept {
+bool is_registered(const Request& request, const Engine& engine, RegionCache& regions) noexcept {
   return !request.vector() && regions.holds(request.dst->address, request.length) &&
-         (request.operation == Operation::fill ||
+         (request.operation == Operation::fill || !engine.registers_sources() ||
           regions.holds(request.src->address, request.length));
 }
 
@@ -39,7 +39,7 @@ void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
     view.reaches = engine.reaches(request.operation, request.dst_space, request.src_space);
     if (!view.device || !view.available) continue;
     view.queued_bytes = channel_of(i).queued_bytes();
-    view.cached = !engine.registers() || is_registered(request, channel_of(i).regions());
+    view.cached = !engine.registers() || is_registered(request, engine, channel_of(i).regions());
   }
 }
 
