@@ -9,6 +9,7 @@
 #include "bench/kit/buffer.hpp"
 #include "bench/kit/cache.hpp"
 #include "bench/kit/stage.hpp"
+#include "cli/kit/machine.hpp"
 #include "cli/kit/terminal.hpp"
 #include "cli/kit/tree.hpp"
 #include "cli/mpi/mpi_explain.hpp"
@@ -124,6 +125,9 @@ void explain(const ExplainedRequest& question) {
   haul_request request = request_for(question, dst.data(), src.data(), bytes);
   haul_plan plan{};
   plan.size = sizeof plan;
+  tools::require(haul_explain(&request, &plan), "haul_explain()");
+  // That may have been the first to ask for a device.
+  (void)settled_engines();
   tools::require(haul_explain(&request, &plan), "haul_explain()");
   if (question.json) {
     print_json(question, bytes, plan);

@@ -1,6 +1,5 @@
 // haul info: what this machine can do, and why not the rest.
 #include <fmt/format.h>
-#include <cstring>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -81,8 +80,12 @@ void print_engines(const Machine& machine) {
   for (const haul_engine_info& engine : machine.engines) {
     std::string mark = engine.available != 0 ? good("ready") : bad("absent");
     fmt::print("  {:<13} {}: {}\n", engine.name, mark, engine.spaces);
-    // (Most are ready and have no more to say.)
-    if (std::strcmp(engine.status, "ready") != 0) fmt::print("{}", wrapped(engine.status, 16));
+    // What is ready and has more to say begins with that word and a colon.
+    constexpr std::string_view ready = "ready: ";
+    const std::string_view status = engine.status;
+    if (engine.available == 0) fmt::print("{}", wrapped(engine.status, 16));
+    if (status.starts_with(ready))
+      fmt::print("{}", wrapped(std::string(status.substr(ready.size())), 16));
   }
 }
 

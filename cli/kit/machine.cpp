@@ -101,10 +101,10 @@ std::vector<haul_engine_info> engines_now() {
   }
 }
 
-// Those on devices are opened first, or it could not be said whether they are there.
-std::vector<haul_engine_info> opened_engines() {
+}  // namespace
+
+std::vector<haul_engine_info> settled_engines() {
   constexpr int patience_ms = 3000;
-  haul_private_open_engines();
   std::vector<haul_engine_info> engines;
   const auto opens = [](const haul_engine_info& engine) {
     return std::strstr(engine.status, "being opened") != nullptr;
@@ -117,8 +117,6 @@ std::vector<haul_engine_info> opened_engines() {
   return engines;
 }
 
-}  // namespace
-
 Machine examine_machine() {
   Machine machine;
   machine.topology = std::make_unique<Topology>();
@@ -128,7 +126,9 @@ Machine examine_machine() {
   (void)bench::settle_mover();  // if there is no mover, the state says why
   machine.state.size = sizeof machine.state;
   tools::require(haul_query(&machine.state), "haul_query()");
-  machine.engines = opened_engines();
+  // Those on devices are opened, or it could not be said whether they are there.
+  haul_private_open_engines();
+  machine.engines = settled_engines();
   return machine;
 }
 

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -23,7 +24,7 @@ void on_device_opened(void (*function)() noexcept) noexcept {
   device_opened.store(function, std::memory_order_relaxed);
 }
 
-const DeviceTable* PluginEngine::try_to_open() noexcept {
+const DeviceTable* PluginEngine::find_table() noexcept {
   void* const plugin = os::open_plugin(file_, &here);
   if (plugin == nullptr) {
     std::snprintf(why_, sizeof why_, "%s cannot be loaded; %s", file_, remedy_);
@@ -37,12 +38,22 @@ const DeviceTable* PluginEngine::try_to_open() noexcept {
                   "%s is not of this version of haul; install both libraries together", file_);
     return nullptr;
   }
+  return table;
+}
+
+const DeviceTable* PluginEngine::try_to_open() noexcept {
+  const DeviceTable* const table = find_table();
   if (table == nullptr) return nullptr;
   const TryOut tried = try_out(*table);
+  if (tried.refusal != nullptr) {
+    std::snprintf(why_, sizeof why_, "the device %s is not used: %s", table->name, tried.refusal);
+    return nullptr;
+  }
   device_facts_ = tried.facts;
-  if (tried.refusal == nullptr) return table;
-  std::snprintf(why_, sizeof why_, "the device %s is not used: %s", table->name, tried.refusal);
-  return nullptr;
+  // What a device moves in the time that a short copy takes it.
+  const double short_bytes = tried.facts.startup_ns * tried.facts.bytes_per_ns;
+  least_bytes_ = std::max(table->least_pin_bytes, static_cast<std::size_t>(short_bytes));
+  return table;
 }
 
 void* PluginEngine::open(void* engine) noexcept {
@@ -76,8 +87,7 @@ EngineStatus PluginEngine::status() const noexcept {
   switch (stage_.load(std::memory_order_acquire)) {
     case Stage::closed:
       std::snprintf(status.sentence, sizeof status.sentence,
-                    "not opened; HAUL_PLAN_ENGINE=%s opens it, if %s is there", facts().name,
-                    file_);
+                    "not opened; HAUL_PLAN_ENGINE=%s opens it, if it is there", facts().name);
       break;
     case Stage::opening:
       std::snprintf(status.sentence, sizeof status.sentence, "being opened; ask again");

@@ -65,9 +65,7 @@ class PluginEngine : public Engine {
   bool registers_sources() const noexcept override {
     return table_ != nullptr && table_->pins_sources;
   }
-  std::size_t least_bytes() const noexcept override {
-    return table_ != nullptr ? table_->least_pin_bytes : 0;
-  }
+  std::size_t least_bytes() const noexcept override { return least_bytes_; }
   Code pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept override;
   void unpin(std::uint64_t region) noexcept override;
   void forget() noexcept override;
@@ -78,6 +76,11 @@ class PluginEngine : public Engine {
   constexpr PluginEngine(const char* file, const char* remedy, Knob devices) noexcept
       : file_(file), remedy_(remedy), devices_(devices) {}
   ~PluginEngine() = default;
+
+  // Opens the plug-in and its device; nullptr and `why_` if there is none. On a thread of its own.
+  virtual const DeviceTable* find_table() noexcept;
+
+  char why_[sizeof EngineStatus::sentence] = {};
 
  private:
   enum class Stage : std::uint8_t { closed, opening, ready, refused, dead };
@@ -92,7 +95,7 @@ class PluginEngine : public Engine {
   // All are written before `stage_` (release) is ready or refused.
   const DeviceTable* table_ = nullptr;
   plan::DeviceFacts device_facts_;
-  char why_[sizeof EngineStatus::sentence] = {};
+  std::size_t least_bytes_ = 0;
 };
 
 }  // namespace haul

@@ -85,10 +85,10 @@ Engine* prepare(const Subject& subject, std::string& why) {
     static const bool started = (dsa_model().start(), true);
     if (!started) return nullptr;
   }
-  if (engine == &dmadev_engine() || engine == &dsa_engine() || engine == &nic_engine())
+  if (engine == &dmadev_engine() || engine == &dsa_engine() || engine == &nic_engine() ||
+      engine == &uring_engine())
     open_plugin(*engine);
   if (engine == &dsa_engine()) dsa_model().misbehave();
-  if (engine == &uring_engine()) engine->begin_to_open();
   const EngineStatus status = engine->status();
   if (!status.available) {
     why = status.sentence;
