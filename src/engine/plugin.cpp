@@ -50,9 +50,14 @@ const DeviceTable* PluginEngine::try_to_open() noexcept {
     return nullptr;
   }
   device_facts_ = tried.facts;
-  // What a device moves in the time that a short copy takes it.
-  const double short_bytes = tried.facts.startup_ns * tried.facts.bytes_per_ns;
-  least_bytes_ = std::max(table->least_pin_bytes, static_cast<std::size_t>(short_bytes));
+  // A piece of its own costs a start, and hides the registering of what comes after it.
+  constexpr double page_bytes = 4096;
+  const plan::DeviceFacts& facts = tried.facts;
+  const double moved_bytes = facts.startup_ns * facts.bytes_per_ns;
+  const double pinned_bytes =
+      facts.pin_page_ns > 0 ? facts.startup_ns / facts.pin_page_ns * page_bytes : 0;
+  least_bytes_ = std::max(table->least_pin_bytes,
+                          static_cast<std::size_t>(std::max(moved_bytes, pinned_bytes)));
   return table;
 }
 

@@ -17,7 +17,7 @@ namespace haul {
 namespace {
 
 constexpr std::uint64_t settling_ns = 1'000'000'000;
-constexpr std::uint64_t nap_ns = 10'000'000'000;
+constexpr std::uint64_t nap_ns = 1'000'000'000;
 constexpr unsigned most_listeners = 16, most_settling = 32;
 
 enum class WatchStage : std::uint8_t { closed, open, lost };
@@ -68,6 +68,8 @@ void* serve(void*) noexcept {
     const int fd = userfault.now().get();
     if (fd < 0) break;
     os::await_events(fd, nap_ns);
+    // (A process whose own threads have all ended ends when this one does.)
+    if (!os::any_event(fd) && os::only_own_threads()) break;
     os::FaultEvent event;
     // (The descriptor is looked at again: what another file says must not be read.)
     while (userfault.now().get() == fd && os::next_event(fd, &event)) {
@@ -84,6 +86,7 @@ void* serve(void*) noexcept {
     }
   }
   lose();
+  userfault.now().close();
   if (!os::end_process_elsewhere()) os::detach_self();
   return nullptr;
 }

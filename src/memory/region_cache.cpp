@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/knobs.hpp"
+#include "base/machine/clock.hpp"
 #include "base/machine/pages.hpp"
 #include "base/sync/backoff.hpp"
 #include "base/sync/quiet_lock.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 using os::page_bytes;
 constexpr std::size_t most_pages = 1024;
+constexpr std::uint64_t patience_ns = 100'000'000;  // until changes have been told of
 
 std::uintptr_t page_below(std::uintptr_t address) noexcept {
   return address & ~(page_bytes - 1);
@@ -123,7 +125,9 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
   registrar_ = &registrar;
   if (!listens_) listens_ = listen_to_changes(*this);
   // What is remembered counts once all changes that can be seen have been told of.
-  for (Backoff backoff; changes_under_way(); backoff.pause()) continue;
+  const std::uint64_t deadline_ns = now_ns() + patience_ns;
+  for (Backoff backoff; changes_under_way(); backoff.pause())
+    if (now_ns() >= deadline_ns) return Code::timed_out;
   const std::uintptr_t begin = page_below(address);
   std::size_t bytes = std::clamp(before, page_bytes, most_pages * page_bytes);
   Entry* fresh = nullptr;
@@ -144,8 +148,10 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
       bytes = wanted;
     }
     if (registering() == Registering::blocking) bytes = wanted + behind;
-    bytes = std::max(bytes, registrar.least_bytes());
-    const std::uintptr_t end = page_above(address + std::min(bytes, wanted + behind));
+    const std::size_t least = registrar.least_bytes(), all = wanted + behind;
+    bytes = std::max(bytes, least);
+    if (bytes >= all || all - bytes < least) bytes = all;
+    const std::uintptr_t end = page_above(address + bytes);
     fresh = reserve(begin, end);
   }
   if (fresh == nullptr) {

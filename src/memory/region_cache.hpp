@@ -35,8 +35,9 @@ struct RegisteredUse {
 class RegionCache final : public ChangeListener {
  public:
   // Registers memory from `address` on: `wanted` bytes are about to be moved, `before` of the same
-  // request have been, and `behind` will be. ok, or why the registrar refuses; then nothing is in
-  // use.
+  // request have been, and `behind` will be. ok, or why the registrar refuses; timed_out: changes
+  // of memory are under way for a tenth of a second. Then nothing is in use. Blocks for as long as
+  // registering takes.
   Code acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted, std::size_t before,
                std::size_t behind, RegisteredUse* use) noexcept;
   // The copy that used it has ended.

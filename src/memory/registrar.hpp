@@ -18,7 +18,7 @@ class Registrar {
   // as the kernel takes to fetch the pages. ok and *region (never 0); no_memory: RLIMIT_MEMLOCK, or
   // what the device has room for, is used up; fault: not all of it is memory that may be written.
   virtual Code pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept;
-  // Registering fewer bytes than that takes as long; SIZE_MAX: whatever the length.
+  // Parts of fewer bytes are not worth a registration of their own; SIZE_MAX: no parts are.
   virtual std::size_t least_bytes() const noexcept { return 0; }
   // No copy that names the region is under way, nor will be.
   virtual void unpin(std::uint64_t region) noexcept;

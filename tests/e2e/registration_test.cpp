@@ -3,7 +3,7 @@
 // registered memory holds.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,6 +187,38 @@ TEST_P(Registration, IsRightWhateverBecomesOfTheMemory) {
       mirror.check();
     }
     CHILD_CHECK(uring().chunks > 30);  // (waiters and movers help)
+    return 0;
+  });
+  if (status == skip_status) GTEST_SKIP() << "no io_uring for this user";
+  EXPECT_EQ(status, 0);
+}
+
+// haul's thread that is told of changes does not keep a process alive.
+TEST(RegistrationEnds, WithTheProgramsThreads) {
+  const int status = run_child([] {
+    choose_uring("caller", "cached");
+    if (!opens()) return skip_status;
+    syscall(SYS_exit, 0);  // (pthread_exit() would unwind GoogleTest's frames)
+    return 1;
+  });
+  if (status == skip_status) GTEST_SKIP() << "no io_uring for this user";
+  EXPECT_EQ(status, 0);
+}
+
+// A program that closes all descriptors takes haul's watch with it: copies stay right.
+TEST(RegistrationEnds, WhereTheProgramClosesDescriptors) {
+  const int status = run_child([] {
+    choose_uring("caller", "cached");
+    if (!opens()) return skip_status;
+    const Buffer from(mib), to(mib);
+    copy(to.data(), from.data(), mib);
+    for (int fd = 3; fd < 64; ++fd) close(fd);
+    for (unsigned turn = 0; turn < 20; ++turn) {
+      madvise(to.data(), mib, MADV_DONTNEED);
+      from.fill(turn);
+      copy(to.data(), from.data(), mib);
+      CHILD_EQUAL(std::memcmp(to.data(), from.data(), mib), 0);
+    }
     return 0;
   });
   if (status == skip_status) GTEST_SKIP() << "no io_uring for this user";
