@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned slots = 16, buffers = 1024;
 constexpr std::size_t slot_bytes = std::size_t{1} << 20;
 
-struct UnderWay {
+struct UringPiece {
   std::uint64_t tag = 0;
   std::uintptr_t dst = 0;
   std::size_t bytes = 0;
@@ -30,7 +30,7 @@ struct UnderWay {
 
 constinit os::Uring ring;
 constinit os::Descriptor file;
-constinit UnderWay pieces[slots];
+constinit UringPiece pieces[slots];
 constinit std::uint32_t taken = 0;  // a bit a slot
 constinit bool used[buffers] = {};  // registered
 constinit bool dead = false;
@@ -43,7 +43,7 @@ Submitted begin_piece(const Piece& piece, std::uint64_t tag, Outcome& outcome) n
   }
   const auto slot = static_cast<unsigned>(std::countr_one(taken));
   if (slot >= slots) return Submitted::full;
-  UnderWay& mine = pieces[slot];
+  UringPiece& mine = pieces[slot];
   mine = {tag, piece.dst, std::min(piece.length, slot_bytes),
           static_cast<unsigned>(piece.dst_region - 1), piece.watermark};
   const int result =
@@ -62,7 +62,7 @@ std::size_t end_pieces(Finished* finished, std::size_t most) noexcept {
   std::int32_t result = 0;
   while (count < most && taken != 0 && ring.finished(&tag, &result)) {
     const auto slot = static_cast<unsigned>(tag % slots);
-    UnderWay& piece = pieces[slot];
+    UringPiece& piece = pieces[slot];
     const bool whole = result >= 0 && static_cast<std::size_t>(result) == piece.bytes;
     const bool written = tag < slots;
     if (written && whole &&
