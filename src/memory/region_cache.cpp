@@ -5,6 +5,7 @@
 #include "base/knobs.hpp"
 #include "base/machine/clock.hpp"
 #include "base/machine/pages.hpp"
+#include "base/os/os.hpp"
 #include "base/sync/backoff.hpp"
 #include "base/sync/quiet_lock.hpp"
 
@@ -122,6 +123,12 @@ Code RegionCache::pin(Entry& entry) noexcept {
 
 Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
                           std::size_t before, std::size_t behind, RegisteredUse* use) noexcept {
+  if (entries_ == nullptr) {
+    auto* const mapped = static_cast<Entry*>(os::map_anonymous(room * sizeof(Entry)));
+    if (mapped == nullptr) return Code::no_memory;
+    const QuietLock lock(table_lock_);
+    entries_ = mapped;
+  }
   registrar_ = &registrar;
   if (!listens_) listens_ = listen_to_changes(*this);
   // What is remembered counts once all changes that can be seen have been told of.

@@ -86,7 +86,7 @@ class RegionCache final : public ChangeListener {
   pthread_mutex_t registrar_lock_ = PTHREAD_MUTEX_INITIALIZER;
   Registrar* registrar_ = nullptr;
   bool listens_ = false;
-  Entry entries_[room];
+  Entry* entries_ = nullptr;  // room for them, mapped by the first acquire()
   std::uint32_t in_use_ = 0;  // entries from there on are free
   std::uint64_t uses_ = 0;
   Figures figures_;
