@@ -98,4 +98,18 @@ class PluginEngine : public Engine {
   std::size_t least_bytes_ = 0;
 };
 
+// An engine that is nothing but its plug-in.
+class DevicePlugin final : public PluginEngine {
+ public:
+  constexpr DevicePlugin(const char* name, const char* file, const char* remedy,
+                         Knob devices) noexcept
+      : PluginEngine(file, remedy, devices),
+        facts_{.name = name, .synchronous = false, .device = true, .checked = false} {}
+
+  const EngineFacts& facts() const noexcept override { return facts_; }
+
+ private:
+  EngineFacts facts_;
+};
+
 }  // namespace haul

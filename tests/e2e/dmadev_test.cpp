@@ -16,11 +16,7 @@ namespace {
 using namespace e2e;
 
 haul_engine_info dmadev() {
-  haul_engine_info info{};
-  info.size = sizeof info;
-  for (unsigned index = 0; haul_engine(index, &info) == 0; ++index)
-    if (std::strcmp(info.name, "dmadev") == 0) return info;
-  return info;
+  return engine_now("dmadev");
 }
 
 // Waits until it is open, or has been refused.

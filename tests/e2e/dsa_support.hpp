@@ -13,11 +13,7 @@
 namespace e2e {
 
 inline haul_engine_info dsa() {
-  haul_engine_info info{};
-  info.size = sizeof info;
-  for (unsigned index = 0; haul_engine(index, &info) == 0; ++index)
-    if (std::strcmp(info.name, "dsa") == 0) return info;
-  return info;
+  return engine_now("dsa");
 }
 
 // Asks for the engine until it is open, or has been refused.

@@ -14,11 +14,7 @@ namespace {
 using namespace e2e;
 
 haul_engine_info nic() {
-  haul_engine_info info{};
-  info.size = sizeof info;
-  for (unsigned index = 0; haul_engine(index, &info) == 0; ++index)
-    if (std::strcmp(info.name, "nic") == 0) return info;
-  return info;
+  return engine_now("nic");
 }
 
 void copy_one(std::size_t length, std::uint64_t seed, std::size_t shift) {

@@ -21,11 +21,7 @@ using namespace e2e;
 constexpr std::size_t page = 4096;
 
 haul_engine_info uring() {
-  haul_engine_info info{};
-  info.size = sizeof info;
-  for (unsigned index = 0; haul_engine(index, &info) == 0; ++index)
-    if (std::strcmp(info.name, "uring") == 0) return info;
-  return info;
+  return engine_now("uring");
 }
 
 void choose_uring(const char* mover, const char* registering) {

@@ -187,6 +187,15 @@ inline haul_state state_now() {
   return state;
 }
 
+// What is known of an engine now.
+inline haul_engine_info engine_now(const char* name) {
+  haul_engine_info info{};
+  info.size = sizeof info;
+  for (unsigned index = 0; haul_engine(index, &info) == 0; ++index)
+    if (std::strcmp(info.name, name) == 0) return info;
+  return info;
+}
+
 // Wakes the mover and sees it awake; for tests that are about copies in flight.
 inline bool wake_and_see() {
   for (int turn = 0; turn < 2000; ++turn) {

@@ -2,26 +2,11 @@
 #include "engine/registry.hpp"
 
 namespace haul {
-namespace {
-
-class DmadevEngine final : public PluginEngine {
- public:
-  constexpr DmadevEngine() noexcept
-      : PluginEngine("libhaul-dmadev.so", "build haul where libdpdk-dev is installed",
-                     Knob::engine_dmadev) {}
-
-  const EngineFacts& facts() const noexcept override {
-    static constexpr EngineFacts facts{
-        .name = "dmadev", .synchronous = false, .device = true, .checked = false};
-    return facts;
-  }
-};
-
-constinit DmadevEngine engine;
-
-}  // namespace
 
 Engine& dmadev_engine() noexcept {
+  static constinit DevicePlugin engine("dmadev", "libhaul-dmadev.so",
+                                       "build haul where libdpdk-dev is installed",
+                                       Knob::engine_dmadev);
   return engine;
 }
 
