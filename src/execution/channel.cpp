@@ -154,9 +154,10 @@ bool Channel::register_sides(Flight& flight, Piece& piece) noexcept {
     if (code != Code::ok) {
       if (!std::exchange(warned_of_memory_, true)) {
         log(LogLevel::warning,
-            "Memory cannot be registered with the engine %s (%s), so the CPU copies that; raise "
-            "ulimit -l, or lower HAUL_MEMORY_REGISTERED_BYTES.",
-            engine.facts().name, describe(code));
+            "Memory cannot be registered with the engine %s (%s), so the CPU copies that%s.",
+            engine.facts().name, describe(code),
+            code == Code::no_memory ? "; raise ulimit -l, or lower HAUL_MEMORY_REGISTERED_BYTES"
+                                    : "");
       }
       return false;
     }

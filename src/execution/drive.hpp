@@ -21,9 +21,10 @@ inline bool is_driven(const Job& job) noexcept {
   return !job.service && is_asynchronous(job.engine);
 }
 
-// Begins that for a request that this thread has just published, as it is in `job`.
+// Gives a request that the calling thread has just published, and describes in `job`, to its
+// channel. As the next ones, it does nothing while a mover is awake.
 void drive_new(Ring& ring, const Job& job) noexcept;
-// Does it for one request, published on this ring, or for all that have not ended. Any thread,
+// Drives one request, published on this ring, or for all that have not ended. Any thread,
 // which need not be the one that asked. Nothing while a mover is awake, or where the request's
 // engine is synchronous.
 void drive(Ring& ring, std::uint64_t seq) noexcept;

@@ -64,10 +64,6 @@ struct alignas(64) Gate {
   // not know it. A copy without a service reads no more than this.
   std::atomic<std::size_t> mapped_bytes;
 
-  // With by_device: of which length on, and the engine (its number) that takes plain requests of
-  // that length without more ado, driven by their callers; no_engine: the planner must be asked.
-  static constexpr std::uint8_t no_engine = 0xff;
-
   // For memory that the service has mapped, while there is a service.
   alignas(64) plan::BasicThresholds<GateWord> mapped;
   GateWord mapped_asleep_from;
@@ -76,6 +72,9 @@ struct alignas(64) Gate {
   // to one; else nullptr.
   std::atomic<std::atomic<std::uint32_t>*> service_bell;
 
+  // With by_device: of which length on, and the engine (its number) that takes plain requests of
+  // that length without more ado, driven by their callers; no_engine: the planner must be asked.
+  static constexpr std::uint8_t no_engine = 0xff;
   GateWord device_from;
   std::atomic<std::uint8_t> driven_engine;
 

@@ -59,7 +59,7 @@ RegionCache::Entry* RegionCache::reserve(std::uintptr_t begin, std::uintptr_t en
 // Frees a place that nobody uses, under the table's lock. What it returns must be unpinned.
 std::uint64_t RegionCache::take_out(Entry& entry) noexcept {
   const std::uint64_t region = entry.region;
-  figures_.pinned_bytes -= entry.end - entry.begin;
+  pinned_bytes_ -= entry.end - entry.begin;
   entry = Entry{};
   return region;
 }
@@ -71,7 +71,7 @@ void RegionCache::drop_unused(bool all) noexcept {
     std::uint64_t region = 0;
     {
       const QuietLock lock(table_lock_);
-      const bool over = figures_.pinned_bytes > knob_number(Knob::memory_registered_bytes);
+      const bool over = pinned_bytes_ > knob_number(Knob::memory_registered_bytes);
       Entry* victim = nullptr;
       for (std::uint32_t i = 0; i < in_use_; ++i) {
         Entry& entry = entries_[i];
@@ -110,13 +110,12 @@ Code RegionCache::pin(Entry& entry) noexcept {
   }
   drop_unused(false);  // what has changed meanwhile
   const QuietLock table(table_lock_);
-  figures_.pinned_bytes += bytes;
+  pinned_bytes_ += bytes;
   if (code != Code::ok) {
     entry.users = 0;
     take_out(entry);
     return code;
   }
-  ++figures_.pins;
   entry.region = region;
   return Code::ok;
 }
@@ -144,7 +143,6 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
     if (known != nullptr && (known->end >= address + wanted || known->users != 0)) {
       ++known->users;
       known->used_at = ++uses_;
-      ++figures_.hits;
       *use = {known->region, std::min(wanted, known->end - address),
               static_cast<std::uint32_t>(known - entries_)};
       return Code::ok;
@@ -195,11 +193,6 @@ bool RegionCache::holds(std::uintptr_t address, std::size_t bytes) noexcept {
   return known != nullptr && known->end >= address + bytes;
 }
 
-RegionCache::Figures RegionCache::figures() noexcept {
-  const QuietLock lock(table_lock_);
-  return figures_;
-}
-
 void RegionCache::memory_changed(std::uintptr_t begin, std::uintptr_t end) noexcept {
   bool any = false;
   {
@@ -208,7 +201,6 @@ void RegionCache::memory_changed(std::uintptr_t begin, std::uintptr_t end) noexc
       Entry& entry = entries_[i];
       if (entry.end == 0 || entry.stale || entry.begin >= end || begin >= entry.end) continue;
       entry.stale = any = true;
-      ++figures_.changes;
     }
   }
   if (!any) return;
@@ -224,7 +216,7 @@ void RegionCache::forget() noexcept {
   table_lock_ = registrar_lock_ = PTHREAD_MUTEX_INITIALIZER;
   std::fill(entries_, entries_ + in_use_, Entry{});
   in_use_ = 0;
-  figures_ = {};
+  pinned_bytes_ = 0;
 }
 
 }  // namespace haul

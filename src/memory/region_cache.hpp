@@ -49,12 +49,6 @@ class RegionCache final : public ChangeListener {
   // For a child of fork, whose regions are the parent's.
   void forget() noexcept;
 
-  struct Figures {
-    std::uint64_t pins = 0, hits = 0, changes = 0;  // regions made, used again, dropped as changed
-    std::uint64_t pinned_bytes = 0;                 // now
-  };
-  Figures figures() noexcept;
-
   void memory_changed(std::uintptr_t begin, std::uintptr_t end) noexcept override;
   void changes_lost() noexcept override;
 
@@ -89,7 +83,7 @@ class RegionCache final : public ChangeListener {
   Entry* entries_ = nullptr;  // room for them, mapped by the first acquire()
   std::uint32_t in_use_ = 0;  // entries from there on are free
   std::uint64_t uses_ = 0;
-  Figures figures_;
+  std::uint64_t pinned_bytes_ = 0;
 };
 
 }  // namespace haul

@@ -19,9 +19,8 @@ class Uring {
   // -errno: EPERM where a system-call filter or kernel.io_uring_disabled forbids it, ENOSYS, EINVAL
   // before Linux 5.19.
   int open(unsigned entries, unsigned buffers) noexcept;
+  // In a child of fork it gives up what was inherited, which is the parent's.
   void close() noexcept;
-  // For a child of fork: gives up what it inherited, which is the parent's.
-  void abandon() noexcept { close(); }
 
   // Has one of the kernel's threads write the registered bytes to the file, or read them from it.
   // 0 or -errno: EAGAIN or EBUSY, there is no room now.

@@ -117,7 +117,7 @@ class UringEngine final : public PluginEngine {
 
   void forget() noexcept override {
     PluginEngine::forget();
-    ring.abandon();
+    ring.close();
     file.close();
   }
 
