@@ -4,7 +4,7 @@
 // The kernel tells it, by a userfaultfd that watches the ranges and holds nobody's accesses: of
 // munmap(), mremap(), mmap() over what was there, brk(), and madvise() that gives pages back,
 // whoever calls them, the C library and bare system calls included. The call waits until haul's
-// thread "haul-memory" has read that, some 10 us. No function of the program is replaced, no code
+// thread "haul-memory" has read that, some 20 us. No function of the program is replaced, no code
 // patched, no signal handled.
 //
 // Who remembers memory asks changes_under_way() before using what it remembers. A change that is

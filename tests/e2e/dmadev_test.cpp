@@ -21,24 +21,7 @@ haul_engine_info dmadev() {
 
 // Waits until it is open, or has been refused.
 haul_engine_info opened(const char* mover, const char* options) {
-  always_mover();
-  setenv("HAUL_PLAN_MOVER", mover, 1);
-  setenv("HAUL_PLAN_ENGINE", "dmadev", 1);
-  setenv("HAUL_ENGINE_DMADEV", options, 1);
-  const Buffer from(64 * kib), to(64 * kib);
-  haul_engine_info info{};
-  for (int turn = 0; turn < 5000; ++turn) {
-    from.fill(static_cast<std::uint64_t>(turn));
-    const haul_request request = haul_request_copy(to.data(), from.data(), to.size());
-    haul_ticket ticket{};
-    CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
-    CHILD_EQUAL(haul_wait(ticket), 0);
-    CHILD_EQUAL(std::memcmp(to.data(), from.data(), to.size()), 0);
-    info = dmadev();
-    if (std::strstr(info.status, "opened") == nullptr) break;
-    sleep_ms(2);
-  }
-  return info;
+  return open_engine("dmadev", mover, "HAUL_ENGINE_DMADEV", options);
 }
 
 // False: haul was built without it. (One that is there and does not open is a failure.)

@@ -18,28 +18,9 @@ inline haul_engine_info dsa() {
 
 // Asks for the engine until it is open, or has been refused.
 inline haul_engine_info opened_dsa(const char* mover, const std::string& knob) {
-  always_mover();
-  setenv("HAUL_PLAN_MOVER", mover, 1);
-  setenv("HAUL_PLAN_ENGINE", "dsa", 1);
-  setenv("HAUL_ENGINE_DSA", knob.c_str(), 1);
   // (Twice as long as a model may finish nothing, which on a busy machine happens to good ones.)
   setenv("HAUL_MOVER_PATIENCE_MS", "10000", 0);
-  haul_engine_info info{};
-  const Buffer from(64 * kib), to(64 * kib);
-  for (int turn = 0; turn < 5000; ++turn) {
-    from.fill(static_cast<std::uint64_t>(turn));
-    const haul_request request = haul_request_copy(to.data(), from.data(), to.size());
-    haul_ticket ticket{};
-    CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
-    CHILD_EQUAL(haul_wait(ticket), 0);
-    CHILD_EQUAL(std::memcmp(to.data(), from.data(), to.size()), 0);
-    info = dsa();
-    if (std::strstr(info.status, "opened") == nullptr ||
-        std::strstr(info.status, "cannot") != nullptr)
-      break;
-    sleep_ms(2);
-  }
-  return info;
+  return open_engine("dsa", mover, "HAUL_ENGINE_DSA", knob.c_str());
 }
 
 // In a child: a model with that conduct, opened; body(model). The child's end, skip_status where

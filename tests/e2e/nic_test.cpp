@@ -32,18 +32,7 @@ void copy_one(std::size_t length, std::uint64_t seed, std::size_t shift) {
 
 // Waits until it is open, or has been refused.
 haul_engine_info opened(const char* mover, const std::string& knob) {
-  always_mover();
-  setenv("HAUL_PLAN_MOVER", mover, 1);
-  setenv("HAUL_PLAN_ENGINE", "nic", 1);
-  setenv("HAUL_ENGINE_NIC", knob.c_str(), 1);
-  haul_engine_info info{};
-  for (int turn = 0; turn < 5000; ++turn) {
-    copy_one(64 * kib, static_cast<std::uint64_t>(turn), 3);
-    info = nic();
-    if (std::strstr(info.status, "opened") == nullptr) break;
-    sleep_ms(2);
-  }
-  return info;
+  return open_engine("nic", mover, "HAUL_ENGINE_NIC", knob.c_str());
 }
 
 bool opens(const char* mover, const std::string& knob) {

@@ -196,6 +196,33 @@ inline haul_engine_info engine_now(const char* name) {
   return info;
 }
 
+// In a child, before haul is used: asks for an engine, with one more setting, by copies until it is
+// open or has been refused.
+inline haul_engine_info open_engine(const char* name, const char* mover, const char* knob,
+                                    const char* value) {
+  always_mover();
+  setenv("HAUL_PLAN_MOVER", mover, 1);
+  setenv("HAUL_PLAN_ENGINE", name, 1);
+  setenv(knob, value, 1);
+  const Buffer from(64 * kib), to(64 * kib);
+  haul_engine_info info{};
+  for (int turn = 0; turn < 5000; ++turn) {
+    from.fill(static_cast<std::uint64_t>(turn));
+    const haul_request request = haul_request_copy(to.data(), from.data(), to.size());
+    haul_ticket ticket{};
+    CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
+    CHILD_EQUAL(haul_wait(ticket), 0);
+    CHILD_EQUAL(std::memcmp(to.data(), from.data(), to.size()), 0);
+    info = engine_now(name);
+    // ("Not opened", "being opened"; but not a refusal that says what cannot be opened.)
+    if (std::strstr(info.status, "opened") == nullptr ||
+        std::strstr(info.status, "cannot") != nullptr)
+      break;
+    sleep_ms(2);
+  }
+  return info;
+}
+
 // Wakes the mover and sees it awake; for tests that are about copies in flight.
 inline bool wake_and_see() {
   for (int turn = 0; turn < 2000; ++turn) {
