@@ -31,6 +31,9 @@ struct Settling {
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit std::atomic<WatchStage> stage{WatchStage::closed};
 constinit os::SharedDescriptor userfault;
+// Set before an event is read, which lets the program go on, and cleared once all that was read has
+// been told of.
+constinit std::atomic<bool> telling{false};
 constinit std::atomic<ChangeListener*> listeners[most_listeners];
 // Under the lock; overwritten in turn. One that is overwritten too early widens all.
 constinit Settling settling[most_settling];
@@ -70,6 +73,7 @@ void* serve(void*) noexcept {
     os::await_events(fd, nap_ns);
     // (A process whose own threads have all ended ends when this one does.)
     if (!os::any_event(fd) && os::only_own_threads()) break;
+    telling.store(true, std::memory_order_seq_cst);
     os::FaultEvent event;
     // (The descriptor is looked at again: what another file says must not be read.)
     while (userfault.now().get() == fd && os::next_event(fd, &event)) {
@@ -84,6 +88,7 @@ void* serve(void*) noexcept {
           it->memory_changed(event.begin, event.end);
       }
     }
+    telling.store(false, std::memory_order_release);
   }
   lose();
   userfault.now().close();
@@ -138,13 +143,15 @@ bool changes_under_way() noexcept {
   if (stage.load(std::memory_order_acquire) != WatchStage::open) return false;
   const int fd = userfault.now().get();
   if (fd < 0) lose();
-  return fd >= 0 && os::changes_wait(fd);
+  // In this order: what the kernel does not know of any more was read with `telling` set.
+  return fd >= 0 && (os::changes_wait(fd) || telling.load(std::memory_order_seq_cst));
 }
 
 void forget_changes() noexcept {
   mutex = PTHREAD_MUTEX_INITIALIZER;
   if (stage.load(std::memory_order_relaxed) == WatchStage::open) userfault.now().close();
   userfault.set(os::Descriptor());
+  telling.store(false, std::memory_order_relaxed);
   stage.store(WatchStage::closed, std::memory_order_relaxed);
 }
 
