@@ -127,7 +127,8 @@ TEST_P(Dsa, BatchesThatEndEarlyAreFinished) {
 }
 
 // Each status that <linux/idxd.h> has for a descriptor that failed, and others; first now and then,
-// then always, until the engine is given up.
+// then always, until the engine is given up (once: the status comes by the same record whoever
+// drives, and however descriptors are handed over).
 TEST_P(Dsa, ErrorsOfEveryStatusLoseNothing) {
   std::vector<std::uint8_t> errors;
   for (unsigned status = DSA_COMP_SUCCESS_PRED; status <= 0xff; ++status) {
@@ -142,7 +143,8 @@ TEST_P(Dsa, ErrorsOfEveryStatusLoseNothing) {
         CHILD_CHECK(model.counts().errors > 40);
         CHILD_EQUAL(dsa().available, 1);
       }));
-  for (std::size_t first = 0; first < errors.size(); first += 40) {
+  const bool always = GetParam() == std::tuple(std::string_view("caller"), DsaPath::portal);
+  for (std::size_t first = 0; always && first < errors.size(); first += 40) {
     const std::vector<std::uint8_t> some(
         errors.begin() + static_cast<std::ptrdiff_t>(first),
         errors.begin() + static_cast<std::ptrdiff_t>(std::min(first + 40, errors.size())));
