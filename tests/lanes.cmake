@@ -17,7 +17,7 @@ set(tests_alone
 set(tests_last e2e.demo_test edges.atomic_descriptors_test edges.no_malloc_test edges.room_test edges.scheduling_test
   edges.stuck_copy_test)
 set(tests_aside
-  e2e.atomic_cli e2e.cli_test e2e.clone_test e2e.dlopen e2e.dsa_setup_test e2e.dsa_test
+  e2e.atomic_cli e2e.cli_test e2e.clone_test e2e.dlopen e2e.dsa_channels_test e2e.dsa_setup_test e2e.dsa_test
   e2e.fork_test e2e.handler_test e2e.hpp_test e2e.life_test
   e2e.no_install e2e.order_test e2e.peer_test e2e.run_transparent e2e.serve_test e2e.service_copy_test
   e2e.service_corner_test e2e.service_fault_test e2e.service_places_test e2e.signal_test e2e.start_test

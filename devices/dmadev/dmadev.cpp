@@ -1,15 +1,17 @@
-// libhaul-dmadev.so: the first DMA device that DPDK offers, with one of its channels.
+// libhaul-dmadev.so: the DMA devices that DPDK offers, each one a channel. (A card's channels are
+// devices of their own to DPDK.)
 //
 // DPDK's environment is started once, without huge pages, files shared with other processes, or
-// telemetry, and quietly. It numbers a channel's pieces one after another, with 16 bits, and tells
+// telemetry, and quietly. It numbers a device's pieces one after another, with 16 bits, and tells
 // how many have completed; the tags of those under way lie in a ring by these numbers. One thread
-// at a time calls submit, poll and stop (execution/channel.hpp).
+// at a time calls a channel's submit, poll and stop (execution/channel.hpp).
 #include <rte_dmadev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 
@@ -19,7 +21,7 @@ namespace {
 
 using namespace haul;
 
-constexpr std::uint16_t channel = 0;
+constexpr std::uint16_t queue_of_device = 0;
 constexpr unsigned most_under_way = 128;
 
 struct UnderWay {
@@ -27,40 +29,46 @@ struct UnderWay {
   std::size_t bytes = 0;
   Watermark watermark;
 };
-UnderWay under_way[most_under_way];
-std::int16_t device = -1;
-std::uint16_t next_number = 0, first_number = 0;
-std::uint16_t queue_pieces = 0;
-bool dead = false;  // takes nothing more; what it has accepted is reported
+struct alignas(64) DmaDevice {
+  std::int16_t id = -1;
+  std::uint16_t next_number = 0, first_number = 0;
+  std::uint16_t queue_pieces = 0;
+  UnderWay under_way[most_under_way];
 
-std::uint16_t count_under_way() {
-  return static_cast<std::uint16_t>(next_number - first_number);
-}
+  std::uint16_t count_under_way() const {
+    return static_cast<std::uint16_t>(next_number - first_number);
+  }
+};
+DmaDevice dma_devices[most_channels];
+std::atomic<bool> dead{false};  // takes nothing more; what was accepted is reported
 
 Submitted submit(const Piece& piece, std::uint64_t tag, Outcome&) {
-  if (dead) return Submitted::dead;
-  if (count_under_way() >= queue_pieces) return Submitted::full;
-  const int number = rte_dma_copy(device, channel, piece.src, piece.dst,
+  DmaDevice& device = dma_devices[piece.channel];
+  if (dead.load(std::memory_order_relaxed)) return Submitted::dead;
+  if (device.count_under_way() >= device.queue_pieces) return Submitted::full;
+  const int number = rte_dma_copy(device.id, queue_of_device, piece.src, piece.dst,
                                   static_cast<std::uint32_t>(piece.length), RTE_DMA_OP_FLAG_SUBMIT);
   if (number == -ENOSPC) return Submitted::full;
   if (number < 0) {
-    dead = true;
+    dead.store(true, std::memory_order_relaxed);
     return Submitted::dead;
   }
-  under_way[next_number++ % most_under_way] = {tag, piece.length, piece.watermark};
+  device.under_way[device.next_number++ % most_under_way] = {tag, piece.length, piece.watermark};
   return Submitted::accepted;
 }
 
-std::size_t poll(Finished* finished, std::size_t most) {
-  if (count_under_way() == 0) return 0;
+std::size_t poll(unsigned channel, Finished* finished, std::size_t most) {
+  DmaDevice& device = dma_devices[channel];
+  if (device.count_under_way() == 0) return 0;
   constexpr std::uint16_t at_once = 64;
   rte_dma_status_code status[at_once];
   std::uint16_t last = 0;
   const auto wanted =
-      static_cast<std::uint16_t>(std::min<std::size_t>({most, at_once, count_under_way()}));
-  const std::uint16_t count = rte_dma_completed_status(device, channel, wanted, &last, status);
+      static_cast<std::uint16_t>(std::min<std::size_t>({most, at_once, device.count_under_way()}));
+  const std::uint16_t count =
+      rte_dma_completed_status(device.id, queue_of_device, wanted, &last, status);
   for (std::uint16_t i = 0; i < count; ++i) {
-    const UnderWay& piece = under_way[first_number++ % most_under_way];
+    const UnderWay& piece = device.under_way[device.first_number++ % most_under_way];
     // (What is good of a piece that failed no dmadev tells.)
     const bool good = status[i] == RTE_DMA_STATUS_SUCCESSFUL;
     if (good) piece.watermark.publish(piece.bytes);
@@ -69,9 +77,9 @@ std::size_t poll(Finished* finished, std::size_t most) {
   return count;
 }
 
-bool stop() {
-  dead = true;
-  return rte_dma_stop(device) == 0;
+bool stop(unsigned channel) {
+  dead.store(true, std::memory_order_relaxed);
+  return rte_dma_stop(dma_devices[channel].id) == 0;
 }
 
 DeviceTable table;
@@ -117,7 +125,7 @@ class EalOptions {
   char text_[4096];
 };
 
-const char* configure(const rte_dma_info& facts) {
+const char* configure(DmaDevice& device, const rte_dma_info& facts) {
   if ((facts.dev_capa & RTE_DMA_CAPA_MEM_TO_MEM) == 0 ||
       (facts.dev_capa & RTE_DMA_CAPA_OPS_COPY) == 0)
     return "it does not copy memory";
@@ -127,14 +135,43 @@ const char* configure(const rte_dma_info& facts) {
   conf.nb_vchans = 1;
   rte_dma_vchan_conf queue{};
   queue.direction = RTE_DMA_DIR_MEM_TO_MEM;
-  queue_pieces = std::min<std::uint16_t>(facts.max_desc, most_under_way);
-  queue.nb_desc = queue_pieces;
+  queue.nb_desc = std::min<std::uint16_t>(facts.max_desc, most_under_way);
   // (A ring of so many holds one less.)
-  --queue_pieces;
-  if (rte_dma_configure(device, &conf) != 0 || rte_dma_vchan_setup(device, channel, &queue) != 0 ||
-      rte_dma_start(device) != 0)
+  device.queue_pieces = static_cast<std::uint16_t>(queue.nb_desc - 1);
+  if (rte_dma_configure(device.id, &conf) != 0 ||
+      rte_dma_vchan_setup(device.id, queue_of_device, &queue) != 0 || rte_dma_start(device.id) != 0)
     return "it cannot be configured";
   return nullptr;
+}
+
+bool is_emulated(const rte_dma_info& facts) {
+  return std::strncmp(facts.dev_name, "dma_skeleton", 12) == 0;
+}
+
+// All devices that DPDK has found, each a channel, as far as they can be used and are hardware, or
+// none, as the first one is. nullptr, or why there is not even one.
+const char* configure_all() {
+  const char* refusal = nullptr;
+  table.channels = 0;
+  for (std::int16_t id = rte_dma_next_dev(0); id >= 0 && table.channels < most_channels;
+       id = rte_dma_next_dev(static_cast<std::int16_t>(id + 1))) {
+    rte_dma_info facts{};
+    if (rte_dma_info_get(id, &facts) != 0) continue;
+    DmaDevice& device = dma_devices[table.channels];
+    device.id = id;
+    if (table.channels == 0) {
+      std::snprintf(table.name, sizeof table.name, "%s", facts.dev_name);
+      table.emulated = is_emulated(facts);
+    } else if (is_emulated(facts) != table.emulated) {
+      continue;
+    }
+    const char* const why = configure(device, facts);
+    if (why == nullptr)
+      ++table.channels;
+    else if (refusal == nullptr)
+      refusal = why;
+  }
+  return table.channels != 0 ? nullptr : refusal != nullptr ? refusal : "";
 }
 
 }  // namespace
@@ -151,19 +188,16 @@ extern "C" [[gnu::visibility("default")]] const haul::DeviceTable* haul_open_dev
                   rte_strerror(rte_errno));
     return nullptr;
   }
-  device = rte_dma_next_dev(0);
-  rte_dma_info facts{};
-  if (device < 0 || rte_dma_info_get(device, &facts) != 0) {
+  const char* const refusal = configure_all();
+  if (refusal != nullptr && *refusal == '\0') {
     std::snprintf(sentence, sentence_bytes,
                   "DPDK finds no DMA device; name one in HAUL_ENGINE_DMADEV by its PCI address, or "
                   "try dma_skeleton0 (no hardware)");
     return nullptr;
   }
-  std::snprintf(table.name, sizeof table.name, "%s", facts.dev_name);
-  table.emulated = std::strncmp(facts.dev_name, "dma_skeleton", 12) == 0;
-  if (const char* const why = configure(facts); why != nullptr) {
+  if (refusal != nullptr) {
     std::snprintf(sentence, sentence_bytes, "the DMA device %s cannot be used: %s", table.name,
-                  why);
+                  refusal);
     return nullptr;
   }
   table.most_bytes = std::size_t{1} << 20;

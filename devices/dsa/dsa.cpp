@@ -1,6 +1,7 @@
-// libhaul-dsa.so: a work queue of Intel's Data Streaming Accelerator, given to users by Linux' idxd
+// libhaul-dsa.so: work queues of Intel's Data Streaming Accelerator, given to users by Linux' idxd
 // driver.
 #include <cstdio>
+#include <cstring>
 
 #include "devices/dsa/pieces.hpp"
 #include "devices/dsa/work_queue.hpp"
@@ -10,24 +11,41 @@ namespace {
 
 haul::DeviceTable device_table;
 
+bool add_queue(const char* name, const haul::dsa::Sentence& why) {
+  using namespace haul::dsa;
+  WorkQueue queue;
+  if (!open_work_queue(name, queue, why)) return false;
+  if (!begin_pieces(queue, why)) {
+    close_work_queue(queue);
+    return false;
+  }
+  if (device_table.channels++ == 0)
+    std::snprintf(device_table.name, sizeof device_table.name, "%.30s %s", queue.name,
+                  way_of_pieces());
+  device_table.emulated = device_table.emulated || queue.emulated;
+  return true;
+}
+
 }  // namespace
 
-// `arguments`: "" for the first work queue that there is, wq0.1 or /dev/dsa/wq0.1 for that one, or
-// what open_stand_in() takes.
+// `arguments`: "" for the first work queue that there is; wq0.1 or /dev/dsa/wq0.1 for that one, or
+// what open_stand_in() takes, or several of these, separated by commas.
 extern "C" [[gnu::visibility("default")]] const haul::DeviceTable* haul_open_device(
     const char* arguments, char* sentence, std::size_t sentence_bytes) {
   using namespace haul::dsa;
   const Sentence why{sentence, sentence_bytes};
-  WorkQueue queue;
-  if (!open_work_queue(arguments, queue, why)) return nullptr;
-  if (!begin_pieces(queue, why)) {
-    close_work_queue(queue);
-    return nullptr;
+  char names[4096];
+  std::snprintf(names, sizeof names, "%s", arguments);
+  device_table.channels = 0;
+  char* rest = names;
+  for (const char* name = strsep(&rest, ","); name != nullptr; name = strsep(&rest, ",")) {
+    if (device_table.channels == haul::most_channels) {
+      why.say("HAUL_ENGINE_DSA names more than %u work queues; name fewer", haul::most_channels);
+      return nullptr;
+    }
+    if (!add_queue(name, why)) return nullptr;
   }
-  std::snprintf(device_table.name, sizeof device_table.name, "%.30s %s", queue.name,
-                way_of_pieces());
   device_table.fills = true;
-  device_table.emulated = queue.emulated;
   device_table.most_bytes = most_bytes_of_piece();
   device_table.submit = submit_piece;
   device_table.poll = poll_pieces;

@@ -32,54 +32,61 @@ struct UnderWayTable {
   WorkQueue queue;
   Portal portal;
 };
-UnderWayTable* table = nullptr;
+UnderWayTable* tables[most_channels];
+unsigned table_count = 0;
 
 // Hands over what the piece's next descriptor says.
-Taken hand_over(Parts& parts) {
-  const Taken taken = table->portal.submit(parts.describe(table->queue));
-  if (taken == Taken::broken) table->dead = true;
+Taken hand_over(UnderWayTable& table, Parts& parts) {
+  const Taken taken = table.portal.submit(parts.describe(table.queue));
+  if (taken == Taken::broken) table.dead = true;
   return taken;
 }
 
-void begin_to_drain() {
-  if (table->draining) return;
-  dsa_hw_desc& drain = table->drain;
+void begin_to_drain(UnderWayTable& table) {
+  if (table.draining) return;
+  dsa_hw_desc& drain = table.drain;
   drain.opcode = DSA_OPCODE_DRAIN;
   drain.flags = IDXD_OP_FLAG_CRAV | IDXD_OP_FLAG_RCR;
-  drain.completion_addr = reinterpret_cast<std::uintptr_t>(&table->drain_end);
+  drain.completion_addr = reinterpret_cast<std::uintptr_t>(&table.drain_end);
   // (While the queue is full, the next poll tries again.)
-  table->draining = table->portal.submit(drain) == Taken::yes;
+  table.draining = table.portal.submit(drain) == Taken::yes;
 }
 
 // Nothing of the piece is with the device, but for a rest that waits to be handed over. Goes on
 // with it. True: that was the end.
-bool proceed(unsigned number, Outcome& outcome) {
-  Parts& parts = table->parts[number];
+bool proceed(UnderWayTable& table, unsigned number, Outcome& outcome) {
+  Parts& parts = table.parts[number];
   const std::uint32_t bit = std::uint32_t{1} << number;
-  if ((table->waiting & bit) == 0) {
+  if ((table.waiting & bit) == 0) {
     const Ended ended = parts.look();
     outcome = {parts.whole_bytes(), Code::io};
     switch (ended) {
       case Ended::well:
         outcome = {parts.piece.length, Code::ok};
-        table->failures = 0;
+        table.failures = 0;
         return true;
       case Ended::badly:
-        if (++table->failures >= most_failures) table->dead = true;
+        if (++table.failures >= most_failures) table.dead = true;
         return true;
       case Ended::not_begun: ++parts.idle_tries; break;
       case Ended::at_a_page:
-        if (table->dead) return true;
+        if (table.dead) return true;
         outcome.code = parts.mend();
         if (outcome.code != Code::ok) return true;
         break;
     }
   }
   outcome = {parts.whole_bytes(), Code::io};
-  if (table->dead) return true;
-  const Taken taken = hand_over(parts);
-  table->waiting = taken == Taken::full ? table->waiting | bit : table->waiting & ~bit;
+  if (table.dead) return true;
+  const Taken taken = hand_over(table, parts);
+  table.waiting = taken == Taken::full ? table.waiting | bit : table.waiting & ~bit;
   return taken == Taken::broken;
+}
+
+std::size_t most_bytes_of(const UnderWayTable& table) {
+  const WorkQueue& queue = table.queue;
+  const bool batches = table.portal.takes_batches() && queue.most_batch > 1;
+  return queue.most_transfer * (batches ? std::min(queue.most_batch, most_parts) : 1);
 }
 
 }  // namespace
@@ -95,73 +102,74 @@ bool begin_pieces(const WorkQueue& queue, const Sentence& sentence) {
   made->queue = queue;
   made->depth = std::min(queue.depth, most_under_way);
   if (!made->portal.open(queue, sentence)) return false;
-  table = made;
+  tables[table_count++] = made;
   return true;
 }
 
 std::size_t most_bytes_of_piece() {
-  const WorkQueue& queue = table->queue;
-  const bool batches = table->portal.takes_batches() && queue.most_batch > 1;
-  return queue.most_transfer * (batches ? std::min(queue.most_batch, most_parts) : 1);
+  std::size_t most = SIZE_MAX;
+  for (unsigned i = 0; i < table_count; ++i) most = std::min(most, most_bytes_of(*tables[i]));
+  return most;
 }
 
 const char* way_of_pieces() {
-  return table->portal.way_text();
+  return tables[0]->portal.way_text();
 }
 
 Submitted submit_piece(const Piece& piece, std::uint64_t tag, Outcome& outcome) {
-  if (table->dead || table->depth == 0) return Submitted::dead;  // (0: this is a fork's child)
-  if (piece.length > most_bytes_of_piece()) {
+  UnderWayTable& table = *tables[piece.channel];
+  if (table.dead || table.depth == 0) return Submitted::dead;  // (0: this is a fork's child)
+  if (piece.length > most_bytes_of(table)) {
     outcome = {0, Code::not_supported};
     return Submitted::finished;
   }
-  const auto number = static_cast<unsigned>(std::countr_one(table->under_way));
-  if (static_cast<unsigned>(std::popcount(table->under_way)) >= table->depth)
-    return Submitted::full;
-  Parts& parts = table->parts[number];
-  parts.begin(piece, table->queue);
-  switch (hand_over(parts)) {
+  const auto number = static_cast<unsigned>(std::countr_one(table.under_way));
+  if (static_cast<unsigned>(std::popcount(table.under_way)) >= table.depth) return Submitted::full;
+  Parts& parts = table.parts[number];
+  parts.begin(piece, table.queue);
+  switch (hand_over(table, parts)) {
     case Taken::full: return Submitted::full;
     case Taken::broken: return Submitted::dead;
     case Taken::yes: break;
   }
-  table->tags[number] = tag;
-  table->under_way |= std::uint32_t{1} << number;
+  table.tags[number] = tag;
+  table.under_way |= std::uint32_t{1} << number;
   return Submitted::accepted;
 }
 
-std::size_t poll_pieces(Finished* finished, std::size_t most) {
-  if (table->draining && !table->drained) {
+std::size_t poll_pieces(unsigned channel, Finished* finished, std::size_t most) {
+  UnderWayTable& table = *tables[channel];
+  if (table.draining && !table.drained) {
     // Read before the pieces' records: these are complete once it is. (A queue that does not drain
     // says so by another status, and is waited for.)
-    table->drained =
-        __atomic_load_n(&table->drain_end.status, __ATOMIC_ACQUIRE) == DSA_COMP_SUCCESS;
+    table.drained = __atomic_load_n(&table.drain_end.status, __ATOMIC_ACQUIRE) == DSA_COMP_SUCCESS;
   }
   std::size_t count = 0;
-  for (std::uint32_t rest = table->under_way; rest != 0 && count < most; rest &= rest - 1) {
+  for (std::uint32_t rest = table.under_way; rest != 0 && count < most; rest &= rest - 1) {
     const auto number = static_cast<unsigned>(std::countr_zero(rest));
-    Parts& parts = table->parts[number];
+    Parts& parts = table.parts[number];
     const std::uint32_t bit = rest & -rest;
-    const bool with_device = (table->waiting & bit) == 0;
-    if (with_device && !parts.has_ended() && !table->drained) {
+    const bool with_device = (table.waiting & bit) == 0;
+    if (with_device && !parts.has_ended() && !table.drained) {
       if (parts.in_batch) parts.show_progress();
       continue;
     }
     Outcome outcome;
-    if (!proceed(number, outcome)) continue;
-    table->under_way &= ~bit;
-    table->waiting &= ~bit;
-    finished[count++] = {table->tags[number], outcome};
+    if (!proceed(table, number, outcome)) continue;
+    table.under_way &= ~bit;
+    table.waiting &= ~bit;
+    finished[count++] = {table.tags[number], outcome};
   }
-  if (table->stopped && table->under_way != 0) begin_to_drain();
+  if (table.stopped && table.under_way != 0) begin_to_drain(table);
   return count;
 }
 
-bool stop_pieces() {
-  table->dead = true;
-  if (table->under_way == 0) return true;
-  table->stopped = true;
-  begin_to_drain();
+bool stop_pieces(unsigned channel) {
+  UnderWayTable& table = *tables[channel];
+  table.dead = true;
+  if (table.under_way == 0) return true;
+  table.stopped = true;
+  begin_to_drain(table);
   return false;
 }
 

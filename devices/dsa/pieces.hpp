@@ -1,4 +1,4 @@
-// The pieces that are under way on a work queue.
+// The pieces that are under way on work queues, each of which is a channel of the engine.
 //
 // A piece of no more bytes than a descriptor takes is one descriptor; a longer one is a batch of
 // them, its parts. The device writes how each ended into a completion record, whose status is read
@@ -17,16 +17,16 @@
 
 namespace haul::dsa {
 
-// Opens the table of pieces for this process, once. False, and why not: there is no memory, or the
-// queue cannot be submitted to.
+// Makes this queue, which it keeps, the next channel, of most_channels at most. False, and why not:
+// there is no memory, or the queue cannot be submitted to.
 bool begin_pieces(const WorkQueue& queue, const Sentence& sentence);
-// The longest piece, and how descriptors reach the queue.
+// The longest piece that all of them take, and how descriptors reach the first.
 std::size_t most_bytes_of_piece();
 const char* way_of_pieces();
 
-// As an asynchronous engine's (engine/engine.hpp); one thread at a time.
+// As an asynchronous engine's (engine/engine.hpp); one thread at a time for each channel.
 Submitted submit_piece(const Piece& piece, std::uint64_t tag, Outcome& outcome);
-std::size_t poll_pieces(Finished* finished, std::size_t most);
-bool stop_pieces();
+std::size_t poll_pieces(unsigned channel, Finished* finished, std::size_t most);
+bool stop_pieces(unsigned channel);
 
 }  // namespace haul::dsa

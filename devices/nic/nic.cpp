@@ -72,7 +72,7 @@ Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) {
   return Submitted::accepted;
 }
 
-std::size_t poll(Finished* finished, std::size_t most) {
+std::size_t poll(unsigned, Finished* finished, std::size_t most) {
   std::size_t count = 0;
   if (own->active == 0) return 0;
   const std::uint64_t now = now_ns();
@@ -86,7 +86,7 @@ std::size_t poll(Finished* finished, std::size_t most) {
   return count;
 }
 
-bool stop() {
+bool stop(unsigned) {
   if (!own->dead) die();
   return true;
 }
@@ -160,7 +160,7 @@ bool returns_frames() {
   Finished finished{};
   const std::uint64_t begin = now_ns();
   constexpr std::uint64_t patience_ns = 2'000'000'000;
-  while (poll(&finished, 1) == 0 && now_ns() - begin < patience_ns) {
+  while (poll(0, &finished, 1) == 0 && now_ns() - begin < patience_ns) {
   }
   return std::memcmp(from, to, sizeof from) == 0;
 }

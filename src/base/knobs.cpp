@@ -64,10 +64,11 @@ constexpr KnobRow rows[] = {
      "empty: none), separated by blanks: PCI addresses such as 0000:00:04.0, bound to a driver of "
      "DPDK's, or dma_skeleton0, a thread that stands for a device."},
     {Knob::engine_dsa, KnobKind::text, "HAUL_ENGINE_DSA", "", "", 0, 0, false,
-     "The work queue of Linux' idxd driver that the engine dsa takes (default empty: the first one "
-     "for users that can be opened), such as wq0.1; for tests the file of a stand-in for a device, "
-     "memory of one page or a pipe, with what it is like: depth=N batch=N transfer=BYTES shared "
-     "block_on_fault."},
+     "The work queues of Linux' idxd driver that the engine dsa takes (default empty: the first "
+     "one "
+     "for users that can be opened), such as wq0.1, or wq0.0,wq1.0, which share the requests; for "
+     "tests the file of a stand-in for a device, memory of one page or a pipe, with what it is "
+     "like: depth=N batch=N transfer=BYTES shared block_on_fault."},
     {Knob::engine_nic, KnobKind::text, "HAUL_ENGINE_NIC", "", "", 0, 0, false,
      "The looped network ports of the engine nic (default empty: the veth pairs that haul nic "
      "setup "

@@ -67,6 +67,8 @@ struct Piece {
   // Where the engine must have memory registered (registers()): the regions in which each side
   // lies, as pin() named them; 0: none, as for a fill's source.
   std::uint64_t dst_region = 0, src_region = 0;
+  // Which of the engine's channels gets it.
+  unsigned channel = 0;
 };
 
 // How a piece ended. good_bytes from its front are in place and visible; code says why not all.
@@ -100,9 +102,11 @@ struct EngineStatus {
   char sentence[192] = {};  // "ready", or why not and the remedy
 };
 
+inline constexpr unsigned most_channels = 8;  // of an engine
+
 // Lifetime: static, never destroyed. A synchronous engine's submit() is thread-safe; an
-// asynchronous engine is driven (submit and poll) by one mover thread at a time. No call blocks for
-// longer than its piece takes.
+// asynchronous engine's channels are driven (submit, poll and stop) by one thread at a time each,
+// and several at once by several threads. No call blocks for longer than its piece takes.
 class Engine : public Registrar {
  public:
   virtual const EngineFacts& facts() const noexcept = 0;
@@ -116,6 +120,9 @@ class Engine : public Registrar {
   // Somebody wants it, and it is not available: begins to make it ready, and returns at once. What
   // needs no time is ready from the start.
   virtual void begin_to_open() noexcept {}
+  // The queues of an asynchronous engine that work side by side (paper 001, V), once it is
+  // available; 1 to most_channels. One that registers memory has one.
+  virtual unsigned channels() const noexcept { return 1; }
   // The longest piece that it takes, once it is available.
   virtual std::size_t most_bytes() const noexcept { return SIZE_MAX; }
   virtual const char* spaces_text() const noexcept = 0;  // for people: "this process"
@@ -123,18 +130,20 @@ class Engine : public Registrar {
   // `tag` comes back from poll() when the answer is `accepted`. memmove semantics within one space;
   // a device may refuse sides that overlap (not_supported), which the planner does not give it.
   virtual Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept = 0;
-  // Reports as many finished pieces as there is room for. After the engine's death every accepted
-  // piece is reported (with what is good of it), and then none. A synchronous engine has none.
-  virtual std::size_t poll(Finished*, std::size_t) noexcept { return 0; }
+  // Reports as many finished pieces of a channel as there is room for. After the engine's death
+  // every accepted piece is reported (with what is good of it), and then none. A synchronous engine
+  // has none.
+  virtual std::size_t poll(unsigned /*channel*/, Finished*, std::size_t) noexcept { return 0; }
   // Must memory be registered before the engine moves it? Then every piece names its regions, as
   // the engine has named them as a registrar.
   virtual bool registers() const noexcept { return false; }
   // Are sources registered, too?
   virtual bool registers_sources() const noexcept { return true; }
-  // Whoever drives it does not believe it any more: it is dead from now on. True: it writes nothing
-  // to the memory of pieces that it had accepted, and is not polled for them. False: it may, and
-  // poll() goes on to report them. Asynchronous engines only, as is the next one.
-  virtual bool stop() noexcept { return false; }
+  // Whoever drives a channel does not believe the engine any more: it is dead from now on. True: it
+  // writes nothing to the memory of pieces that this channel had accepted, and is not polled for
+  // them. False: it may, and poll() goes on to report them, as it does for the other channels.
+  // Asynchronous engines only, as is the next one.
+  virtual bool stop(unsigned /*channel*/) noexcept { return false; }
   // This is the child of a fork, in its handler: what was accepted is the parent's, as devices are.
   virtual void forget() noexcept {}
 

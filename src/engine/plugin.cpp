@@ -18,6 +18,15 @@ namespace {
 constexpr char here = 0;  // in this library
 constinit std::atomic<void (*)() noexcept> device_opened{nullptr};
 
+struct ChannelsText {
+  char text[24] = {};
+};
+ChannelsText channels_text(unsigned channels) noexcept {
+  ChannelsText result;
+  if (channels > 1) std::snprintf(result.text, sizeof result.text, ", %u channels", channels);
+  return result;
+}
+
 }  // namespace
 
 void on_device_opened(void (*function)() noexcept) noexcept {
@@ -78,6 +87,12 @@ bool PluginEngine::wanted() const noexcept {
   return *knob_text(devices_) != '\0';
 }
 
+unsigned PluginEngine::channels() const noexcept {
+  const Stage stage = stage_.load(std::memory_order_acquire);
+  const bool opened = stage == Stage::ready || stage == Stage::dead;
+  return opened && table_ != nullptr ? table_->channels : 1;
+}
+
 void PluginEngine::begin_to_open() noexcept {
   Stage closed = Stage::closed;
   // (Looked at first: each submit that wants the engine while it is not there comes here.)
@@ -100,7 +115,8 @@ EngineStatus PluginEngine::status() const noexcept {
     case Stage::ready:
       status.available = true;
       std::snprintf(status.sentence, sizeof status.sentence,
-                    "ready: %s%s; %.1f us for a short copy, %.1f bytes/ns", table_->name,
+                    "ready: %s%s%s; %.1f us for a short copy, %.1f bytes/ns", table_->name,
+                    channels_text(table_->channels).text,
                     table_->emulated ? ", which is no hardware" : "",
                     device_facts_.startup_ns / 1000, device_facts_.bytes_per_ns);
       break;
@@ -136,13 +152,13 @@ Submitted PluginEngine::submit(const Piece& piece, std::uint64_t tag, Outcome& o
   return answer;
 }
 
-std::size_t PluginEngine::poll(Finished* finished, std::size_t most) noexcept {
-  return table_ != nullptr ? table_->poll(finished, most) : 0;
+std::size_t PluginEngine::poll(unsigned channel, Finished* finished, std::size_t most) noexcept {
+  return table_ != nullptr ? table_->poll(channel, finished, most) : 0;
 }
 
-bool PluginEngine::stop() noexcept {
+bool PluginEngine::stop(unsigned channel) noexcept {
   stage_.store(Stage::dead);
-  return table_ == nullptr || table_->stop();
+  return table_ == nullptr || table_->stop(channel);
 }
 
 Code PluginEngine::pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept {

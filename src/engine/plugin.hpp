@@ -23,12 +23,13 @@ struct DeviceTable {
   bool fills = false;  // copies only, else
   // It is no hardware: threads that stand for a device, for tests.
   bool emulated = false;
+  unsigned channels = 1;
   std::size_t most_bytes = SIZE_MAX;  // of a piece
   char name[64] = {};                 // of the device, for people
   // As an asynchronous engine's (engine.hpp). A piece is within this process and not checked.
   Submitted (*submit)(const Piece& piece, std::uint64_t tag, Outcome& outcome) = nullptr;
-  std::size_t (*poll)(Finished* finished, std::size_t most) = nullptr;
-  bool (*stop)() = nullptr;
+  std::size_t (*poll)(unsigned channel, Finished* finished, std::size_t most) = nullptr;
+  bool (*stop)(unsigned channel) = nullptr;
   // As an engine's that registers() memory; nullptr: it need not be registered.
   Code (*pin)(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) = nullptr;
   void (*unpin)(std::uint64_t region) = nullptr;
@@ -52,6 +53,7 @@ class PluginEngine : public Engine {
   }
   const char* spaces_text() const noexcept override { return "this process"; }
   bool reaches(Operation operation, Space dst, Space src) const noexcept override;
+  unsigned channels() const noexcept override;
   std::size_t most_bytes() const noexcept override {
     return table_ != nullptr ? table_->most_bytes : SIZE_MAX;
   }
@@ -59,8 +61,8 @@ class PluginEngine : public Engine {
   bool wanted() const noexcept override;
   void begin_to_open() noexcept override;
   Submitted submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept override;
-  std::size_t poll(Finished* finished, std::size_t most) noexcept override;
-  bool stop() noexcept override;
+  std::size_t poll(unsigned channel, Finished* finished, std::size_t most) noexcept override;
+  bool stop(unsigned channel) noexcept override;
   bool registers() const noexcept override { return table_ != nullptr && table_->pin != nullptr; }
   bool registers_sources() const noexcept override {
     return table_ != nullptr && table_->pins_sources;

@@ -32,6 +32,8 @@ class FirstCopies {
     const std::uint64_t short_ns = median_of_copies(short_bytes);
     const std::uint64_t long_ns = median_of_copies(length);
     if (short_ns == 0 || long_ns == 0) return refuse(failure_);
+    while (++channel_ < table_.channels)
+      if (median_of_copies(short_bytes) == 0) return refuse(failure_);
     for (const std::uint64_t region : regions_)
       if (region != 0) table_.unpin(region);
     os::unmap(memory_, 2 * long_bytes);
@@ -46,8 +48,11 @@ class FirstCopies {
   std::uint8_t* destination() const noexcept { return memory_ + long_bytes; }
 
   TryOut refuse(const char* why) noexcept {
+    bool stopped = true;
+    for (unsigned channel = 0; channel < table_.channels; ++channel)
+      stopped = table_.stop(channel) && stopped;
     // (Of a device that goes on all the same, the memory is left to it.)
-    if (table_.stop() && memory_ != nullptr) os::unmap(memory_, 2 * long_bytes);
+    if (stopped && memory_ != nullptr) os::unmap(memory_, 2 * long_bytes);
     return TryOut{why, {}};
   }
 
@@ -87,6 +92,7 @@ class FirstCopies {
     piece.length = piece.whole_bytes = length;
     piece.src_region = regions_[0];
     piece.dst_region = regions_[1];
+    piece.channel = channel_;
     Outcome outcome;
     failure_ = "it does not take a copy";
     const std::uint64_t deadline = now_ns() + patience_ns;
@@ -98,7 +104,7 @@ class FirstCopies {
     if (answer == Submitted::accepted) {
       Finished finished;
       failure_ = "it does not finish a copy in a second";
-      while (table_.poll(&finished, 1) == 0)
+      while (table_.poll(channel_, &finished, 1) == 0)
         if (now_ns() > deadline) return false;
       failure_ = "it reports a copy that nobody gave it";
       if (finished.tag != tag) return false;
@@ -109,6 +115,7 @@ class FirstCopies {
   }
 
   const DeviceTable& table_;
+  unsigned channel_ = 0;
   std::uint8_t* memory_ = nullptr;
   std::uint64_t regions_[2] = {0, 0};
   const char* failure_ = "";

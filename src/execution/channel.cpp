@@ -13,7 +13,8 @@
 namespace haul {
 namespace {
 
-constinit Channel channels[max_engines];
+constinit Channel channels[max_engines][most_channels];
+constinit RegionCache region_caches[max_engines];
 // On all channels of this process. Relaxed: a hint that polling may be worth it.
 constinit std::atomic<unsigned> chunks_under_way{0};
 
@@ -45,8 +46,23 @@ std::uint64_t age() noexcept {
 
 }  // namespace
 
-Channel& channel_of(std::size_t engine) noexcept {
-  return channels[engine];
+Channel& channel_of(const Ring& ring, const Job& job) noexcept {
+  const unsigned count = engine_at(job.engine).channels();
+  // (Rings begin at different ones, so that threads that wait for each of their copies do not
+  // meet.)
+  const std::uint64_t turn = count == 1 ? 0 : (ring.index + job.seq) % count;
+  return channels[job.engine][turn];
+}
+
+RegionCache& regions_of(std::size_t engine) noexcept {
+  return region_caches[engine];
+}
+
+std::uint64_t queued_bytes(std::size_t engine) noexcept {
+  const unsigned count = engine_at(engine).channels();
+  std::uint64_t sum = 0;
+  for (unsigned i = 0; i < count; ++i) sum += channels[engine][i].queued_bytes();
+  return sum / count;
 }
 
 bool any_under_way() noexcept {
@@ -57,13 +73,26 @@ bool poll_channels() noexcept {
   if (!any_under_way()) return false;
   for (std::size_t engine = 0; engine < engine_count(); ++engine) {
     if (!is_asynchronous(static_cast<std::uint8_t>(engine))) continue;
-    if (const ChannelTurn turn(channels[engine]); turn) turn->poll();
+    for (unsigned i = 0; i < engine_at(engine).channels(); ++i)
+      if (const ChannelTurn turn(channels[engine][i]); turn) turn->poll();
   }
   return true;
 }
 
-std::uint8_t Channel::index() const noexcept {
-  return static_cast<std::uint8_t>(this - channels);
+std::uint8_t Channel::engine_index() const noexcept {
+  return static_cast<std::uint8_t>((this - channels[0]) / most_channels);
+}
+
+unsigned Channel::place() const noexcept {
+  return static_cast<unsigned>((this - channels[0]) % most_channels);
+}
+
+std::uint64_t Channel::left_ns() const noexcept {
+  const std::uint64_t bytes = queued_bytes();
+  if (bytes == 0) return 0;
+  const double bytes_per_ns = engine_at(engine_index()).device_facts().bytes_per_ns;
+  return bytes_per_ns > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / bytes_per_ns)
+                          : 0;
 }
 
 bool Channel::enter() noexcept {
@@ -77,8 +106,8 @@ bool Channel::enter() noexcept {
     chunks_under_way.fetch_sub(count, std::memory_order_relaxed);
     waiting_ = accepted_ = left_ = 0;
     queued_bytes_.store(0, std::memory_order_relaxed);
-    regions_.forget();
-    for (Flight& flight : flights_) flight.registered = false;
+    regions_of(engine_index()).forget();
+    for (Flight& flight : room_.flights) flight.registered = false;
     age_ = now;
   }
   return true;
@@ -90,10 +119,10 @@ void Channel::leave() noexcept {
 
 void Channel::carry(Ring& ring, const Job& job, unsigned chunk) noexcept {
   const auto number = static_cast<unsigned>(std::countr_one(used()));
-  flights_[number].ring = &ring;
-  flights_[number].run = ChunkRun(job, chunk);
+  room_.flights[number].ring = &ring;
+  room_.flights[number].run = ChunkRun(job, chunk);
   waiting_ |= Flights{1} << number;
-  add(queued_bytes_, flights_[number].run.whole_bytes());
+  add(queued_bytes_, room_.flights[number].run.whole_bytes());
   chunks_under_way.fetch_add(1, std::memory_order_relaxed);
   proceed(number);
 }
@@ -101,23 +130,24 @@ void Channel::carry(Ring& ring, const Job& job, unsigned chunk) noexcept {
 // Of a flight that waits: hands over the next piece of its chunk; ends the chunk where there is
 // none.
 void Channel::proceed(unsigned number) noexcept {
-  Flight& flight = flights_[number];
+  Flight& flight = room_.flights[number];
   const Flights bit = Flights{1} << number;
   Piece piece;
   while (next_piece(*flight.ring, flight.run, &piece)) {
-    if (flight.run.job.engine != index()) {
+    if (flight.run.job.engine != engine_index()) {
       waiting_ &= ~bit;
       left_ |= bit;
       add(queued_bytes_, -flight.run.whole_bytes());
       return;
     }
     Outcome outcome;
-    piece.length = std::min(piece.length, engine_at(index()).most_bytes());
-    if (engine_at(index()).registers() && !register_sides(flight, piece)) {
+    piece.length = std::min(piece.length, engine_at(engine_index()).most_bytes());
+    piece.channel = place();
+    if (engine_at(engine_index()).registers() && !register_sides(flight, piece)) {
       flight.run.moved(Outcome{0, Code::not_supported});
       continue;
     }
-    switch (engine_at(index()).submit(piece, number, outcome)) {
+    switch (engine_at(engine_index()).submit(piece, number, outcome)) {
       case Submitted::finished:
         release_sides(flight);
         flight.run.moved(outcome);
@@ -142,14 +172,15 @@ void Channel::proceed(unsigned number) noexcept {
 
 // Makes the piece one whose memory is registered; a shorter one, if need be. False: it cannot be.
 bool Channel::register_sides(Flight& flight, Piece& piece) noexcept {
-  Engine& engine = engine_at(index());
+  Engine& engine = engine_at(engine_index());
+  RegionCache& regions = regions_of(engine_index());
   if (!flight.registered) {
     const std::size_t wanted = piece.length, before = piece.bytes_before,
                       behind = piece.bytes_behind;
-    Code code = regions_.acquire(engine, piece.dst, wanted, before, behind, &flight.dst);
+    Code code = regions.acquire(engine, piece.dst, wanted, before, behind, &flight.dst);
     if (code == Code::ok && registers_source(engine, piece.operation)) {
-      code = regions_.acquire(engine, piece.src, wanted, before, behind, &flight.src);
-      if (code != Code::ok) regions_.release(flight.dst);
+      code = regions.acquire(engine, piece.src, wanted, before, behind, &flight.src);
+      if (code != Code::ok) regions.release(flight.dst);
     }
     if (code != Code::ok) {
       if (!std::exchange(warned_of_memory_, true)) {
@@ -175,8 +206,10 @@ bool Channel::register_sides(Flight& flight, Piece& piece) noexcept {
 // The piece is over, or was not taken.
 void Channel::release_sides(Flight& flight) noexcept {
   if (!std::exchange(flight.registered, false)) return;
-  regions_.release(flight.dst);
-  if (registers_source(engine_at(index()), flight.run.job.operation)) regions_.release(flight.src);
+  RegionCache& regions = regions_of(engine_index());
+  regions.release(flight.dst);
+  if (registers_source(engine_at(engine_index()), flight.run.job.operation))
+    regions.release(flight.src);
 }
 
 void Channel::poll() noexcept {
@@ -185,7 +218,7 @@ void Channel::poll() noexcept {
   Finished finished[at_once];
   bool any = false;
   for (std::size_t count = at_once; count == at_once && accepted_ != 0;) {
-    count = engine_at(index()).poll(finished, at_once);
+    count = engine_at(engine_index()).poll(place(), finished, at_once);
     any = any || count != 0;
     for (std::size_t i = 0; i < count; ++i)
       if (!note(finished[i])) count = 0;
@@ -206,7 +239,7 @@ bool Channel::note(const Finished& finished) noexcept {
     distrust("reports the end of a copy that nobody gave it");
     return false;
   }
-  Flight& flight = flights_[finished.tag];
+  Flight& flight = room_.flights[finished.tag];
   if (good_bytes > flight.piece_bytes ||
       (finished.outcome.code == Code::ok && good_bytes != flight.piece_bytes)) {
     distrust("reports more or fewer bytes than it was given");
@@ -232,8 +265,8 @@ void Channel::watch() noexcept {
 // Stops the engine, and lets the CPU do what it had accepted. One that cannot be stopped may still
 // write to that memory: nothing of it is reported before the engine does.
 void Channel::distrust(const char* what) noexcept {
-  Engine& engine = engine_at(index());
-  const bool stopped = engine.stop();
+  Engine& engine = engine_at(engine_index());
+  const bool stopped = engine.stop(place());
   if (!warned_) {
     log(LogLevel::warning, "The engine %s %s, so it %s; the CPU does what is left.",
         engine.facts().name, what,
@@ -241,13 +274,13 @@ void Channel::distrust(const char* what) noexcept {
   }
   warned_ = true;
   if (stopped) waiting_ |= std::exchange(accepted_, 0);
-  for_each(waiting_, [&](unsigned number) { give_up(flights_[number]); });
+  for_each(waiting_, [&](unsigned number) { give_up(room_.flights[number]); });
 }
 
 void Channel::give_up(Flight& flight) noexcept {
   ChunkRun& run = flight.run;
   release_sides(flight);
-  if (run.job.engine != index()) return;  // the CPU has it
+  if (run.job.engine != engine_index()) return;  // the CPU has it
   const std::size_t visible =
       flight.ring->tenancy(run.job.seq).visible_in_chunk(run.job.chunks, run.chunk, 0);
   const std::size_t begun = run.at - run.begin;
@@ -271,7 +304,7 @@ void ChannelTurn::end_with_left() noexcept {
   } left[Channel::depth];
   unsigned count = 0;
   for_each(std::exchange(channel_->left_, 0), [&](unsigned number) {
-    const Channel::Flight& flight = channel_->flights_[number];
+    const Channel::Flight& flight = channel_->room_.flights[number];
     left[count++] = {flight.ring, flight.run};
   });
   chunks_under_way.fetch_sub(count, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
-// A channel: an asynchronous engine's queue, and the chunks that are under way on it (paper 001, V:
-// a device's channel).
+// A channel: a queue of an asynchronous engine's, and the chunks that are under way on it (paper
+// 001, V: a device's channel). An engine may have several, which work side by side: each request is
+// given to one of them, and one request after another to the next.
 //
 // Whoever drives it gives it chunks that he has claimed, and polls; polling reports what has
 // finished and hands on the next piece of a chunk. Any thread may drive, one at a time: a thread
@@ -31,8 +32,8 @@ class Channel {
     return queued_bytes_.load(std::memory_order_relaxed);
   }
 
-  // Any thread: the memory that is registered with the engine.
-  RegionCache& regions() noexcept { return regions_; }
+  // Any thread: about how long the engine needs for these; 0: nobody knows.
+  std::uint64_t left_ns() const noexcept;
 
   // ---- with the turn (ChannelTurn) ----
 
@@ -60,7 +61,8 @@ class Channel {
 
   bool enter() noexcept;
   void leave() noexcept;
-  std::uint8_t index() const noexcept;
+  std::uint8_t engine_index() const noexcept;
+  unsigned place() const noexcept;  // among those of its engine
   Flights used() const noexcept { return waiting_ | accepted_ | left_; }
   void proceed(unsigned number) noexcept;
   bool register_sides(Flight& flight, Piece& piece) noexcept;
@@ -75,7 +77,12 @@ class Channel {
   std::atomic<std::uint64_t> turn_{0};
   std::atomic<std::uint64_t> queued_bytes_{0};  // written with the turn
   std::uint64_t age_ = 0;                       // of the process whose flights these are
-  Flight flights_[depth];
+  // Written when a flight begins. (Not before: then it would lie in the file of the library.)
+  union FlightRoom {
+    constexpr FlightRoom() noexcept : none{} {}
+    char none;
+    Flight flights[depth];
+  } room_;
   Flights waiting_ = 0;   // for the engine to have room, or for the next piece to be handed over
   Flights accepted_ = 0;  // by the engine
   Flights left_ = 0;      // for the CPU
@@ -83,11 +90,14 @@ class Channel {
   std::uint64_t quiet_ns_ = 0, looked_ns_ = 0;
   unsigned idle_polls_ = 0;
   bool warned_ = false, warned_of_memory_ = false;
-  RegionCache regions_;
 };
 
-// The channel of the asynchronous engine with this number.
-Channel& channel_of(std::size_t engine) noexcept;
+// The channel that this request is given to, which is for an asynchronous engine.
+Channel& channel_of(const Ring& ring, const Job& job) noexcept;
+// The memory that is registered with the engine, which then has one channel.
+RegionCache& regions_of(std::size_t engine) noexcept;
+// Bytes that lie before a request that is given to the engine now, if its channels share evenly.
+std::uint64_t queued_bytes(std::size_t engine) noexcept;
 
 // One thread's turn at a channel; false where another has it, such as the one that this signal
 // handler has interrupted. It ends with the object, and then this thread's CPU does what the engine

@@ -22,7 +22,7 @@ bool read_driven(Ring& ring, std::uint64_t seq, Job* job) noexcept {
 void give_to_channel(Ring& ring, const Job& job, bool polls) noexcept {
   ++thread_slot.carrying;  // before the turn: a handler may interrupt right after it
   os::compiler_barrier();
-  if (const ChannelTurn turn(channel_of(job.engine)); turn) {
+  if (const ChannelTurn turn(channel_of(ring, job)); turn) {
     if (polls || !turn->has_room()) turn->poll();
     const bool may = job.rights == nobodys || job.rights == rights_number();
     const Tenancy tenancy = ring.tenancy(job.seq);
@@ -55,6 +55,16 @@ void drive(Ring& ring, std::uint64_t seq) noexcept {
 void drive_new(Ring& ring, const Job& job) noexcept {
   if (!job.fence && !a_mover_is_awake.load(std::memory_order_relaxed))
     give_to_channel(ring, job, false);
+}
+
+void begin_driven(Ring& ring, const Job& job) noexcept {
+  ++thread_slot.carrying;  // before the claim: a handler may interrupt right after it
+  os::compiler_barrier();
+  const int first = ring.claim(ring.tenancy(job.seq), job.chunks, 1);
+  drive_new(ring, job);
+  if (first >= 0) run_here(ring, job, static_cast<unsigned>(first));
+  os::compiler_barrier();
+  --thread_slot.carrying;
 }
 
 void drive_all(Ring& ring) noexcept {

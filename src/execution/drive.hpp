@@ -24,6 +24,8 @@ inline bool is_driven(const Job& job) noexcept {
 // Gives a request that the calling thread has just published, and describes in `job`, to its
 // channel. As the next ones, it does nothing while a mover is awake.
 void drive_new(Ring& ring, const Job& job) noexcept;
+// The same, but for the first chunk, which the calling thread's CPU moves beside the device.
+void begin_driven(Ring& ring, const Job& job) noexcept;
 // Drives one request, published on this ring, or for all that have not ended. Any thread,
 // which need not be the one that asked. Nothing while a mover is awake, or where the request's
 // engine is synchronous.

@@ -15,6 +15,7 @@
 #include "base/machine/clock.hpp"
 #include "base/machine/cpu.hpp"
 #include "base/os/os.hpp"
+#include "execution/channel.hpp"
 #include "execution/counters.hpp"
 #include "execution/drive.hpp"
 #include "execution/inherit.hpp"
@@ -24,62 +25,6 @@
 
 namespace haul {
 namespace {
-
-constexpr unsigned spins_before_yield = 4000;  // about 100 us: longer than most chunks
-constexpr unsigned brief_spins = 600;  // about 15 us: longer than a small copy by the service
-constexpr unsigned yields_before_sleep = 64;
-constexpr std::uint64_t sleep_slice_ns = 20'000'000;
-constexpr std::uint64_t shortest_look_ns = 50'000, longest_look_ns = 1'000'000;
-
-// Backs off between looks at a word that another thread will change.
-class WaitPace {
- public:
-  // What the waiter looks at: the end of a tenancy wakes its sleepers, the growth of a watermark
-  // does not, nor does a device that this very waiter must poll. brief: this waiter cannot help, so
-  // its core is better left to a thread that can.
-  enum class Until : std::uint8_t { end, range, polled };
-  explicit WaitPace(std::uint64_t deadline_ns, Until until, bool brief = false) noexcept
-      : deadline_ns_(deadline_ns),
-        until_(until),
-        spins_(brief ? brief_spins : spins_before_yield),
-        yields_(brief ? 0 : yields_before_sleep) {}
-
-  // False when the deadline has passed.
-  bool wait(const Tenancy& tenancy) noexcept {
-    ++turns_;
-    if (turns_ <= spins_) {
-      cpu_relax();
-      if (deadline_ns_ == no_deadline || turns_ % 32 != 0) return true;
-      return now_ns() < deadline_ns_;
-    }
-    const std::uint64_t now = now_ns();
-    if (now >= deadline_ns_) return false;
-    if (slow_since_ns_ == 0) {
-      slow_since_ns_ = now;
-      // A real-time thread's yields let only other real-time threads run.
-      if (os::real_time_thread()) yields_ = 0;
-    }
-    if (turns_ <= spins_ + yields_) {
-      os::yield();
-    } else {
-      tenancy.sleep(std::min(slice_ns(now), deadline_ns_ - now));
-    }
-    return true;
-  }
-
- private:
-  // Whoever nobody wakes looks again after an eighth of the time that he has waited so far.
-  std::uint64_t slice_ns(std::uint64_t now) const noexcept {
-    if (until_ == Until::end) return sleep_slice_ns;
-    return std::clamp((now - slow_since_ns_) / 8, shortest_look_ns, longest_look_ns);
-  }
-
-  std::uint64_t deadline_ns_;
-  Until until_;
-  unsigned spins_, yields_;
-  unsigned turns_ = 0;
-  std::uint64_t slow_since_ns_ = 0;
-};
 
 bool ended(const Ring& ring, std::uint64_t seq, Code* code) noexcept {
   // Acquire: pairs with Tenancy::end.
@@ -163,6 +108,7 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
     if (polls) drive(ring, seq);
     while (help(ring, job, tenancy, ~std::uint32_t{0})) {
       if (deadline_ns != no_deadline && now_ns() >= deadline_ns) break;
+      if (polls) drive(ring, seq);
     }
   }
   WaitPace pace(deadline_ns, polls ? WaitPace::Until::polled : WaitPace::Until::end, brief);
@@ -170,7 +116,8 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
     if (ring.nobody_moves(seq)) tend_inherited(ring, seq, deadline_ns);
     if (polls) drive(ring, seq);
     if (ended(ring, seq, &code)) break;
-    if (!pace.wait(tenancy)) return ended(ring, seq, &code) ? code : Code::timed_out;
+    const std::uint64_t left_ns = polls ? channel_of(ring, job).left_ns() : 0;
+    if (!pace.wait(tenancy, left_ns)) return ended(ring, seq, &code) ? code : Code::timed_out;
   }
   return code;
 }

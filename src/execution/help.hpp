@@ -4,11 +4,10 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "execution/wait_pace.hpp"
 #include "request/ring.hpp"
 
 namespace haul {
-
-inline constexpr std::uint64_t no_deadline = UINT64_MAX;
 
 // Waits until the tenancy has ended and returns its code, or timed_out when deadline_ns (on
 // now_ns()'s clock) is over first. Seq must have been published.

@@ -115,7 +115,7 @@ bool MoverLoop::visit(Seat& seat) noexcept {
       if (take_chunk(ring, job, tenancy, nullptr)) return true;
       continue;
     }
-    const ChannelTurn turn(channel_of(job.engine));
+    const ChannelTurn turn(channel_of(ring, job));
     if (!turn) return true;  // another thread is at it
     if (turn->has_room()) {
       if (take_chunk(ring, job, tenancy, turn.channel())) return true;

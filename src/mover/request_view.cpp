@@ -38,8 +38,8 @@ void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
       engine.begin_to_open();
     view.reaches = engine.reaches(request.operation, request.dst_space, request.src_space);
     if (!view.device || !view.available) continue;
-    view.queued_bytes = channel_of(i).queued_bytes();
-    view.cached = !engine.registers() || is_registered(request, engine, channel_of(i).regions());
+    view.queued_bytes = queued_bytes(i);
+    view.cached = !engine.registers() || is_registered(request, engine, regions_of(i));
   }
 }
 

@@ -67,7 +67,7 @@ TEST_P(Contract, ASpaceThatIsNotOpenIsRefused) {
 
 TEST_P(Contract, NothingToPollIsNoPiece) {
   Finished finished[2];
-  EXPECT_EQ(engine_->poll(finished, 2), 0u);
+  EXPECT_EQ(engine_->poll(0, finished, 2), 0u);
 }
 
 // Submits pieces of one buffer until `count` are in or it is dead, polling when it is full. What
@@ -88,7 +88,7 @@ Report flood(Engine& engine, std::uint8_t* dst, const std::uint8_t* src, std::si
   Finished finished[5];
   std::size_t in_flight = 0;
   const auto reap = [&] {
-    const std::size_t got = engine.poll(finished, 5);
+    const std::size_t got = engine.poll(0, finished, 5);
     EXPECT_LE(got, std::size_t{5});
     for (std::size_t index = 0; index < got; ++index) {
       const std::uint64_t tag = finished[index].tag;
@@ -133,7 +133,7 @@ Report flood(Engine& engine, std::uint8_t* dst, const std::uint8_t* src, std::si
   const auto deadline = Clock::now() + std::chrono::seconds(30);
   while (in_flight != 0 && Clock::now() < deadline) reap();
   EXPECT_EQ(in_flight, 0u) << "pieces were lost";
-  EXPECT_EQ(engine.poll(finished, 5), 0u) << "a piece nobody submitted";
+  EXPECT_EQ(engine.poll(0, finished, 5), 0u) << "a piece nobody submitted";
   return report;
 }
 

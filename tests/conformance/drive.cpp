@@ -137,7 +137,7 @@ Outcome run(Engine& engine, const Piece& piece) {
   EXPECT_FALSE(engine.facts().synchronous) << "a synchronous engine finishes in submit()";
   Finished finished[4];
   for (int polls = 0; polls < 100'000'000; ++polls) {
-    const std::size_t count = engine.poll(finished, 4);
+    const std::size_t count = engine.poll(0, finished, 4);
     if (count == 0) continue;
     EXPECT_EQ(count, 1u);
     EXPECT_EQ(finished[0].tag, tag);

@@ -56,7 +56,7 @@ class Device {
     CHILD_EQUAL(static_cast<int>(answer), static_cast<int>(haul::Submitted::accepted));
     haul::Finished finished[2];
     std::size_t count = 0;
-    while (count == 0) count = table_->poll(finished, 2);
+    while (count == 0) count = table_->poll(0, finished, 2);
     CHILD_EQUAL(count, 1);
     CHILD_EQUAL(finished[0].tag, 77);
     return finished[0].outcome;

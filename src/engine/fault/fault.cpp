@@ -86,7 +86,7 @@ class FaultEngine final : public Engine {
     return Submitted::accepted;
   }
 
-  std::size_t poll(Finished* finished, std::size_t max) noexcept override {
+  std::size_t poll(unsigned, Finished* finished, std::size_t max) noexcept override {
     prepare();
     if (!dead_.load(std::memory_order_relaxed)) advance_all();
     std::size_t count = 0;
@@ -107,7 +107,7 @@ class FaultEngine final : public Engine {
     return count;
   }
 
-  bool stop() noexcept override {
+  bool stop(unsigned) noexcept override {
     dead_.store(true, std::memory_order_relaxed);
     held_ = 0;
     return true;

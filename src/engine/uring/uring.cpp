@@ -56,7 +56,7 @@ Submitted begin_piece(const Piece& piece, std::uint64_t tag, Outcome& outcome) n
   return Submitted::accepted;
 }
 
-std::size_t end_pieces(Finished* finished, std::size_t most) noexcept {
+std::size_t end_pieces(unsigned, Finished* finished, std::size_t most) noexcept {
   std::size_t count = 0;
   std::uint64_t tag = 0;
   std::int32_t result = 0;
@@ -77,7 +77,7 @@ std::size_t end_pieces(Finished* finished, std::size_t most) noexcept {
   return count;
 }
 
-bool stop_all() noexcept {
+bool stop_all(unsigned) noexcept {
   dead = true;
   return taken == 0;
 }
