@@ -76,6 +76,11 @@ bool Matcher::idle() const noexcept {
   return !parts_->has_backlog() && parts_->moving.empty() && parts_->sharing.empty();
 }
 
+std::uint64_t Matcher::left_ns() const noexcept {
+  const bool waits = parts_->has_backlog() || !parts_->sharing.empty();
+  return waits ? 0 : parts_->Pulling::left_ns();
+}
+
 const Statistics& Matcher::statistics() const noexcept {
   return parts_->Surroundings::statistics;
 }

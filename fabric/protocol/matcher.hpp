@@ -157,6 +157,9 @@ class Matcher {
   // waits for room. Doorbells tell of neither, so a thread that sleeps while this is false must
   // look again.
   bool idle() const noexcept;
+  // If nothing is under way but copies by devices: about how long the first of them needs, in ns;
+  // else 0.
+  std::uint64_t left_ns() const noexcept;
   const Statistics& statistics() const noexcept;
 
  private:

@@ -101,6 +101,15 @@ class DirectAccess {
   virtual std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
                              const MemoryPlace& place, std::uint64_t offset,
                              std::size_t bytes) noexcept = 0;
+  // The same for a whole message that is pulled, if a device moves it better than the CPUs of both
+  // sides (paper 001, III-A); its beginning is there when this returns. Negative: none does.
+  virtual std::int64_t offload(Peer&, const iovec*, std::size_t, const MemoryPlace&,
+                               std::size_t /*bytes*/) noexcept {
+    return no_device;
+  }
+  static constexpr std::int64_t no_device = -1;
+  // About how long a device needs for it, in ns; 0: it is not a device's, or nobody knows.
+  virtual std::uint64_t left_ns(std::int64_t /*ticket*/) noexcept { return 0; }
   // 1: done, 0: not yet, negative -FI_E*. Also of a peer that the network has dropped: that ends
   // within seconds, and nothing honest is written afterwards.
   virtual int test(std::int64_t ticket) noexcept = 0;

@@ -6,6 +6,7 @@
 #include "engine/registry.hpp"
 #include "memory/arena.hpp"
 #include "memory/new_pages.hpp"
+#include "mover/offload.hpp"
 #include "mover/submit.hpp"
 #include "mover/survey.hpp"
 #include "plan/messages.hpp"
@@ -69,4 +70,18 @@ extern "C" bool haul_private_force_copy(std::uintptr_t dst, std::uintptr_t src, 
   if (!haul::force_copy(dst, src, length, &forced)) return false;
   *ticket = haul::api::to_c(forced);
   return true;
+}
+
+extern "C" bool haul_private_offload(void* dst, const void* src, std::size_t length,
+                                     std::int32_t source_cpu, haul_ticket* ticket) noexcept {
+  haul::Ticket offloaded;
+  if (!haul::offload(reinterpret_cast<std::uintptr_t>(dst), reinterpret_cast<std::uintptr_t>(src),
+                     length, source_cpu, &offloaded))
+    return false;
+  *ticket = haul::api::to_c(offloaded);
+  return true;
+}
+
+extern "C" std::uint64_t haul_private_left_ns(const haul_ticket* ticket) noexcept {
+  return haul::left_of(haul::api::from_c(*ticket));
 }

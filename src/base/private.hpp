@@ -115,6 +115,17 @@ extern "C" [[gnu::visibility("default")]] bool haul_private_defer(const HaulPriv
 extern "C" [[gnu::visibility("default")]] bool haul_private_force_copy(
     std::uintptr_t dst, std::uintptr_t src, std::size_t length, haul_ticket* ticket) noexcept;
 
+// Gives a copy within this process to a device, if one pays, and returns when its first part is
+// there (mover/offload.hpp). source_cpu: which CPU has written the source; -1: nobody knows. False:
+// none takes it, and nothing has been done. Not in a signal handler.
+extern "C" [[gnu::visibility("default")]] bool haul_private_offload(void* dst, const void* src,
+                                                                    std::size_t length,
+                                                                    std::int32_t source_cpu,
+                                                                    haul_ticket* ticket) noexcept;
+// About how long, in ns, the device needs that has this request; 0: none has, or nobody knows.
+extern "C" [[gnu::visibility("default")]] std::uint64_t haul_private_left_ns(
+    const haul_ticket* ticket) noexcept;
+
 // The calling thread's latest error, of Error::sentence_bytes bytes. libhaul.so.0 and
 // libhaul-atomic.so.0 both define this function, and both call it by its symbol: where a process
 // has loaded both, the definition that the loader finds first serves both, so haul_last_error()

@@ -16,7 +16,8 @@ set(fabric_environment ${script_environment} "FI_PROVIDER_PATH=${PROJECT_BINARY_
 file(GLOB fabric_sources CONFIGURE_DEPENDS "${fabric_dir}/*_test.cpp")
 add_executable(haul_fabric_tests ${fabric_sources}
   "${fabric_dir}/node.cpp" "${fabric_dir}/sides.cpp" "${fabric_dir}/transfer.cpp")
-target_link_libraries(haul_fabric_tests PRIVATE haul_options PkgConfig::HAUL_LIBFABRIC Threads::Threads)
+target_link_libraries(haul_fabric_tests PRIVATE haul_options PkgConfig::HAUL_LIBFABRIC Threads::Threads ${CMAKE_DL_LIBS})
+target_include_directories(haul_fabric_tests PRIVATE "${PROJECT_SOURCE_DIR}/include")
 foreach(program kill soak refuse main_ends)
   add_executable(fabric_${program} "${fabric_dir}/${program}.cpp")
   target_link_libraries(fabric_${program} PRIVATE haul_options)

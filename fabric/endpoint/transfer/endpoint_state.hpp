@@ -83,6 +83,7 @@ class EndpointState final : public Sink, public Regions {
     return matcher_->progress();
   }
   bool idle() const noexcept { return matcher_->idle(); }
+  std::uint64_t left_ns() const noexcept { return matcher_->left_ns(); }
   // A request was handed to the matcher: the progress thread, if there is one, may have to go on.
   void posted() noexcept {
     if (automatic_) [[unlikely]]

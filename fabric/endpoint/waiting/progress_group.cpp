@@ -32,6 +32,17 @@ bool ProgressGroup::idle() const noexcept {
                      [](const EndpointState* member) { return member->idle(); });
 }
 
+std::uint64_t ProgressGroup::left_ns() const noexcept {
+  std::uint64_t least = 0;
+  for (const EndpointState* member : members_) {
+    if (member->idle()) continue;
+    const std::uint64_t left = member->left_ns();
+    if (left == 0) return 0;
+    least = least == 0 ? left : std::min(least, left);
+  }
+  return least;
+}
+
 void ProgressGroup::arm() noexcept {
   if (armed_++ > 0) return;
   for (EndpointState* member : members_) member->arm();

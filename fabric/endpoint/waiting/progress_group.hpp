@@ -2,6 +2,7 @@
 // and their doorbells wake the threads that sleep on it.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace haul::fabric {
@@ -19,6 +20,8 @@ class ProgressGroup {
   bool progress() noexcept;  // true if anything happened
   // Nothing can be done before a doorbell rings.
   bool idle() const noexcept;
+  // If all that is under way is with devices: about how long the first needs, in ns; else 0.
+  std::uint64_t left_ns() const noexcept;
   // Doorbells ring from now on (for this group; counted).
   void arm() noexcept;
   void disarm() noexcept;

@@ -1,5 +1,10 @@
 #include "fabric/endpoint/waiting/progressed.hpp"
 
+#include <algorithm>
+
+#include "base/machine/clock.hpp"
+#include "base/os/os.hpp"
+#include "base/sync/lateness.hpp"
 #include "fabric/endpoint/domain.hpp"
 
 namespace haul::fabric {
@@ -42,9 +47,29 @@ bool Progressed::try_park() noexcept {
 }
 
 void Progressed::rest(const Deadline& deadline) noexcept {
-  if (deadline.young() || !park()) return;
-  wait_->sleep(deadline.remaining_ms());
-  unpark();
+  if (deadline.young()) return;
+  if (park()) {
+    wait_->sleep(deadline.remaining_ms());
+    unpark();
+    return;
+  }
+  sleep_through_copies(deadline);
+}
+
+// Copies by devices are under way, of whose end nothing tells: asleep for about half of the time
+// that the first of them needs (paper 001, VI), and no longer than packets may wait.
+void Progressed::sleep_through_copies(const Deadline& deadline) noexcept {
+  constexpr std::uint64_t longest_ns = 1'000'000;
+  std::uint64_t left_ns = 0;
+  {
+    Guard guard(owner_.lock);
+    if (!has_news()) left_ns = group_.left_ns();
+  }
+  const std::uint64_t nap_ns = std::min(lateness.nap_ns(left_ns), longest_ns);
+  if (nap_ns == 0 || deadline.passed()) return;
+  const std::uint64_t begun = now_ns();
+  os::sleep_ns(nap_ns);
+  lateness.note(nap_ns, now_ns() - begun);
 }
 
 }  // namespace haul::fabric

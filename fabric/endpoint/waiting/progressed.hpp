@@ -38,6 +38,7 @@ class Progressed : public Waitable {
 
   // Sleeps once, unless the wait is so young that polling is cheaper, or something has come.
   void rest(const Deadline& deadline) noexcept;
+  void sleep_through_copies(const Deadline& deadline) noexcept;
 
   Domain& owner_;
   unsigned parked_ = 0;

@@ -46,6 +46,7 @@ void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t fl
   receive.stage = Incoming::Stage::moving;
   moving.push_back(receive);
   Statistics::add(statistics().copies_in_flight, 1);
+  if (leaves_to_device(receive)) return;
 
   std::atomic<std::uint64_t>* claims =
       wanted >= share_from_bytes ? claims_of(peer, detail) : nullptr;
@@ -59,6 +60,31 @@ void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t fl
   transfer.chunk =
       std::max<std::size_t>(access.grain(peer, wanted), std::size_t{1} << smallest_chunk_log2);
   transfer.chunks = transfer.end = chunks_of(wanted, transfer.chunk);
+}
+
+// A device gets all of it: two sides that copy chunks beside it would take from it what it does
+// without them.
+bool Pulling::leaves_to_device(Incoming& receive) noexcept {
+  ChunkTransfer& transfer = receive.transfer;
+  const std::size_t wanted = receive.wanted();
+  const Pieces whole = receive.pieces.slice(0, wanted);
+  const std::int64_t ticket =
+      network().access().offload(*receive.source, whole.at, whole.count, transfer.place, wanted);
+  if (ticket < 0) return false;
+  transfer.ticket = ticket;
+  transfer.chunk = wanted;
+  transfer.chunks = transfer.next = transfer.end = 1;
+  return true;
+}
+
+std::uint64_t Pulling::left_ns() noexcept {
+  std::uint64_t least = 0;
+  for (Incoming* receive = moving.front(); receive != nullptr; receive = moving.after(*receive)) {
+    const std::uint64_t left = network().access().left_ns(receive->transfer.ticket);
+    if (left == 0) return 0;
+    least = least == 0 ? left : std::min(least, left);
+  }
+  return least;
 }
 
 std::atomic<std::uint64_t>* Pulling::claims_of(Peer& peer, std::uint16_t detail) noexcept {

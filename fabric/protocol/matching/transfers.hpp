@@ -32,10 +32,13 @@ class Pulling : public MatcherPart<Pulling> {
   // One step; true if something happened. May end the operation.
   bool move(Incoming& receive) noexcept;
   void finish_transfer(Incoming& receive, int error) noexcept;
+  // If all that is in motion here is with devices: how long the first needs, about. Else 0.
+  std::uint64_t left_ns() noexcept;
 
   List<Incoming, InMotion> moving;  // this side moves chunks from a peer
 
  private:
+  bool leaves_to_device(Incoming& receive) noexcept;
   bool copies_directly(Incoming& receive, DirectAccess::Worth worth, std::size_t bytes) noexcept;
   bool lets_sender_copy(Incoming& receive, std::uint16_t detail) noexcept;
   void share(Incoming& receive, std::atomic<std::uint64_t>* claims, const MemoryPlace& own,

@@ -115,16 +115,32 @@ void JointNetwork::withdraw(const Peer& peer, const MemoryPlace& place) noexcept
 }
 
 // The lowest bit of a ticket says which network's it is.
-std::int64_t JointNetwork::start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                                 const MemoryPlace& place, std::uint64_t offset,
-                                 std::size_t bytes) noexcept {
-  const std::int64_t ticket = access_of(peer).start(peer, way, local, count, place, offset, bytes);
+std::int64_t JointNetwork::joint_ticket(const Peer& peer, std::int64_t ticket) const noexcept {
   if (ticket <= 0) return ticket;
   return ticket * 2 + (is_local(Matcher::address_of(peer)) ? 0 : 1);
 }
 
+DirectAccess& JointNetwork::access_of(std::int64_t ticket) const noexcept {
+  return ticket % 2 == 0 ? local_->access() : offnode_->access();
+}
+
+std::int64_t JointNetwork::start(Peer& peer, Way way, const iovec* local, std::size_t count,
+                                 const MemoryPlace& place, std::uint64_t offset,
+                                 std::size_t bytes) noexcept {
+  return joint_ticket(peer, access_of(peer).start(peer, way, local, count, place, offset, bytes));
+}
+
+std::int64_t JointNetwork::offload(Peer& peer, const iovec* local, std::size_t count,
+                                   const MemoryPlace& place, std::size_t bytes) noexcept {
+  return joint_ticket(peer, access_of(peer).offload(peer, local, count, place, bytes));
+}
+
+std::uint64_t JointNetwork::left_ns(std::int64_t ticket) noexcept {
+  return ticket > 0 ? access_of(ticket).left_ns(ticket / 2) : 0;
+}
+
 int JointNetwork::test(std::int64_t ticket) noexcept {
-  return (ticket % 2 == 0 ? local_->access() : offnode_->access()).test(ticket / 2);
+  return access_of(ticket).test(ticket / 2);
 }
 
 std::size_t JointNetwork::grain(const Peer& peer, std::size_t whole) const noexcept {

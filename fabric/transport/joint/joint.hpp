@@ -53,6 +53,9 @@ class JointNetwork final : public EndpointNetwork,
   std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
                      const MemoryPlace& place, std::uint64_t offset,
                      std::size_t bytes) noexcept override;
+  std::int64_t offload(Peer& peer, const iovec* local, std::size_t count, const MemoryPlace& place,
+                       std::size_t bytes) noexcept override;
+  std::uint64_t left_ns(std::int64_t ticket) noexcept override;
   int test(std::int64_t ticket) noexcept override;
   std::size_t grain(const Peer& peer, std::size_t whole) const noexcept override;
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
@@ -61,6 +64,8 @@ class JointNetwork final : public EndpointNetwork,
     return address.host == local_->address().host;
   }
   DirectAccess& access_of(const Peer& peer) const noexcept;
+  DirectAccess& access_of(std::int64_t ticket) const noexcept;
+  std::int64_t joint_ticket(const Peer& peer, std::int64_t ticket) const noexcept;
   Network& network_of(const Address& address) noexcept;
   // The protocol asks this network alone whether there is news.
   void pass_news() noexcept;

@@ -67,6 +67,9 @@ MemoryPlace LocalAccess::describe(const Peer& peer, const iovec* local, std::siz
   if (haul_private_in_arena(local[0].iov_base, local[0].iov_len, &place.address)) {
     place.arena = 1;
     network_.share_arena(Matcher::address_of(peer), *known);
+    if (known->out != nullptr)
+      known->out->segment().writer_cpu.store(static_cast<std::uint32_t>(os::current_cpu() + 1),
+                                             std::memory_order_relaxed);
     return place;
   }
   place.address = reinterpret_cast<std::uintptr_t>(local[0].iov_base);
@@ -129,6 +132,28 @@ std::int64_t LocalAccess::start(Peer& peer, Way way, const iovec* local, std::si
   const int result = haul_test(ticket);
   if (result == 0) return keep(ticket, *known);
   return result > 0 ? 0 : ended(*known, result);
+}
+
+std::int64_t LocalAccess::offload(Peer& peer, const iovec* local, std::size_t count,
+                                  const MemoryPlace& place, std::size_t bytes) noexcept {
+  LocalPeer* known = find(peer);
+  haul_extent remote{};
+  if (known == nullptr || count != 1 || place.arena == 0 ||
+      !remote_extent(*known, place, 0, bytes, &remote))
+    return no_device;
+  const std::uint32_t cpu =
+      known->in != nullptr ? known->in->segment().writer_cpu.load(std::memory_order_relaxed) : 0;
+  haul_ticket ticket{};
+  const bool taken = haul_private_offload(local[0].iov_base, remote.address, bytes,
+                                          static_cast<std::int32_t>(cpu) - 1, &ticket);
+  return taken ? keep(ticket, *known) : no_device;
+}
+
+std::uint64_t LocalAccess::left_ns(std::int64_t ticket) noexcept {
+  const auto index = static_cast<std::size_t>(ticket - 1);
+  if (ticket <= 0 || index >= copies_.size() || !copies_[index].taken || copies_[index].over)
+    return 0;
+  return haul_private_left_ns(&copies_[index].ticket);
 }
 
 // The FI_E* for a result. After a refusal by the kernel no more copies are asked of it.

@@ -25,6 +25,9 @@ class LocalAccess final : public DirectAccess {
   std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
                      const MemoryPlace& place, std::uint64_t offset,
                      std::size_t bytes) noexcept override;
+  std::int64_t offload(Peer& peer, const iovec* local, std::size_t count, const MemoryPlace& place,
+                       std::size_t bytes) noexcept override;
+  std::uint64_t left_ns(std::int64_t ticket) noexcept override;
   int test(std::int64_t ticket) noexcept override;
   std::size_t grain(const Peer& peer, std::size_t whole) const noexcept override;
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;

@@ -39,6 +39,9 @@ struct RingSegment {
   alignas(128) std::atomic<std::uint64_t> consumed{0};  // bytes of the ring
   std::atomic<std::uint64_t> bulk_consumed{0};          // bytes of the bulk area
   alignas(128) std::atomic<std::uint32_t> armed{0};     // 1: ring the doorbell
+  // Written by the writer: the CPU on which it was when it last described memory, plus 1; 0: it is
+  // unknown.
+  alignas(128) std::atomic<std::uint32_t> writer_cpu{0};
   struct alignas(128) Claim {
     std::atomic<std::uint64_t> word{0};
   };

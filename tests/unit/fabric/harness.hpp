@@ -31,6 +31,8 @@ struct Reachability {
   DirectAccess::Worth worth = DirectAccess::Worth::always;
   bool arena = false;        // its own memory can be mapped
   bool mapped_only = false;  // it reaches what can be mapped, and nothing else
+  bool device = false;       // that takes whole messages out of such memory
+  bool device_fails = false;
 };
 
 // Mapped, so that pages which a test does not touch cost nothing.
@@ -63,7 +65,7 @@ class TestNetwork final : public Network, public DirectAccess {
   Reachability reach;
   std::deque<NetworkEvent> events;
   std::map<std::uint64_t, Channel> outbound;  // by the peer's number
-  unsigned starts = 0, tests = 0;
+  unsigned starts = 0, tests = 0, offloads = 0;
   int lent = 0;  // places described and not withdrawn
 
   void tell(const NetworkEvent& event) {
@@ -120,8 +122,26 @@ class TestNetwork final : public Network, public DirectAccess {
     waits_ = reach.delay;
     return reach.delay != 0 ? 1 : 0;
   }
-  int test(std::int64_t) noexcept override {
+  std::int64_t offload(Peer&, const iovec* local, std::size_t count, const MemoryPlace& place,
+                       std::size_t bytes) noexcept override {
+    if (!reach.device || count != 1 || place.arena == 0) return no_device;
+    ++offloads;
+    device_copy_ = {*local, reinterpret_cast<const void*>(place.address)};
+    EXPECT_EQ(bytes, local->iov_len);
+    device_waits_ = reach.delay;
+    return device_ticket;
+  }
+  std::uint64_t left_ns(std::int64_t ticket) noexcept override {
+    return ticket == device_ticket ? 1000 * std::uint64_t{device_waits_} : 0;
+  }
+  int test(std::int64_t ticket) noexcept override {
     ++tests;
+    if (ticket == device_ticket) {
+      if (device_waits_ != 0 && --device_waits_ != 0) return 0;
+      if (reach.device_fails) return -FI_EIO;
+      std::memcpy(device_copy_.to.iov_base, device_copy_.from, device_copy_.to.iov_len);
+      return 1;
+    }
     return waits_ != 0 && --waits_ != 0 ? 0 : 1;
   }
   std::size_t grain(const Peer&, std::size_t) const noexcept override {
@@ -130,8 +150,16 @@ class TestNetwork final : public Network, public DirectAccess {
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
 
  private:
+  // What a device has, which does it all at the end.
+  static constexpr std::int64_t device_ticket = 2;
+  struct DeviceCopy {
+    iovec to{};
+    const void* from = nullptr;
+  };
+
   World& world_;
-  unsigned waits_ = 0;
+  unsigned waits_ = 0, device_waits_ = 0;
+  DeviceCopy device_copy_;
 };
 
 // A node: a matcher with what belongs to it. Its one region has key 7 and begins at 0.
