@@ -199,7 +199,15 @@ bool is_large(const Request& request) noexcept {
              .mover != plan::Mover::caller;
 }
 
-// Would the plan surely be the short road's: the mover, engine cpu, this process, nothing special?
+// Does a device take every request of this length, as the settings say?
+bool is_driven_by_setting(std::size_t length) noexcept {
+  return (gate.special.load(std::memory_order_relaxed) & Gate::by_device) != 0 &&
+         gate.driven_engine.load(std::memory_order_relaxed) != Gate::no_engine &&
+         length >= gate.device_from;
+}
+
+// Would the plan surely be the short road's: this process, nothing special, and the mover with the
+// engine cpu, or the caller with the device that the settings name?
 bool is_plain(const Request& request) noexcept {
   const bool ordinary = !request.fence && !request.checked && !request.complete &&
                         !request.vector() && request.notify == nullptr &&
@@ -207,7 +215,8 @@ bool is_plain(const Request& request) noexcept {
                         request.dst_affinity == Affinity::cacheable &&
                         request.src_affinity == Affinity::cacheable;
   return ordinary && !request.force_inline &&
-         (request.force_dedicated || (request.operation == Operation::copy && is_large(request)));
+         (request.force_dedicated || is_driven_by_setting(request.length) ||
+          (request.operation == Operation::copy && is_large(request)));
 }
 
 Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexcept {
