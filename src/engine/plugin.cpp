@@ -103,6 +103,11 @@ EngineStatus PluginEngine::status() const noexcept {
                     "ready: %s%s; %.1f us for a short copy, %.1f bytes/ns", table_->name,
                     table_->emulated ? ", which is no hardware" : "",
                     device_facts_.startup_ns / 1000, device_facts_.bytes_per_ns);
+      if (registers()) {
+        const std::size_t said = std::strlen(status.sentence);
+        std::snprintf(status.sentence + said, sizeof status.sentence - said,
+                      ", %.2f us to register a page", device_facts_.pin_page_ns / 1000);
+      }
       break;
     case Stage::refused: std::memcpy(status.sentence, why_, sizeof status.sentence); break;
     case Stage::dead:
