@@ -14,13 +14,19 @@
 namespace haul::bench {
 
 std::span<const Suite* const> suites() {
-  static constexpr const Suite* all[] = {
-      &hide_suite,        &latency_suite,  &bandwidth_suite,   &split_suite,
-      &threads_suite,     &affinity_suite, &order_suite,       &checked_suite,
-      &service_suite,     &clients_suite,  &share_suite,       &fresh_suite,
-      &transparent_suite, &protect_suite,  &programs_suite,    &copy_time_suite,
-      &pinning_suite,     &mpi_suite,      &mpi_schemes_suite, &nas_suite,
-      &atomic_suite,      &lock_suite,     &bystander_suite,   &bystander_bandwidth_suite};
+  static constexpr const Suite* all[] = {&hide_suite,        &latency_suite,
+                                         &bandwidth_suite,   &split_suite,
+                                         &threads_suite,     &affinity_suite,
+                                         &order_suite,       &checked_suite,
+                                         &service_suite,     &clients_suite,
+                                         &share_suite,       &fresh_suite,
+                                         &transparent_suite, &protect_suite,
+                                         &programs_suite,    &copy_time_suite,
+                                         &pinning_suite,     &receive_suite,
+                                         &mpi_suite,         &mpi_schemes_suite,
+                                         &mpi_pinning_suite, &nas_suite,
+                                         &atomic_suite,      &lock_suite,
+                                         &bystander_suite,   &bystander_bandwidth_suite};
   return all;
 }
 
@@ -29,15 +35,25 @@ const char* LineDistance::placement() const {
   return before_ns < near_below_ns && after_ns < near_below_ns ? "near" : "far";
 }
 
+void LineDistance::write_to(Row& row) const {
+  row["placement"] = placement();
+  row["round_trip_ns"] = round1(before_ns);
+  row["round_trip_after_ns"] = round1(after_ns);
+}
+
 Result run_suite(const Suite& suite, Stage& stage, const SuiteOptions& options) {
   Result result;
   result.suite = &suite;
   CachePreparer caches(stage.topology());
   SuiteRun session{stage, caches, options};
+  session.suite_columns = suite.columns;
   if (suite.needs_distance) session.distance_ns = stage.round_trip_ns();
   result.distance.before_ns = session.distance_ns;
   suite.run(session, result.rows);
   result.distance.after_ns = session.distance_ns;
+  result.columns.assign(suite.columns.begin(), suite.columns.end());
+  result.columns.insert(result.columns.end(), session.more_columns.begin(),
+                        session.more_columns.end());
   return result;
 }
 
@@ -107,14 +123,12 @@ std::vector<Case> cold_cases(const SuiteRun& session, const std::vector<std::siz
 void add_placed(SuiteRun& session, std::vector<Row>& rows, Row row) {
   const LineDistance distance{session.distance_ns, session.stage.round_trip_ns()};
   session.distance_ns = distance.after_ns;
-  row["placement"] = distance.placement();
-  row["round_trip_ns"] = round1(distance.before_ns);
-  row["round_trip_after_ns"] = round1(distance.after_ns);
+  distance.write_to(row);
   rows.push_back(std::move(row));
 }
 
 void measure_cases(SuiteRun& session, std::vector<Row>& rows, const std::vector<Case>& cases,
-                   Row (*measure)(SuiteRun&, const Case&)) {
+                   const std::function<Row(SuiteRun&, const Case&)>& measure) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Case& one = cases[i];
     session.options.progress(

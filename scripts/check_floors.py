@@ -77,8 +77,8 @@ FACE_FLOORS = {
     },
     "devices": {"dmadev": 0, "dsa": 0, "nic": 0},
     "cli": {"kit": 0, "mpi": 1, "service": 1, "remote": 1, "transparent": 1, "commands": 2, ".": 3},
-    "bench": {"kit": 0, "copy": 1, "messages": 1, "transparent": 1, "transparent/programs": 2,
-              "remote/hosts": 2, "remote": 3, ".": 4},
+    "bench": {"kit": 0, "copy": 1, "messages": 2, "transparent": 1, "transparent/programs": 2,
+              "remote/hosts": 3, "remote": 4, ".": 5},
     "service": {"clients": 0, "copying": 1, "talk": 1, ".": 2},
     "sim": {"trace": 0, "format": 0, "convert": 1, "model": 1, "study": 2, "cli": 3},
 }

@@ -2,11 +2,12 @@
 #include <algorithm>
 #include <array>
 
+#include "bench/copy/schemes/measurement.hpp"
+#include "bench/copy/schemes/schemes.hpp"
 #include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
 #include "bench/kit/trial.hpp"
 #include "bench/kit/work.hpp"
-#include "tools/failure.hpp"
 
 namespace haul::bench {
 namespace {
@@ -22,7 +23,7 @@ struct Cut {
         piece_bytes(window == 1 ? bytes : bytes / window / line_bytes * line_bytes) {}
 };
 
-int copy_in_pieces(CopyTrial& trial, const Cut& cut) {
+int copy_in_pieces(const CopyBench& bench, CopyTrial& trial, const Cut& cut) {
   std::array<haul_ticket, widest_window> tickets;
   for (std::size_t i = 0; i < cut.window; ++i) {
     std::size_t begin = i * cut.piece_bytes;
@@ -30,33 +31,45 @@ int copy_in_pieces(CopyTrial& trial, const Cut& cut) {
     tickets[i] = haul_copy(trial.dst() + begin, trial.src() + begin, bytes);
   }
   int status = 0;
-  for (std::size_t i = 0; i < cut.window; ++i) status = std::min(status, haul_wait(tickets[i]));
+  for (std::size_t i = 0; i < cut.window; ++i) status = std::min(status, bench.wait(tickets[i]));
   return status;
 }
 
-Row measure(SuiteRun& session, const Case& one) {
-  CopyTrial trial(session.caches, one.bytes, one.cache);
-  Cut cut(one.bytes);
-  const auto [haul, memcpy, mover] = race_memcpy(
-      trial, haul_request_copy(trial.dst(), trial.src(), cut.piece_bytes),
-      repetitions_of(one.bytes, session.options.quick), [&] { return copy_in_pieces(trial, cut); });
+Findings measure_bandwidth(const CopyBench& bench, const Case& one) {
+  CopyTrial trial(bench.caches, one.bytes, one.cache);
+  const Cut cut(one.bytes);
+  const auto copy = [&] { return copy_in_pieces(bench, trial, cut); };
+  const MemcpyRace race =
+      race_memcpy(trial, haul_request_copy(trial.dst(), trial.src(), cut.piece_bytes),
+                  bench.repetitions(one.bytes), copy);
+  Findings findings;
+  findings.mover = race.mover;
+  findings["haul"] = race.haul;
+  findings["memcpy"] = race.memcpy;
+  add_costs(
+      bench, trial, [&](CpuMeter&) { return copy(); }, findings);
+  return findings;
+}
+
+Row bandwidth_row(const Case& one, const Findings& findings) {
+  const Samples &haul = findings.of("haul"), &memcpy = findings.of("memcpy");
   // A byte a nanosecond is a GB/s.
   auto gbps = [&](const Samples& samples) {
     return round3(static_cast<double>(one.bytes) / std::max(median(samples), 0.1));
   };
-  Row row = begin_row(mover, one);
-  row["window"] = cut.window;
+  Row row = begin_row(findings.mover, one);
+  row["window"] = Cut(one.bytes).window;
   row["haul_gbps"] = gbps(haul);
   row["memcpy_gbps"] = gbps(memcpy);
   put_ratio(row, "speedup", ratio_of(memcpy, haul));
   row["haul_ns"] = round1(median(haul));
   row["memcpy_ns"] = round1(median(memcpy));
-  end_row(row, mover, haul.size());
+  end_row(row, findings.mover, haul.size());
   return row;
 }
 
 void run_bandwidth(SuiteRun& session, std::vector<Row>& rows) {
-  measure_cases(session, rows, all_cases(session), measure);
+  run_measurement(session, rows, bandwidth_measurement, all_cases(session));
 }
 
 constexpr auto bandwidth_columns =
@@ -66,7 +79,11 @@ constexpr auto bandwidth_columns =
 
 }  // namespace
 
-const Suite bandwidth_suite{"bandwidth", "eight pieces in flight, against one memcpy",
-                            run_bandwidth, bandwidth_columns, true};
+const CopyMeasurement bandwidth_measurement{"bandwidth", measure_bandwidth, bandwidth_row};
+
+const Suite bandwidth_suite{"bandwidth",   "eight pieces in flight, against one memcpy",
+                            run_bandwidth, bandwidth_columns,
+                            true,          nullptr,
+                            true};
 
 }  // namespace haul::bench

@@ -3,6 +3,8 @@
 // whole and in parts.
 #include <algorithm>
 
+#include "bench/copy/schemes/measurement.hpp"
+#include "bench/copy/schemes/schemes.hpp"
 #include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
 #include "bench/kit/trial.hpp"
@@ -15,15 +17,10 @@ namespace {
 constexpr double least_compute_ns = 5000;
 constexpr double least_overlap_copy_ns = 200;
 
-struct HideFigures {
-  Samples total, serial;                   // wholes: haul, memcpy
-  Samples memcpy, compute, read;           // memcpy in parts
-  Samples haul_unread, copy, remote_read;  // haul in parts
-};
-
 class Hide {
  public:
-  Hide(SuiteRun& session, const Case& one) : trial_(session.caches, one.bytes, one.cache) {
+  Hide(const CopyBench& bench, const Case& one)
+      : bench_(bench), trial_(bench.caches, one.bytes, one.cache) {
     Samples probe;  // its lower quartile counts: a compute phase several times as long would hide
                     // too much
     for (int i = 0; i < 11; ++i) {
@@ -42,7 +39,16 @@ class Hide {
                              [&](bool measured) { memcpy_parts(measured); }});
   }
 
-  HideFigures figures;
+  // Submits, computes, and waits; what is computed costs the caller nothing here.
+  int copy_apart(CpuMeter& meter) {
+    haul_ticket ticket = trial_.copy();
+    meter.apart([&] { work(); });
+    return bench_.wait(ticket);
+  }
+
+  // Wholes: total (haul), serial (memcpy). Parts: memcpy, compute, read; haul_unread, copy,
+  // remote_read.
+  Findings figures;
 
  private:
   void work() { keep(compute(steps_)); }
@@ -52,11 +58,11 @@ class Hide {
     const double ns = trial_.time_ns([&] {
       haul_ticket ticket = trial_.copy();
       work();
-      const int status = haul_wait(ticket);
+      const int status = bench_.wait(ticket);
       read();
       return status;
     });
-    if (measured) figures.total.push_back(ns);
+    if (measured) figures["total"].push_back(ns);
   }
 
   void memcpy_whole(bool measured) {
@@ -66,7 +72,7 @@ class Hide {
       read();
       return 0;
     });
-    if (measured) figures.serial.push_back(ns);
+    if (measured) figures["serial"].push_back(ns);
   }
 
   void haul_parts(bool measured) {
@@ -74,18 +80,18 @@ class Hide {
     std::uint64_t begin = fenced_ticks();
     haul_ticket ticket = trial_.copy();
     work();
-    const int status = haul_wait(ticket);
+    const int status = bench_.wait(ticket);
     std::uint64_t copied = fenced_ticks();
     read();
     std::uint64_t end = fenced_ticks();
     tools::require(status, "haul_wait()");
     trial_.check();
 
-    const double copy_ns = trial_.time_ns([&] { return haul_wait(trial_.copy()); });
+    const double copy_ns = trial_.time_ns([&] { return bench_.wait(trial_.copy()); });
     if (!measured) return;
-    figures.haul_unread.push_back(span_ns(copied - begin));
-    figures.remote_read.push_back(span_ns(end - copied));
-    figures.copy.push_back(copy_ns);
+    figures["haul_unread"].push_back(span_ns(copied - begin));
+    figures["remote_read"].push_back(span_ns(end - copied));
+    figures["copy"].push_back(copy_ns);
   }
 
   void memcpy_parts(bool measured) {
@@ -99,55 +105,60 @@ class Hide {
     std::uint64_t end = fenced_ticks();
     trial_.check();
     if (!measured) return;
-    figures.memcpy.push_back(span_ns(copied - begin));
-    figures.compute.push_back(span_ns(computed - copied));
-    figures.read.push_back(span_ns(end - computed));
+    figures["memcpy"].push_back(span_ns(copied - begin));
+    figures["compute"].push_back(span_ns(computed - copied));
+    figures["read"].push_back(span_ns(end - computed));
   }
 
+  const CopyBench& bench_;
   CopyTrial trial_;
   std::uint64_t steps_ = 0;
 };
 
-Row row_of(const Case& one, const WhoCopied& mover, const HideFigures& f) {
-  Ratio serial = ratio_of(f.total, f.serial);
-  double memcpy_ns = median(f.memcpy), copy_ns = median(f.copy);
-  double bound_ns = median(sum_of(f.compute, f.read)), total_ns = median(f.total);
+Row hide_row(const Case& one, const Findings& f) {
+  const Ratio serial = ratio_of(f.of("total"), f.of("serial"));
+  const double memcpy_ns = median(f.of("memcpy")), copy_ns = median(f.of("copy"));
+  const double compute_ns = median(f.of("compute")), total_ns = median(f.of("total"));
+  const double bound_ns = median(sum_of(f.of("compute"), f.of("read")));
   // Paper 000: (Tcopy + Tcompute - Ttotal) / Tcopy, without the read; Tcopy is the faster way to
   // copy. For a copy that takes hardly longer than one step of the clock, overlap means nothing.
   double best_copy_ns = std::min(memcpy_ns, copy_ns);
   Row overlap = nullptr;
   if (best_copy_ns >= least_overlap_copy_ns) {
-    double hidden_ns = best_copy_ns + median(f.compute) - median(f.haul_unread);
+    double hidden_ns = best_copy_ns + compute_ns - median(f.of("haul_unread"));
     overlap = round3(hidden_ns / best_copy_ns);
   }
-  Row row = begin_row(mover, one);
+  Row row = begin_row(f.mover, one);
   row["memcpy_ns"] = round1(memcpy_ns);
-  row["compute_ns"] = round1(median(f.compute));
-  row["read_ns"] = round1(median(f.read));
+  row["compute_ns"] = round1(compute_ns);
+  row["read_ns"] = round1(median(f.of("read")));
   row["total_ns"] = round1(total_ns);
   row["bound_ns"] = round1(bound_ns);
-  row["serial_ns"] = round1(median(f.serial));
+  row["serial_ns"] = round1(median(f.of("serial")));
   row["ratio_serial"] = round3(serial.median);
   row["ratio_q25"] = round3(serial.low);
   row["ratio_q75"] = round3(serial.high);
   row["over_bound_per_memcpy"] = round3(memcpy_ns > 0 ? (total_ns - bound_ns) / memcpy_ns : 0);
   row["copy_ns"] = round1(copy_ns);
   row["overlap"] = overlap;
-  row["remote_read_ns"] = round1(median(f.remote_read));
-  end_row(row, mover, f.total.size());
+  row["remote_read_ns"] = round1(median(f.of("remote_read")));
+  end_row(row, f.mover, f.of("total").size());
   return row;
 }
 
-Row measure(SuiteRun& session, const Case& one) {
-  Hide hide(session, one);
+Findings measure_hide(const CopyBench& bench, const Case& one) {
+  Hide hide(bench, one);
   hide.trial().prepare();
-  MoverWatch watch(request_of(hide.trial()));
-  hide.run(repetitions_of(one.bytes, session.options.quick));
-  return row_of(one, watch.finish(), hide.figures);
+  const MoverWatch watch(request_of(hide.trial()));
+  hide.run(bench.repetitions(one.bytes));
+  hide.figures.mover = watch.finish();
+  add_costs(
+      bench, hide.trial(), [&](CpuMeter& meter) { return hide.copy_apart(meter); }, hide.figures);
+  return hide.figures;
 }
 
 void run_hide(SuiteRun& session, std::vector<Row>& rows) {
-  measure_cases(session, rows, all_cases(session), measure);
+  run_measurement(session, rows, hide_measurement, all_cases(session));
 }
 
 constexpr auto hide_columns = columns_of(
@@ -159,7 +170,12 @@ constexpr auto hide_columns = columns_of(
 
 }  // namespace
 
-const Suite hide_suite{"hide", "copy, compute, read: how much of the copy hides behind the compute",
-                       run_hide, hide_columns, true};
+const CopyMeasurement hide_measurement{"hide", measure_hide, hide_row};
+
+const Suite hide_suite{
+    "hide",   "copy, compute, read: how much of the copy hides behind the compute",
+    run_hide, hide_columns,
+    true,     nullptr,
+    true};
 
 }  // namespace haul::bench

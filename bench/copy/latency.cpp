@@ -1,9 +1,10 @@
 // latency: one copy, submitted and waited for at once, against glibc's memcpy.
+#include "bench/copy/schemes/measurement.hpp"
+#include "bench/copy/schemes/schemes.hpp"
 #include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
 #include "bench/kit/trial.hpp"
 #include "bench/kit/work.hpp"
-#include "tools/failure.hpp"
 
 namespace haul::bench {
 namespace {
@@ -11,23 +12,34 @@ namespace {
 // A 99th percentile needs more samples than a median.
 constexpr unsigned tail_factor = 3;
 
-Row measure(SuiteRun& session, const Case& one) {
-  CopyTrial trial(session.caches, one.bytes, one.cache);
-  const auto [haul, memcpy, mover] = race_memcpy(
-      trial, request_of(trial), tail_factor * repetitions_of(one.bytes, session.options.quick),
-      [&] { return haul_wait(trial.copy()); });
-  Row row = begin_row(mover, one);
+Findings measure_latency(const CopyBench& bench, const Case& one) {
+  CopyTrial trial(bench.caches, one.bytes, one.cache);
+  const auto copy = [&] { return bench.wait(trial.copy()); };
+  const MemcpyRace race =
+      race_memcpy(trial, request_of(trial), bench.repetitions(one.bytes, tail_factor), copy);
+  Findings findings;
+  findings.mover = race.mover;
+  findings["haul"] = race.haul;
+  findings["memcpy"] = race.memcpy;
+  add_costs(
+      bench, trial, [&](CpuMeter&) { return copy(); }, findings);
+  return findings;
+}
+
+Row latency_row(const Case& one, const Findings& findings) {
+  const Samples &haul = findings.of("haul"), &memcpy = findings.of("memcpy");
+  Row row = begin_row(findings.mover, one);
   row["haul_ns"] = round1(median(haul));
   row["haul_p99_ns"] = round1(quantile(haul, 0.99));
   row["memcpy_ns"] = round1(median(memcpy));
   row["memcpy_p99_ns"] = round1(quantile(memcpy, 0.99));
   put_ratio(row, "ratio", ratio_of(haul, memcpy));
-  end_row(row, mover, haul.size());
+  end_row(row, findings.mover, haul.size());
   return row;
 }
 
 void run_latency(SuiteRun& session, std::vector<Row>& rows) {
-  measure_cases(session, rows, all_cases(session), measure);
+  run_measurement(session, rows, latency_measurement, all_cases(session));
 }
 
 constexpr auto latency_columns =
@@ -37,7 +49,10 @@ constexpr auto latency_columns =
 
 }  // namespace
 
-const Suite latency_suite{"latency", "copy and wait at once, against memcpy", run_latency,
-                          latency_columns, true};
+const CopyMeasurement latency_measurement{"latency", measure_latency, latency_row};
+
+const Suite latency_suite{
+    "latency", "copy and wait at once, against memcpy", run_latency, latency_columns, true, nullptr,
+    true};
 
 }  // namespace haul::bench

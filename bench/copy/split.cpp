@@ -3,6 +3,8 @@
 #include <array>
 
 #include "base/machine/cpu.hpp"
+#include "bench/copy/schemes/measurement.hpp"
+#include "bench/copy/schemes/schemes.hpp"
 #include "bench/kit/columns.hpp"
 #include "bench/kit/stats.hpp"
 #include "bench/kit/trial.hpp"
@@ -17,24 +19,25 @@ constexpr unsigned most_wakes = 15, quick_wakes = 4;
 constexpr double per_row = 1.0 / static_cast<double>(in_a_row);
 
 struct Split {
-  SuiteRun& session;
+  const CopyBench& bench;
   CopyTrial trial;
   haul_request request;
+  std::array<haul_ticket, in_a_row> tickets{};
   Samples submit, batch, haul_copy, test, wake, copy;
 
-  Split(SuiteRun& s, std::size_t bytes)
-      : session(s), trial(s.caches, bytes, CacheState::cold), request(request_of(trial)) {
+  Split(const CopyBench& b, const Case& one)
+      : bench(b), trial(b.caches, one.bytes, one.cache), request(request_of(trial)) {
     request.flags = HAUL_DEDICATED;
   }
 
-  // The time of `body`, which submits and returns a status. The copies end after the clock has
-  // stopped.
+  // The time of `body`, which submits the first `count` tickets and returns a status. The copies
+  // end after the clock has stopped.
   template <class Body>
-  double submit_ns(const Body& body) {
+  double submit_ns(std::size_t count, const Body& body) {
     int status = 0;
     const double ns = timed_ns([&] { status = body(); });
     tools::require(status, "haul_submit()");
-    tools::require(haul_drain(), "haul_drain()");
+    for (std::size_t i = 0; i < count; ++i) tools::require(bench.wait(tickets[i]), "haul_wait()");
     trial.check();
     return ns;
   }
@@ -43,12 +46,11 @@ struct Split {
   template <class Body>
   void sixteen(bool measured, Samples& samples, const Body& body) {
     trial.prepare();
-    const double ns = submit_ns(body);
+    const double ns = submit_ns(in_a_row, body);
     if (measured) samples.push_back(ns * per_row);
   }
 
   void submits(bool measured) {
-    std::array<haul_ticket, in_a_row> tickets;
     sixteen(measured, submit, [&] {
       int taken = 0;
       for (haul_ticket& ticket : tickets) taken += haul_submit(&request, 1, &ticket);
@@ -59,14 +61,13 @@ struct Split {
   void batches(bool measured) {
     std::array<haul_request, in_a_row> requests;
     requests.fill(request);
-    std::array<haul_ticket, in_a_row> tickets;
     sixteen(measured, batch,
             [&] { return haul_submit(requests.data(), in_a_row, tickets.data()); });
   }
 
   void copies(bool measured) {
     sixteen(measured, haul_copy, [&] {
-      for (std::size_t i = 0; i < in_a_row; ++i) (void)trial.copy();
+      for (haul_ticket& ticket : tickets) ticket = trial.copy();
       return 0;
     });
   }
@@ -89,51 +90,64 @@ struct Split {
     test.push_back(test_ns * per_row);
   }
 
+  // (Where no mover can run there is none to wake.)
   void wakes(unsigned repetitions) {
+    if (!wake_mover()) return;
     for (unsigned i = 0; i < repetitions; ++i) {
       trial.prepare();
       if (!let_mover_sleep()) return;
-      haul_ticket ticket{};
-      wake.push_back(submit_ns([&] { return haul_submit(&request, 1, &ticket); }));
+      wake.push_back(submit_ns(1, [&] { return haul_submit(&request, 1, tickets.data()); }));
     }
   }
 };
 
-Row measure(SuiteRun& session, const Case& one) {
-  const std::size_t bytes = one.bytes;
-  Split split(session, bytes);
+Findings measure_split(const CopyBench& bench, const Case& one) {
+  Split split(bench, one);
   split.trial.prepare();
   MoverWatch watch(split.request);
   // Sixteen copies a run: as much work as one of sixteen times the size.
-  interleave(repetitions_of(bytes * in_a_row, session.options.quick),
-             {[&](bool measured) { split.submits(measured); },
-              [&](bool measured) { split.batches(measured); },
-              [&](bool measured) { split.tests(measured); }});
-  WhoCopied mover = watch.finish();
+  const unsigned repetitions = bench.repetitions(one.bytes * in_a_row);
+  interleave(repetitions, {[&](bool measured) { split.submits(measured); },
+                           [&](bool measured) { split.batches(measured); },
+                           [&](bool measured) { split.tests(measured); }});
+  Findings findings;
+  findings.mover = watch.finish();
   split.trial.prepare();
   MoverWatch copy_watch(request_of(split.trial));
-  interleave(repetitions_of(bytes * in_a_row, session.options.quick),
-             {[&](bool measured) { split.copies(measured); }});
-  WhoCopied copy_mover = copy_watch.finish();
-  split.wakes(session.options.quick ? quick_wakes : most_wakes);
-  Row row = {{"scheme", mover.scheme},
-             {"engine", mover.engine},
-             {"size_bytes", bytes},
-             {"submit_ns", round1(median(split.submit))},
-             {"batch_submit_ns", round1(median(split.batch))},
-             {"haul_copy_ns", round1(median(split.haul_copy))},
-             {"haul_copy_scheme", copy_mover.scheme},
-             {"test_ns", round1(median(split.test))},
-             {"wake_ns", round1(median(split.wake))},
-             {"copy_ns", round1(median(split.copy))},
-             {"dedicated_share", round3(mover.dedicated_share)},
-             {"repetitions", split.submit.size()}};
-  if (split.wake.empty()) row["wake_ns"] = nullptr;
+  interleave(repetitions, {[&](bool measured) { split.copies(measured); }});
+  findings.copy_scheme = copy_watch.finish().scheme;
+  split.wakes((bench.quick ? quick_wakes : most_wakes) / bench.rounds);
+  findings["submit"] = split.submit;
+  findings["batch"] = split.batch;
+  findings["haul_copy"] = split.haul_copy;
+  findings["test"] = split.test;
+  findings["wake"] = split.wake;
+  findings["copy"] = split.copy;
+  add_costs(
+      bench, split.trial, [&](CpuMeter&) { return bench.wait(split.trial.copy()); }, findings);
+  return findings;
+}
+
+Row split_row(const Case& one, const Findings& f) {
+  const auto middle = [&](const char* name) { return round1(median(f.of(name))); };
+  Row row = {{"scheme", f.mover.scheme},
+             {"engine", f.mover.engine},
+             {"size_bytes", one.bytes},
+             {"submit_ns", middle("submit")},
+             {"batch_submit_ns", middle("batch")},
+             {"haul_copy_ns", middle("haul_copy")},
+             {"haul_copy_scheme", f.copy_scheme},
+             {"test_ns", middle("test")},
+             {"wake_ns", middle("wake")},
+             {"copy_ns", middle("copy")},
+             {"dedicated_share", round3(f.mover.dedicated_share)},
+             {"repetitions", f.of("submit").size()}};
+  if (f.of("wake").empty()) row["wake_ns"] = nullptr;
   return row;
 }
 
 void run_split(SuiteRun& session, std::vector<Row>& rows) {
-  measure_cases(session, rows, cold_cases(session, default_sizes()), measure);
+  run_measurement(session, rows, split_measurement, cold_cases(session, default_sizes()));
 }
 
 constexpr auto split_columns =
@@ -144,8 +158,12 @@ constexpr auto split_columns =
 
 }  // namespace
 
-const Suite split_suite{"split",
-                        "what one submit, test and wake cost the caller (paper 000, Fig. 7)",
-                        run_split, split_columns};
+const CopyMeasurement split_measurement{"split", measure_split, split_row};
+
+const Suite split_suite{
+    "split",   "what one submit, test and wake cost the caller (paper 000, Fig. 7)",
+    run_split, split_columns,
+    false,     nullptr,
+    true};
 
 }  // namespace haul::bench

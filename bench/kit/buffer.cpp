@@ -39,6 +39,10 @@ void use_memory(Memory memory) {
   chosen_memory = memory;
 }
 
+Memory memory_in_use() {
+  return chosen_memory;
+}
+
 Buffer::Buffer(std::size_t bytes, std::size_t shift)
     : memory_(chosen_memory),
       mapped_bytes_((bytes + shift + page_bytes - 1) / page_bytes * page_bytes),

@@ -10,6 +10,7 @@ namespace haul::bench {
 // which the node's service can map.
 enum class Memory { private_, shared };
 void use_memory(Memory memory);
+Memory memory_in_use();
 
 // Mapped memory, every page touched. The data begin `shift` bytes into a page, so that a source and
 // a destination can avoid having the same low 12 address bits (4 KiB aliasing).

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <thread>
 
+#include "base/os/os.hpp"
 #include "bench/kit/work.hpp"
 #include "copy/cache_lines.hpp"
 
@@ -18,11 +20,28 @@ constexpr std::size_t l3_limit_bytes = std::size_t{8} << 20;
 }  // namespace
 
 const char* cache_name(CacheState cache) {
-  return cache == CacheState::hot ? "hot" : cache == CacheState::l3 ? "l3" : "cold";
+  switch (cache) {
+    case CacheState::hot: return "hot";
+    case CacheState::l3: return "l3";
+    case CacheState::cold: return "cold";
+    case CacheState::peer: return "peer";
+  }
+  return "";
 }
 
 void touch(const std::byte* data, std::size_t bytes) {
   keep(vector_sum(data, bytes));
+}
+
+void rewrite_elsewhere(std::byte* data, std::size_t bytes, unsigned cpu) {
+  std::thread writer([=] {
+    os::pin_thread(cpu);
+    for (std::size_t i = 0; i < bytes; i += line_bytes) {
+      auto* const byte = reinterpret_cast<volatile std::byte*>(data + i);
+      *byte = *byte;
+    }
+  });
+  writer.join();
 }
 
 void flush(const std::byte* data, std::size_t bytes) {

@@ -24,10 +24,19 @@ struct MpiChoice {
   std::vector<unsigned> ranks;
 };
 
+// One of paper 000's four schemes by one engine.
+struct EngineScheme {
+  std::string scheme;  // SCNI, MCNI, SCI, MCI
+  std::string engine;
+  std::string registration;  // how memory is registered (as HAUL_MEMORY_REGISTER), or none
+  bool hardware = true;      // else the engine only stands for some
+};
+
 struct SuiteOptions {
   bool quick = false;
   std::vector<std::size_t> sizes;  // empty: the suite chooses
   MpiChoice mpi;
+  std::vector<EngineScheme> schemes;  // those to compare; empty: haul plans
   std::function<void(double share, const std::string& step)> progress = [](double, const auto&) {};
   // Takes one sentence about what was left out, and why.
   std::function<void(const std::string& sentence)> note = [](const auto&) {};
@@ -50,6 +59,7 @@ constexpr std::array<Column, sizeof...(Columns)> columns_of(const Columns&... co
 struct LineDistance {
   double before_ns = 0, after_ns = 0;
   const char* placement() const;  // near if both are; else far; none with one CPU
+  void write_to(Row& row) const;
 };
 
 struct SuiteRun {
@@ -57,6 +67,9 @@ struct SuiteRun {
   CachePreparer& caches;
   const SuiteOptions& options;
   double distance_ns = 0;  // as measured last
+  std::span<const Column> suite_columns = {};
+  // Shown behind the suite's own, where its options ask for more figures.
+  std::vector<Column> more_columns = {};
 };
 
 // Each suite is defined in its own file.
@@ -69,12 +82,13 @@ struct Suite {
   // Returns "" if the suite can run here, else the reason why not; `haul bench all` then leaves it
   // out. Null: it can always run.
   std::string (*why_not)() = nullptr;
+  bool by_scheme = false;  // it compares SuiteOptions::schemes
 };
 extern const Suite hide_suite, latency_suite, bandwidth_suite, split_suite, threads_suite,
     affinity_suite, order_suite, checked_suite, service_suite, clients_suite, share_suite,
     mpi_suite, mpi_schemes_suite, nas_suite, atomic_suite, lock_suite, bystander_suite,
     bystander_bandwidth_suite, fresh_suite, transparent_suite, protect_suite, programs_suite,
-    copy_time_suite, pinning_suite;
+    copy_time_suite, pinning_suite, receive_suite, mpi_pinning_suite;
 
 // All of them, in the order in which `haul bench all` runs them.
 std::span<const Suite* const> suites();
@@ -82,6 +96,7 @@ std::span<const Suite* const> suites();
 struct Result {
   const Suite* suite = nullptr;
   LineDistance distance;
+  std::vector<Column> columns;
   std::vector<Row> rows;
 };
 
@@ -111,7 +126,7 @@ void add_placed(SuiteRun& session, std::vector<Row>& rows, Row row);
 
 // Measures one row for each case, with progress. A row that has a field for the placement gets it.
 void measure_cases(SuiteRun& session, std::vector<Row>& rows, const std::vector<Case>& cases,
-                   Row (*measure)(SuiteRun&, const Case&));
+                   const std::function<Row(SuiteRun&, const Case&)>& measure);
 
 // Adds FIELD (the median), FIELD_q25 and FIELD_q75.
 void put_ratio(Row& row, const std::string& field, const Ratio& ratio);

@@ -141,6 +141,9 @@ Row row_of(const SuiteRun& session, const Combination& what, const std::vector<R
     if (what.buffers == "fresh")
       put_ratio(row, "ratio_loop_to_native", ratio_of(own.loop_us, of(native).loop_us));
   }
+  const Runner* first = first_scheme_of(runners, runner);
+  if (first != nullptr && first != &runner)
+    put_ratio(row, "ratio_to_first", ratio_of(own.us, of(first).us));
   const Runner* best = best_native(runners, series, bytes);
   if (best != nullptr && best != &runner) {
     row["best_native"] = best->mpi->name();

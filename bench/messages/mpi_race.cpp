@@ -133,4 +133,11 @@ const Runner* native_of(const std::vector<Runner>& runners, const Runner& runner
   return nullptr;
 }
 
+const Runner* first_scheme_of(const std::vector<Runner>& runners, const Runner& runner) {
+  for (const Runner& one : runners) {
+    if (one.mpi == runner.mpi && !one.scheme.empty()) return &one;
+  }
+  return nullptr;
+}
+
 }  // namespace haul::bench

@@ -69,4 +69,7 @@ std::string describe(const Runner& runner);
 // The same MPI's native runner; null if there is none.
 const Runner* native_of(const std::vector<Runner>& runners, const Runner& runner);
 
+// The same MPI's first runner that has a scheme; null if there is none.
+const Runner* first_scheme_of(const std::vector<Runner>& runners, const Runner& runner);
+
 }  // namespace haul::bench

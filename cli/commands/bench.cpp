@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "bench/copy/schemes/schemes.hpp"
 #include "bench/kit/buffer.hpp"
 #include "bench/kit/processes.hpp"
 #include "bench/kit/suite.hpp"
@@ -27,6 +28,7 @@ struct BenchChoices {
   bool quick = false;
   std::string memory = "private";
   bench::MpiChoice mpi;
+  std::vector<std::string> engines, registrations;
 };
 
 std::string cell(const bench::Row& row, const bench::Column& column) {
@@ -48,14 +50,14 @@ std::string cell(const bench::Row& row, const bench::Column& column) {
 void print_result(const bench::Result& result) {
   fmt::print("{}: {}\n", bold(result.suite->name), result.suite->help);
   std::vector<TextTable::Column> columns;
-  for (const bench::Column& column : result.suite->columns) {
+  for (const bench::Column& column : result.columns) {
     bool text = column.unit == bench::Unit::text;
     columns.push_back({column.title, text ? Align::left : Align::right});
   }
   TextTable table(columns);
   for (const bench::Row& row : result.rows) {
     std::vector<std::string> cells;
-    for (const bench::Column& column : result.suite->columns) cells.push_back(cell(row, column));
+    for (const bench::Column& column : result.columns) cells.push_back(cell(row, column));
     table.add(cells);
   }
   table.print();
@@ -100,12 +102,46 @@ std::vector<const bench::Suite*> wanted_suites(const std::string& name) {
   return wanted;
 }
 
+const std::vector<std::string> bench_registrations = {"cached", "overlapped", "blocking"};
+
+std::vector<std::string> bench_engine_names() {
+  std::vector<std::string> names;
+  haul_engine_info engine{};
+  engine.size = sizeof engine;
+  for (unsigned i = 0; haul_engine(i, &engine) == 0; ++i) names.emplace_back(engine.name);
+  names.emplace_back("all");
+  return names;
+}
+
+// --engine and --registration choose among what some suites alone measure.
+void choose_engines(const BenchChoices& choices, const std::vector<const bench::Suite*>& suites,
+                    bench::SuiteOptions& options) {
+  if (choices.engines.empty()) {
+    if (!choices.registrations.empty())
+      throw UsageError("--registration says how memory is registered for engines; add --engine");
+    return;
+  }
+  const auto by_scheme = [](const bench::Suite* suite) { return suite->by_scheme; };
+  if (std::none_of(suites.begin(), suites.end(), by_scheme)) {
+    std::vector<std::string> names;
+    for (const bench::Suite* suite : bench::suites())
+      if (suite->by_scheme) names.emplace_back(suite->name);
+    throw UsageError(fmt::format("{} does not compare engines; --engine is for {}", choices.suite,
+                                 fmt::join(names, ", ")));
+  }
+  std::vector<std::string> asked = choices.registrations;
+  if (asked.empty()) asked = {bench_registrations.front()};
+  if (std::find(asked.begin(), asked.end(), "all") != asked.end()) asked = bench_registrations;
+  options.schemes = bench::schemes_of(choices.engines, asked);
+}
+
 void run(const BenchChoices& choices) {
   check_writable(choices.json);
   const std::vector<const bench::Suite*> wanted = wanted_suites(choices.suite);
   bench::SuiteOptions options;
   options.quick = choices.quick;
   options.mpi = choices.mpi;
+  choose_engines(choices, wanted, options);
   for (const std::string& size : choices.sizes) options.sizes.push_back(to_bytes(size));
   if (calibration_files().empty()) {
     fmt::print(stderr,
@@ -163,6 +199,15 @@ void add_bench(Tree& tree) {
       ->check(check_bytes, "");
   tree.choice(app, "--memory", choices->memory, {"private", "shared"},
               "Buffers of this process alone, or of haul_alloc(), which the node's service maps");
+  names_option(
+      app, "--engine", choices->engines, bench_engine_names(),
+      "latency, bandwidth, hide, split, receive-overhead: the schemes of paper 000 by which "
+      "engines (all: the CPU and every device that opens here)");
+  std::vector<std::string> known_registrations = bench_registrations;
+  known_registrations.emplace_back("all");
+  names_option(app, "--registration", choices->registrations, known_registrations,
+               "With --engine: how memory is registered with engines that need that (cached unless "
+               "said)");
   names_option(app, "--mpi", choices->mpi.mpis, bench::mpi_names(), "The suites with MPI: which");
   names_option(app, "--test", choices->mpi.tests, bench::message_tests(),
                "mpi, mpi-schemes: which tests");

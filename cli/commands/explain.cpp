@@ -8,8 +8,8 @@
 #include "base/machine/topology.hpp"
 #include "bench/kit/buffer.hpp"
 #include "bench/kit/cache.hpp"
+#include "bench/copy/schemes/engines.hpp"
 #include "bench/kit/stage.hpp"
-#include "cli/kit/machine.hpp"
 #include "cli/kit/terminal.hpp"
 #include "cli/kit/tree.hpp"
 #include "cli/mpi/mpi_explain.hpp"
@@ -127,7 +127,7 @@ void explain(const ExplainedRequest& question) {
   plan.size = sizeof plan;
   tools::require(haul_explain(&request, &plan), "haul_explain()");
   // That may have been the first to ask for a device.
-  (void)settled_engines();
+  (void)bench::settled_engines();
   tools::require(haul_explain(&request, &plan), "haul_explain()");
   if (question.json) {
     print_json(question, bytes, plan);

@@ -7,11 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <map>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/machine/cpu.hpp"
@@ -19,6 +16,7 @@
 #include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 #include "base/private.hpp"
+#include "bench/copy/schemes/engines.hpp"
 #include "bench/kit/stage.hpp"
 #include "tools/failure.hpp"
 
@@ -91,31 +89,7 @@ SystemAbility atomic_ability() {
                 : fmt::format("remote atomics are served by a thread: {}", haul_last_error())};
 }
 
-std::vector<haul_engine_info> engines_now() {
-  std::vector<haul_engine_info> engines;
-  for (unsigned i = 0;; ++i) {
-    haul_engine_info engine{};
-    engine.size = sizeof engine;
-    if (haul_engine(i, &engine) != 0) return engines;
-    engines.push_back(engine);
-  }
-}
-
 }  // namespace
-
-std::vector<haul_engine_info> settled_engines() {
-  constexpr int patience_ms = 3000;
-  std::vector<haul_engine_info> engines;
-  const auto opens = [](const haul_engine_info& engine) {
-    return std::strstr(engine.status, "being opened") != nullptr;
-  };
-  for (int waited_ms = 0; waited_ms < patience_ms; ++waited_ms) {
-    engines = engines_now();
-    if (std::none_of(engines.begin(), engines.end(), opens)) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return engines;
-}
 
 Machine examine_machine() {
   Machine machine;
@@ -128,7 +102,7 @@ Machine examine_machine() {
   tools::require(haul_query(&machine.state), "haul_query()");
   // Those on devices are opened, or it could not be said whether they are there.
   haul_private_open_engines();
-  machine.engines = settled_engines();
+  machine.engines = bench::settled_engines();
   return machine;
 }
 

@@ -27,9 +27,6 @@ struct Machine {
 // tools::CommandFailure.
 Machine examine_machine();
 
-// All engines, once none is being opened any more, or after three seconds.
-std::vector<haul_engine_info> settled_engines();
-
 std::string cpu_brand();
 std::vector<std::string> cpu_abilities();  // "avx512", "clflushopt", ...
 

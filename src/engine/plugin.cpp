@@ -119,6 +119,11 @@ EngineStatus PluginEngine::status() const noexcept {
                     channels_text(table_->channels).text,
                     table_->emulated ? ", which is no hardware" : "",
                     device_facts_.startup_ns / 1000, device_facts_.bytes_per_ns);
+      if (registers()) {
+        const std::size_t said = std::strlen(status.sentence);
+        std::snprintf(status.sentence + said, sizeof status.sentence - said,
+                      ", %.2f us to register a page", device_facts_.pin_page_ns / 1000);
+      }
       break;
     case Stage::refused: std::memcpy(status.sentence, why_, sizeof status.sentence); break;
     case Stage::dead:

@@ -67,6 +67,10 @@ if [ -e "$(dirname "$E2E_LIBRARY")/libhaul-fi.so" ]; then
   bench mpi-schemes --test pingpong --sizes 64K
   holds '{(x["scheme"], x["mover"]) for x in r if x["transport"] == "haul"} ==
     {("SCNI", "caller"), ("MCNI", "thread"), ("MCNI", "service")}'
+  bench mpi-pinning --sizes 64K
+  holds '[(x["scheme"], x["engine"], x["registration"]) for x in r] ==
+    [("SCI", "uring", "blocking"), ("SCI", "uring", "overlapped"), ("SCNI", "cpu", "none")]'
+  holds 'all(x["label"] == "no hardware" for x in r if x["engine"] == "uring") and all(x["ratio_to_first"] > 0 for x in r[1:])'
 else
   grep -q 'libhaul-fi.so' "$work/err" || failed 'the missing provider is not named'
 fi

@@ -27,6 +27,10 @@ expect_status 2 'see `haul bench --help`' bench
 expect_status 2 "'fast' is not one of hide|latency" bench fast
 expect_status 2 '--sizes' bench hide --sizes banana
 expect_status 2 '0 bytes' bench hide --sizes 0
+expect_status 2 "'warp' is not one of cpu|" bench latency --engine warp
+expect_status 2 "'often' is not one of cached|overlapped|blocking|all" bench latency --engine cpu --registration often
+expect_status 2 'add --engine' bench latency --registration cached
+expect_status 2 '--engine is for hide, latency' bench threads --engine cpu
 expect_status 2 '--size' explain --size -1
 expect_status 2 '--size' explain --size 99999999999G
 expect_status 2 "'move' is not one of copy|fill" explain --op move
@@ -38,6 +42,7 @@ expect_status 2 'no page' man nonsense
 
 # ---- failures: 1, one line
 expect_status 1 'cannot write' bench order --quick --json /proc/nonexistent/rows.json
+expect_status 1 'engine cma is no device' bench latency --engine cma
 expect_status 1 'cannot write' man --out /dev/null/pages
 expect_status 1 'smaller sizes' explain --size 4096G
 if [ -w /dev/full ]; then
@@ -92,6 +97,28 @@ expect_json "$work/rows.json" 'all("inline_ratio" in r and "together_ratio" in r
 fields protect 'mechanism page_size size_bytes protect_ns memcpy_ns ratio' 64K
 fields transparent 'plan page_size fresh size_bytes blocking_ns call_ns call_ratio total_ns spared_ratio touch_ns' 1M
 expect_json "$work/rows.json" '{r["plan"] for r in d["rows"]} == {"none", "auto", "caller", "together", "deferred", "protected"}'
+fields receive-overhead 'scheme engine registration cache placement size_bytes memcpy_cpu_ns caller_cpu_ns mover_cpu_ns kernel_cpu_ns device_cpu_ns ratio ratio_q25 read_ns label' 4K
+expect_json "$work/rows.json" '{(r["scheme"], r["engine"]) for r in d["rows"]} == {("SCNI", "cpu"), ("MCNI", "cpu")}'
+expect_json "$work/rows.json" '{"hot", "cold"} <= {r["cache"] for r in d["rows"]} and all(r["caller_cpu_ns"] > 0 for r in d["rows"])'
+# The schemes of each engine. io_uring's registers memory, and its copies are other threads' work.
+uring=$(python3 -c 'import json, sys; print(next(e["available"] for e in json.load(open(sys.argv[1]))["engines"] if e["name"] == "uring"))' \
+  "$work/info.json" 2> /dev/null)
+if [ "$uring" = True ]; then
+  expect_json "$work/info.json" 'any("to register a page" in e["status"] for e in d["engines"] if e["name"] == "uring")'
+  expect_status 0 'no hardware' bench split --quick --sizes 64K --engine cpu,uring --registration all --json "$work/rows.json"
+  expect_json "$work/rows.json" '{(r["scheme"], r["engine"], r["registration"]) for r in d["rows"]} == {("SCNI", "cpu", "none"), ("MCNI", "cpu", "none")} | {(s, "uring", m) for s in ("SCI", "MCI") for m in ("cached", "overlapped", "blocking")}'
+  expect_json "$work/rows.json" 'all((r["register_ns"] is None) == (r["registration"] in ("none", "cached")) for r in d["rows"])'
+  expect_json "$work/rows.json" 'all((r["engine_share"] > 0.9 and r["kernel_cpu_ns"] > 0) if r["engine"] == "uring" else r["kernel_cpu_ns"] == 0 for r in d["rows"])'
+  expect_json "$work/rows.json" 'all((r["label"] == "no hardware") == (r["engine"] == "uring") for r in d["rows"])'
+  [ "$(nproc)" -lt 2 ] ||
+    expect_json "$work/rows.json" 'all((r["mover_cpu_ns"] > 0) == (r["scheme"][0] == "M") for r in d["rows"])'
+  for suite in latency bandwidth hide receive-overhead; do
+    expect_status 0 'no hardware' bench $suite --quick --sizes 4K --engine uring --json "$work/rows.json"
+    expect_json "$work/rows.json" '{(r["scheme"], r["registration"]) for r in d["rows"]} == {("SCI", "cached"), ("MCI", "cached")} and all("caller_cpu_ns" in r and r["placement"] for r in d["rows"])'
+  done
+  fields pinning 'engine registration parts size_bytes copy_ns register_ns caller_cpu_ns mover_cpu_ns kernel_cpu_ns ratio' 64K
+  expect_json "$work/rows.json" '[(r["registration"], r["parts"]) for r in d["rows"]] == [("blocking", "whole"), ("cached", "whole"), ("overlapped", "growing"), ("none", "-"), ("blocking", "16 KiB")]'
+fi
 # Programs that are not installed are left out, each with its remedy.
 PATH=/nonexistent "$haul" bench programs --quick --json "$work/rows.json" > "$work/out" 2> "$work/err" ||
   failed "bench programs without programs fails: $(cat "$work/err")"

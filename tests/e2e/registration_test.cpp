@@ -189,6 +189,19 @@ TEST_P(Registration, IsRightWhateverBecomesOfTheMemory) {
   EXPECT_EQ(status, 0);
 }
 
+// `haul info` and `haul bench` know by the engine's sentence that it registers memory.
+TEST(RegistrationIsTold, ByTheEngineThatNeedsIt) {
+  const int status = run_child([] {
+    choose_uring("caller", "cached");
+    if (!opens()) return skip_status;
+    CHILD_CHECK(std::strstr(uring().status, " us to register a page") != nullptr);
+    CHILD_CHECK(std::strstr(engine_now("cpu").status, "register") == nullptr);
+    return 0;
+  });
+  if (status == skip_status) GTEST_SKIP() << "no io_uring for this user";
+  EXPECT_EQ(status, 0);
+}
+
 // haul's thread that is told of changes does not keep a process alive.
 TEST(RegistrationEnds, WithTheProgramsThreads) {
   const int status = run_child([] {
