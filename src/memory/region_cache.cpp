@@ -128,7 +128,10 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
     const QuietLock lock(table_lock_);
     entries_ = mapped;
   }
-  registrar_ = &registrar;
+  if (registrar_ != &registrar) {  // (the thread that tells of changes reads it under this lock)
+    const QuietLock lock(registrar_lock_);
+    registrar_ = &registrar;
+  }
   if (!listens_) listens_ = listen_to_changes(*this);
   // What is remembered counts once all changes that can be seen have been told of.
   const std::uint64_t deadline_ns = now_ns() + patience_ns;
