@@ -199,6 +199,7 @@ void work_as_pinning_copier(unsigned, int block_fd) {
   CpuMeter meter;
   PinningRow all;
   for (unsigned i = 0; i < block.copies; ++i) {
+    meter.look();
     write_content(src.data(), block.bytes, i);
     block.cost = meter.span(
         [&] { block.copy_ns = timed_ns([&] { copy_in_parts(src, dst, block.part_bytes); }); });

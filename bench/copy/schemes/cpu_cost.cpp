@@ -70,11 +70,14 @@ std::vector<CpuMeter::Thread> CpuMeter::others() const {
 
 void CpuMeter::look() {
   threads_ = others();
+  looked_ = true;
 }
 
 // The caller's clock is the last to be read here, and the first in end(): a mover that spins does
 // so while the others are read, too.
 void CpuMeter::begin() {
+  if (!looked_) look();
+  looked_ = false;
   for (Thread& thread : threads_) thread.began_ns = cpu_ns(thread.id);
   apart_ns_ = 0;
   began_ns_ = caller_ns();

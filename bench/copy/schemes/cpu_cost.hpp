@@ -26,8 +26,8 @@ class CpuMeter {
   // By the calling thread alone, which is the caller.
   CpuMeter();
 
-  // Finds the threads, which takes a tenth of a millisecond; before each span, and before what is
-  // to be in the caches is brought there.
+  // Finds the threads, which takes a tenth of a millisecond. A span does so itself, unless this has
+  // been called since the last one: before what is to be in the caches is brought there.
   void look();
   // What `body` costs.
   template <class Body>
@@ -60,6 +60,7 @@ class CpuMeter {
 
   pid_t self_;
   std::vector<Thread> threads_;
+  bool looked_ = false;  // since the last span
   double began_ns_ = 0, apart_ns_ = 0;
   double clock_ns_ = 0;  // what reading the caller's clock costs it
 };

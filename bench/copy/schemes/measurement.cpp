@@ -6,7 +6,6 @@
 #include <array>
 
 #include "base/machine/cpu.hpp"
-#include "base/os/os.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
@@ -25,16 +24,9 @@ constexpr std::array<CostColumn, 4> cost_columns = {{{"caller_cpu", &CpuSpan::ca
 
 int CopyBench::wait(haul_ticket ticket) const {
   if (!by_scheme) return haul_wait(ticket);
-  // (A device's stand-in may be a thread that wants this core.)
-  constexpr unsigned looks_at_once = 1000;
+  // (A yield would give the core to whoever else wants it, for longer than the copy takes.)
   int status = 0;
-  for (unsigned looks = 1; (status = haul_test(ticket)) == 0; ++looks) {
-    if (looks % looks_at_once == 0) {
-      os::yield();
-    } else {
-      cpu_relax();
-    }
-  }
+  while ((status = haul_test(ticket)) == 0) cpu_relax();
   return std::min(status, 0);
 }
 
