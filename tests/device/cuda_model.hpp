@@ -38,6 +38,7 @@ struct CudaControl {
   // ---- what was asked of it ----
   std::atomic<unsigned> in{0}, out{0}, within{0}, between{0};  // copies
   std::atomic<unsigned> blocking{0};  // of these: their caller waited, as the memory was pageable
+  std::atomic<unsigned> astray{0};    // copies of what is no memory of the GPU: they are refused
   std::atomic<unsigned> queries{0};
   std::atomic<unsigned> registrations{0}, registered_now{0};
   std::atomic<unsigned> contexts{0};  // retained

@@ -177,6 +177,23 @@ TEST_P(CudaMemory, NewMemoryAtOldAddressesIsNewMemory) {
   }));
 }
 
+// No call of the driver comes from the thread that is told of it, and the next copy makes it.
+TEST_P(CudaMemory, WhatIsUnmappedIsUnregisteredByTheNextCopy) {
+  SKIP_OR_GOOD(child("cached", [](CudaModel& model, haul_space space) {
+    const GpuBuffer gpu(model, bytes);
+    void* const at =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int turn = 0; turn < 2; ++turn)
+      CHILD_EQUAL(result_of(to_gpu(space, gpu.at(), at, bytes)), 0);
+    CHILD_EQUAL(model.control().registered_now, 1);
+    munmap(at, bytes);
+    CHILD_EQUAL(model.control().registered_now, 1);
+    const Buffer other(1000);
+    CHILD_EQUAL(result_of(to_gpu(space, gpu.at(), other.data(), 1000)), 0);
+    CHILD_EQUAL(model.control().registered_now, 0);
+  }));
+}
+
 // A region that is still in use when a part of it changes: what lies there now must not be moved by
 // it, though CUDA says that the memory is pinned.
 TEST_P(CudaMemory, WhatHaulHasPinnedItselfIsNotTakenForTheProgramsOwn) {

@@ -90,11 +90,13 @@ std::list<ModelStream>& streams() {
 }
 
 // Bytes of a GPU: where they really are.
-unsigned char* real(Address at, std::size_t bytes, int device = -1) {
+unsigned char* real(Address at, std::size_t bytes, int device) {
   const std::lock_guard<std::mutex> locked(world().lock);
   const ModelRange* const range = world().find(at, bytes);
-  if (range == nullptr || !range->is_device) return nullptr;
-  if (device >= 0 && range->device != device) return nullptr;
+  if (range == nullptr || !range->is_device || range->device != device) {
+    ++world().control.astray;
+    return nullptr;
+  }
   return range->real + (at - range->begin);
 }
 
