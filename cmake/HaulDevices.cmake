@@ -53,3 +53,18 @@ if(NOT HAUL_DSA STREQUAL "OFF" AND NOT HAUL_DSA_MISSING)
     target_link_options(haul_dsa PRIVATE -Wl,--no-undefined -static-libstdc++ -static-libgcc)
   endif()
 endif()
+
+# HAUL_CUDA=OFF leaves out libhaul-cuda.so. It opens the CUDA driver at run time, so it needs nothing to be built.
+if(NOT HAUL_CUDA STREQUAL "OFF")
+  file(GLOB cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/devices/cuda/*.cpp")
+  add_library(haul_cuda MODULE ${cuda_sources})
+  target_link_libraries(haul_cuda PRIVATE haul_options Threads::Threads ${CMAKE_DL_LIBS})
+  target_include_directories(haul_cuda PRIVATE "${PROJECT_SOURCE_DIR}/include" "${source_dir}" "${PROJECT_SOURCE_DIR}")
+  target_compile_options(haul_cuda PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden -fno-exceptions -fno-rtti)
+  set_target_properties(haul_cuda PROPERTIES OUTPUT_NAME haul-cuda PREFIX lib LINKER_LANGUAGE CXX)
+  target_link_options(haul_cuda PRIVATE -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--as-needed
+    -Wl,--exclude-libs,ALL)
+  if(NOT HAUL_SANITIZE)
+    target_link_options(haul_cuda PRIVATE -Wl,--no-undefined -static-libstdc++ -static-libgcc)
+  endif()
+endif()

@@ -75,7 +75,7 @@ FACE_FLOORS = {
         "node": 6,
         "api": 7,
     },
-    "devices": {"dmadev": 0, "dsa": 0, "nic": 0},
+    "devices": {"cuda": 0, "dmadev": 0, "dsa": 0, "nic": 0},
     "cli": {"kit": 0, "mpi": 1, "service": 1, "remote": 1, "transparent": 1, "commands": 2, ".": 3},
     "bench": {"kit": 0, "copy": 1, "messages": 2, "transparent": 1, "transparent/programs": 2,
               "remote/hosts": 3, "remote": 4, ".": 5},

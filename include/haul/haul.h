@@ -129,7 +129,7 @@ HAUL_API const char* haul_version(void);
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
-/* An address space. 0 is this process; others come from haul_space_open(). */
+/* An address space. 0 is this process; others come from haul_space_open() and its like. */
 typedef uint32_t haul_space;
 #define HAUL_SPACE_SELF 0u
 
@@ -391,6 +391,24 @@ HAUL_API int haul_free(void* memory);
  * not mistaken for the peer, even where the program has closed haul's descriptor of it. Blocks for
  * a few system calls. */
 HAUL_API int haul_space_open(int pid, haul_space* space);
+
+/* Opens the memory of a GPU for extents. device: "cuda" or "cuda:0" is the first GPU, "cuda:1" the
+ * second, as the CUDA driver counts them. Addresses there are the pointers that cudaMalloc() or
+ * cuMemAlloc() gives; a GPU may be opened more than once, and has to be opened before its memory is
+ * named. Copies with one or both sides there are the GPU's own: no CPU touches that memory, and
+ * none takes over. Such a request is refused with HAUL_ENOTSUP if it is a fill, HAUL_CHECKED, or its
+ * sides overlap; with HAUL_EAGAIN where the thread's ring is full, or the process forks; with
+ * HAUL_EIO once the GPU has failed. It fails with HAUL_EFAULT where a side is not memory of that
+ * GPU, and with HAUL_EIO if the GPU fails: haul_engine() says why. haul copies on streams of its
+ * own: what kernels write must be there before the submit (cudaStreamSynchronize()), and kernels
+ * that read must be launched after haul_wait(). The thread's current context stays what it is.
+ * Memory of this process that is registered with CUDA (cudaHostRegister(), cudaMallocHost()) goes
+ * straight, other memory through pinned memory of haul's, until it comes again (docs/guide).
+ * HAUL_ENOTSUP: there is no such GPU, no driver, or no libhaul-cuda.so; the sentence says which.
+ * HAUL_EINVAL: NULL, or a name of another form. HAUL_EIO: the GPU cannot be used. HAUL_ENOMEM: 255
+ * spaces are open. HAUL_ECLOSED: after haul_shutdown(). A child of fork has no GPU (HAUL_EIO).
+ * Blocks while driver and GPU start, up to seconds for the first; not for signal handlers. */
+HAUL_API int haul_space_open_device(const char* device, haul_space* space);
 
 /* Closes a space. What is being transferred is finished; what has not begun fails with
  * HAUL_ECLOSED. HAUL_EINVAL: HAUL_SPACE_SELF, or a handle that is not open. Never blocks. */

@@ -181,8 +181,9 @@ class grant {
   haul_grant raw_{-1, 0, 0};
 };
 
-// haul_space_open, haul_space_open_grant: another process's memory, closed with the object. Opening
-// throws if the kernel or the service refuses. Requests in flight when it is closed finish or fail
+// haul_space_open, haul_space_open_grant, haul_space_open_device: another process's memory or a
+// GPU's ("cuda:0"), closed with the object. Opening throws if the kernel, the service or the driver
+// refuses. Requests in flight when it is closed finish or fail
 // with HAUL_ECLOSED. Movable only.
 class space {
  public:
@@ -190,6 +191,7 @@ class space {
   explicit space(const haul_grant& received, std::size_t* len = nullptr) {
     check(haul_space_open_grant(&received, &handle_, len));
   }
+  explicit space(const char* device) { check(haul_space_open_device(device, &handle_)); }
   ~space() {
     if (handle_ != HAUL_SPACE_SELF) haul_space_close(handle_);
   }

@@ -1,16 +1,14 @@
-// Errors in words, plans, engines, counters, spaces, and the life of the movers.
+// Errors in words, plans, engines, counters, and the life of the movers.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 
 #include "api/convert.hpp"
 #include "api/startup.hpp"
-#include "client/grants.hpp"
 #include "client/link.hpp"
 #include "client/link_socket.hpp"
 #include "completion/ledger.hpp"
 #include "engine/registry.hpp"
-#include "engine/spaces.hpp"
 #include "execution/counters.hpp"
 #include "gate/gate.hpp"
 #include "mover/lease.hpp"
@@ -111,26 +109,6 @@ extern "C" HAUL_API const char* haul_last_error(void) {
 
 extern "C" HAUL_API const char* haul_version(void) {
   return version;
-}
-
-extern "C" HAUL_API int haul_space_open(int pid, haul_space* space) {
-  if (space == nullptr)
-    return fail(make_error(Code::invalid, 0, "space is NULL; pass a variable for the handle."));
-  auto opened = open_space(pid);
-  if (!opened) return fail(opened.error());
-  *space = *opened;
-  return 0;
-}
-
-extern "C" HAUL_API int haul_space_close(haul_space space) {
-  const bool grant = is_grant(space);
-  const Code code = space == self_space ? Code::invalid : close_space(space);
-  if (code == Code::ok && grant) forget_grant(space);
-  if (code == Code::ok) return 0;
-  return fail(make_error(
-      Code::invalid, 0,
-      "Space %u is not open (0 is this process and cannot be closed); close each space once.",
-      space));
 }
 
 extern "C" HAUL_API int haul_explain(const haul_request* request, haul_plan* plan) {

@@ -49,7 +49,7 @@ constexpr KnobRow rows[] = {
      "it "
      "reaches."},
     {Knob::plan_engine, KnobKind::choice, "HAUL_PLAN_ENGINE", "auto",
-     "auto|cpu|cma|fault|dmadev|dsa|nic|uring", 0, 0, false,
+     "auto|cpu|cma|fault|dmadev|dsa|nic|uring|cuda", 0, 0, false,
      "Which engine moves the bytes: auto (the default) plans each request, a name forces that "
      "engine wherever it reaches."},
     {Knob::plan_inline_bytes, KnobKind::text, "HAUL_PLAN_INLINE_BYTES", "auto", "auto", 0,
@@ -76,6 +76,11 @@ constexpr KnobRow rows[] = {
      "eth1>eth2, two ports on one cable; words that may stand with them: packet (the default) or "
      "xdp, how frames are received, netns=NAME, where the ports are, and for tests fragment=BYTES "
      "and trial=PERCENT, of frames lost, repeated and overtaken."},
+    {Knob::engine_cuda, KnobKind::text, "HAUL_ENGINE_CUDA", "", "", 0, 0, false,
+     "How the engine cuda reaches GPUs (default empty: as it measures), words separated by blanks: "
+     "library=PATH, the CUDA driver's library if it is not libcuda.so.1; slots=N slot_bytes=BYTES, "
+     "the pinned memory through which pageable memory is copied, in each direction (2 to 16 slots "
+     "of 4K to 64M, in K or M)."},
     {Knob::tune_cache, KnobKind::text, "HAUL_TUNE_CACHE", "", "", 0, 0, false,
      "Path of the calibration file (default empty: one file a machine in haul/ below the XDG cache "
      "directory)."},

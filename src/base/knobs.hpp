@@ -27,6 +27,7 @@ enum class Knob : std::uint8_t {
   engine_dmadev,
   engine_dsa,
   engine_nic,
+  engine_cuda,
   tune_cache,
   tune_background,
   memory_arena_bytes,

@@ -64,8 +64,9 @@ struct Piece {
   // Widened to 8 bytes and rotated to the phase of this piece's first byte.
   std::uint64_t pattern = 0;
   Watermark watermark;
-  // Where the engine must have memory registered (registers()): the regions in which each side
-  // lies, as pin() named them; 0: none, as for a fill's source.
+  // The regions in which each side lies: as pin() named them, where the engine has memory
+  // registered (registers()), or as open_memory() did, for the memory of its device; 0: none, as
+  // for a fill's source.
   std::uint64_t dst_region = 0, src_region = 0;
   // Which of the engine's channels gets it.
   unsigned channel = 0;
@@ -87,6 +88,14 @@ enum class Submitted : std::uint8_t {
 struct Finished {
   std::uint64_t tag = 0;
   Outcome outcome;
+};
+
+// Bytes that an engine wants the CPU to copy on a piece's way, between the program's memory and
+// memory of the engine's own. Whoever has copied them stores 1 to *done (release).
+struct StagingCopy {
+  std::uintptr_t dst = 0, src = 0;
+  std::size_t bytes = 0;
+  std::atomic<std::uint32_t>* done = nullptr;
 };
 
 // What the planner knows of an engine.
@@ -139,6 +148,19 @@ class Engine : public Registrar {
   virtual bool registers() const noexcept { return false; }
   // Are sources registered, too?
   virtual bool registers_sources() const noexcept { return true; }
+  // Does it move memory that is not registered, too, only slower? Then what is not worth it, or
+  // cannot be registered, comes without a region.
+  virtual bool registers_by_choice() const noexcept { return false; }
+  // Has it devices whose memory lies apart from every process's? It reaches nothing else, then,
+  // than that memory and this process's, and the CPU can take nothing over.
+  virtual bool has_memory() const noexcept { return false; }
+  // The memory of such a device, as `which` names it for people ("": the first), as a region of
+  // pieces; or why there is none. Blocks while the device is made ready.
+  virtual Expected<std::uint64_t> open_memory(const char* which) noexcept;
+  // Has it something for the CPU to do now? Whoever drives it asks after each submit and poll, and
+  // does it when nothing keeps others from driving, since the program's memory may fault or not
+  // arrive. An engine that has asked for it does not report the piece until it is done.
+  virtual bool take_staging(StagingCopy*) noexcept { return false; }
   // Whoever drives a channel does not believe the engine any more: it is dead from now on. True: it
   // writes nothing to the memory of pieces that this channel had accepted, and is not polled for
   // them. False: it may, and poll() goes on to report them, as it does for the other channels.

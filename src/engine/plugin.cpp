@@ -7,9 +7,12 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/log.hpp"
 #include "base/os/os.hpp"
 #include "base/os/plugin.hpp"
 #include "base/thread/own_threads.hpp"
+#include "engine/registry.hpp"
+#include "engine/spaces.hpp"
 #include "engine/try_out.hpp"
 
 namespace haul {
@@ -50,9 +53,16 @@ const DeviceTable* PluginEngine::find_table() noexcept {
   return table;
 }
 
+// What comes of an opened device's first copies. (Devices with memory of their own are opened and
+// tried by the plug-in, and no part of what they register is worth it by itself.)
 const DeviceTable* PluginEngine::try_to_open() noexcept {
   const DeviceTable* const table = find_table();
   if (table == nullptr) return nullptr;
+  if (memory_ == Memory::apart) {
+    device_facts_.emulated = table->emulated;
+    least_bytes_ = table->least_pin_bytes;
+    return table;
+  }
   const TryOut tried = try_out(*table);
   if (tried.refusal != nullptr) {
     std::snprintf(why_, sizeof why_, "the device %s is not used: %s", table->name, tried.refusal);
@@ -107,13 +117,23 @@ EngineStatus PluginEngine::status() const noexcept {
   switch (stage_.load(std::memory_order_acquire)) {
     case Stage::closed:
       std::snprintf(status.sentence, sizeof status.sentence,
-                    "not opened; HAUL_PLAN_ENGINE=%s opens it, if it is there", facts().name);
+                    memory_ == Memory::apart
+                        ? "not opened; haul_space_open_device() opens %s, if it is there"
+                        : "not opened; HAUL_PLAN_ENGINE=%s opens it, if it is there",
+                    facts().name);
       break;
     case Stage::opening:
       std::snprintf(status.sentence, sizeof status.sentence, "being opened; ask again");
       break;
     case Stage::ready:
       status.available = true;
+      if (table_->describe != nullptr) {
+        constexpr char ready[] = "ready: ";
+        std::memcpy(status.sentence, ready, sizeof ready);
+        table_->describe(status.sentence + sizeof ready - 1,
+                         sizeof status.sentence - (sizeof ready - 1));
+        break;
+      }
       std::snprintf(status.sentence, sizeof status.sentence,
                     "ready: %s%s%s; %.1f us for a short copy, %.1f bytes/ns", table_->name,
                     channels_text(table_->channels).text,
@@ -127,20 +147,85 @@ EngineStatus PluginEngine::status() const noexcept {
       break;
     case Stage::refused: std::memcpy(status.sentence, why_, sizeof status.sentence); break;
     case Stage::dead:
+      if (table_ != nullptr && table_->describe != nullptr) {
+        table_->describe(status.sentence, sizeof status.sentence);
+        break;
+      }
+      std::snprintf(status.sentence, sizeof status.sentence, "dead; restart the program");
+      break;
+    case Stage::inherited:
       std::snprintf(status.sentence, sizeof status.sentence,
-                    "dead, or the parent's; restart the program");
+                    "the parent's, since a device does not survive a fork; copy in the parent, or "
+                    "exec a program");
       break;
   }
   return status;
 }
 
+bool PluginEngine::is_mine(Space space) const noexcept {
+  const DeviceMemory memory = device_memory(space);
+  return memory && &engine_at(memory.engine) == this;
+}
+
 bool PluginEngine::reaches(Operation operation, Space dst, Space src) const noexcept {
+  if (memory_ == Memory::apart) {
+    if (operation != Operation::copy) return false;
+    return is_mine(dst) ? src == self_space || is_mine(src) : dst == self_space && is_mine(src);
+  }
   if (operation == Operation::fill) return dst == self_space && available() && table_->fills;
   return dst == self_space && src == self_space;
 }
 
+namespace {
+
+// What open_memory() has a thread of haul's do, with signals blocked, since a driver makes threads.
+struct Opening {
+  const DeviceTable* table;
+  const char* which;
+  Code code = Code::ok;
+  std::uint64_t region = 0;
+  char why[Error::sentence_bytes] = {};
+
+  static void* run(void* opening) noexcept {
+    auto& self = *static_cast<Opening*>(opening);
+    os::name_thread("haul-open");
+    self.code = self.table->open_memory(self.which, &self.region, self.why, sizeof self.why);
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+Expected<std::uint64_t> PluginEngine::open_memory(const char* which) noexcept {
+  if (!has_memory()) return Engine::open_memory(which);
+  if (!available()) {
+    return make_error(Code::not_supported, 0, "The engine %s is not available: %s", facts().name,
+                      status().sentence);
+  }
+  Opening opening{table_, which};
+  pthread_t thread;
+  const int refused = -os::start_thread(&thread, Opening::run, &opening);
+  if (refused != 0) {
+    return make_error(Code::no_memory, refused, "No thread can be made to open %s (%s).",
+                      facts().name, describe_errno(refused));
+  }
+  os::join_thread(thread);
+  if (opening.code != Code::ok) return make_error(opening.code, 0, "%s", opening.why);
+  return opening.region;
+}
+
+// Says once why, since requests fail that the CPU cannot take over.
+void PluginEngine::die() noexcept {
+  if (stage_.exchange(Stage::dead) == Stage::dead || memory_ != Memory::apart) return;
+  log(LogLevel::warning, "The engine %s is dead: %s", facts().name, status().sentence);
+}
+
 Submitted PluginEngine::submit(const Piece& piece, std::uint64_t tag, Outcome& outcome) noexcept {
   if (!available()) return Submitted::dead;
+  if (has_memory() && (!space_open(piece.dst_space) || !space_open(piece.src_space))) {
+    outcome = Outcome{0, Code::closed};
+    return Submitted::finished;
+  }
   const bool one_direction =
       piece.operation == Operation::copy && overlaps(piece.dst, piece.src, piece.length);
   if (piece.checked || one_direction ||
@@ -152,18 +237,27 @@ Submitted PluginEngine::submit(const Piece& piece, std::uint64_t tag, Outcome& o
     outcome = Outcome{};
     return Submitted::finished;
   }
-  const Submitted answer = table_->submit(piece, tag, outcome);
-  if (answer == Submitted::dead) stage_.store(Stage::dead);
+  Piece named = piece;
+  if (piece.dst_space != self_space) named.dst_region = device_memory(piece.dst_space).region;
+  if (piece.src_space != self_space) named.src_region = device_memory(piece.src_space).region;
+  const Submitted answer = table_->submit(named, tag, outcome);
+  if (answer == Submitted::dead) die();
   return answer;
 }
 
 std::size_t PluginEngine::poll(unsigned channel, Finished* finished, std::size_t most) noexcept {
-  return table_ != nullptr ? table_->poll(channel, finished, most) : 0;
+  if (table_ == nullptr) return 0;
+  const std::size_t count = table_->poll(channel, finished, most);
+  // (A device that has died says so by what it had; nothing may come after that.)
+  const bool failed = count != 0 && finished[count - 1].outcome.code == Code::io;
+  if (failed && table_->is_dead != nullptr && table_->is_dead()) die();
+  return count;
 }
 
 bool PluginEngine::stop(unsigned channel) noexcept {
+  const bool stopped = table_ == nullptr || table_->stop(channel);
   stage_.store(Stage::dead);
-  return table_ == nullptr || table_->stop(channel);
+  return stopped;
 }
 
 Code PluginEngine::pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept {
@@ -175,7 +269,7 @@ void PluginEngine::unpin(std::uint64_t region) noexcept {
 }
 
 void PluginEngine::forget() noexcept {
-  if (stage_.exchange(Stage::dead) == Stage::closed) stage_.store(Stage::closed);
+  if (stage_.exchange(Stage::inherited) == Stage::closed) stage_.store(Stage::closed);
 }
 
 }  // namespace haul

@@ -35,6 +35,18 @@ struct DeviceTable {
   void (*unpin)(std::uint64_t region) = nullptr;
   bool pins_sources = true;         // else destinations alone
   std::size_t least_pin_bytes = 0;  // see Registrar::least_bytes()
+  bool pins_by_choice = false;      // see Engine::registers_by_choice(), Registrar::unpins_late()
+  // As an engine's whose devices have memory of their own. Such a table is no device yet: each one
+  // is opened, tried and measured by open_memory(), which any thread calls, one at a time. A piece
+  // then has at least one side there, with its region. ok and *region, or why not.
+  Code (*open_memory)(const char* which, std::uint64_t* region, char* sentence,
+                      std::size_t sentence_bytes) = nullptr;
+  bool (*take_staging)(StagingCopy* copy) = nullptr;
+  // Do none of the devices that were opened work any more? Then the engine is dead.
+  bool (*is_dead)() = nullptr;
+  // What the devices are now, for people, or why they do not work any more; nullptr: what `name`
+  // and the first copies say. Calls nothing of the foreign library.
+  void (*describe)(char* text, std::size_t text_bytes) = nullptr;
 };
 
 // The plug-in's one function, haul_open_device(): opens the device that the arguments name (of the
@@ -51,9 +63,16 @@ class PluginEngine : public Engine {
   bool available() const noexcept override {
     return stage_.load(std::memory_order_acquire) == Stage::ready;
   }
-  const char* spaces_text() const noexcept override { return "this process"; }
+  const char* spaces_text() const noexcept override {
+    return memory_ == Memory::apart ? "this process and its devices' memory" : "this process";
+  }
   bool reaches(Operation operation, Space dst, Space src) const noexcept override;
   unsigned channels() const noexcept override;
+  bool has_memory() const noexcept override { return memory_ == Memory::apart; }
+  Expected<std::uint64_t> open_memory(const char* which) noexcept override;
+  bool take_staging(StagingCopy* copy) noexcept override {
+    return table_ != nullptr && table_->take_staging != nullptr && table_->take_staging(copy);
+  }
   std::size_t most_bytes() const noexcept override {
     return table_ != nullptr ? table_->most_bytes : SIZE_MAX;
   }
@@ -67,16 +86,25 @@ class PluginEngine : public Engine {
   bool registers_sources() const noexcept override {
     return table_ != nullptr && table_->pins_sources;
   }
+  bool registers_by_choice() const noexcept override {
+    return table_ != nullptr && table_->pins_by_choice;
+  }
   std::size_t least_bytes() const noexcept override { return least_bytes_; }
+  bool unpins_late() const noexcept override { return registers_by_choice(); }
   Code pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept override;
   void unpin(std::uint64_t region) noexcept override;
   void forget() noexcept override;
 
  protected:
+  // What its devices move: this process's memory; or their own, which lies apart from it
+  // (DeviceTable::open_memory).
+  enum class Memory : std::uint8_t { processes, apart };
+
   // `file`: the plug-in; `remedy`: what to install where it is not there; `devices`: what the
   // plug-in's function is given.
-  constexpr PluginEngine(const char* file, const char* remedy, Knob devices) noexcept
-      : file_(file), remedy_(remedy), devices_(devices) {}
+  constexpr PluginEngine(const char* file, const char* remedy, Knob devices,
+                         Memory memory = Memory::processes) noexcept
+      : file_(file), remedy_(remedy), devices_(devices), memory_(memory) {}
   ~PluginEngine() = default;
 
   // Opens the plug-in and its device; nullptr and `why_` if there is none. On a thread of its own.
@@ -85,14 +113,18 @@ class PluginEngine : public Engine {
   char why_[sizeof EngineStatus::sentence] = {};
 
  private:
-  enum class Stage : std::uint8_t { closed, opening, ready, refused, dead };
+  // inherited: this is a child of fork, and what was opened is the parent's.
+  enum class Stage : std::uint8_t { closed, opening, ready, refused, dead, inherited };
 
   static void* open(void* engine) noexcept;
   const DeviceTable* try_to_open() noexcept;
+  void die() noexcept;
+  bool is_mine(Space space) const noexcept;
 
   const char* file_;
   const char* remedy_;
   Knob devices_;
+  Memory memory_;
   std::atomic<Stage> stage_{Stage::closed};
   // All are written before `stage_` (release) is ready or refused.
   const DeviceTable* table_ = nullptr;
@@ -103,9 +135,11 @@ class PluginEngine : public Engine {
 // An engine that is nothing but its plug-in.
 class DevicePlugin final : public PluginEngine {
  public:
-  constexpr DevicePlugin(const char* name, const char* file, const char* remedy,
-                         Knob devices) noexcept
-      : PluginEngine(file, remedy, devices),
+  using PluginEngine::Memory;
+
+  constexpr DevicePlugin(const char* name, const char* file, const char* remedy, Knob devices,
+                         Memory memory = Memory::processes) noexcept
+      : PluginEngine(file, remedy, devices, memory),
         facts_{.name = name, .synchronous = false, .device = true, .checked = false} {}
 
   const EngineFacts& facts() const noexcept override { return facts_; }

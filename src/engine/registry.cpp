@@ -8,8 +8,8 @@ namespace haul {
 namespace {
 
 using Access = Engine& (*)() noexcept;
-constexpr Access engines[] = {cpu_engine,    cma_engine, fault_engine, uffd_engine, procmem_engine,
-                              dmadev_engine, dsa_engine, nic_engine,   uring_engine};
+constexpr Access engines[] = {cpu_engine,    cma_engine, fault_engine, uffd_engine,  procmem_engine,
+                              dmadev_engine, dsa_engine, nic_engine,   uring_engine, cuda_engine};
 static_assert(sizeof(engines) / sizeof(engines[0]) <= max_engines);
 
 // Threads count on different lines, so counting does not move a line between cores.
@@ -23,6 +23,11 @@ constinit std::atomic<unsigned> shards_given{0};
 constinit thread_local unsigned own_shard = shard_count;  // shard_count: none yet
 
 }  // namespace
+
+Expected<std::uint64_t> Engine::open_memory(const char*) noexcept {
+  return make_error(Code::not_supported, 0, "The engine %s has no memory of its own.",
+                    facts().name);
+}
 
 std::size_t engine_count() noexcept {
   return sizeof(engines) / sizeof(engines[0]);

@@ -9,8 +9,8 @@
 
 namespace haul {
 
-// Fixed order: cpu, cma, fault, uffd, procmem, dmadev, dsa, nic, uring. Static storage, no
-// constructor runs before first use.
+// Fixed order: cpu, cma, fault, uffd, procmem, dmadev, dsa, nic, uring, cuda. Static storage,
+// no constructor runs before first use.
 std::size_t engine_count() noexcept;
 Engine& engine_at(std::size_t index) noexcept;
 Engine* engine_by_name(const char* name) noexcept;  // nullptr if there is none
@@ -26,6 +26,7 @@ Engine& dmadev_engine() noexcept;
 Engine& dsa_engine() noexcept;
 Engine& nic_engine() noexcept;
 Engine& uring_engine() noexcept;
+Engine& cuda_engine() noexcept;
 
 // Is it an asynchronous engine's number? Any byte may be asked about.
 bool is_asynchronous(std::uint8_t index) noexcept;

@@ -47,6 +47,7 @@ struct SpaceSlot {
   std::uint64_t started = 0;
   bool own_memory = false;
   bool grant = false;
+  DeviceMemory device;
 };
 
 constinit SpaceSlot entries[max_spaces];
@@ -63,6 +64,7 @@ constexpr std::uint32_t generation_of(Space space) noexcept {
 void vacate(SpaceSlot& entry, std::uint32_t generation) noexcept {
   entry.pidfd.close();
   entry.grant = false;
+  entry.device = {};
   const Word vacant{SpaceState::vacant, generation + 1, 0};
   // Release: pairs with the acquire of the next opener's compare-and-swap.
   entry.word.store(vacant.pack(), std::memory_order_release);
@@ -211,7 +213,11 @@ bool space_open(Space space) noexcept {
   return word.state == SpaceState::open && word.generation == generation_of(space);
 }
 
-Expected<Space> open_grant_space() noexcept {
+namespace {
+
+// An entry that is no process's: filled in by `fill`, then open.
+template <class Fill>
+Expected<Space> open_entry(Fill fill) noexcept {
   std::uint32_t generation = 0;
   const std::size_t index = take_vacant(generation);
   if (index == 0) {
@@ -222,10 +228,16 @@ Expected<Space> open_grant_space() noexcept {
   entry.pid = 0;
   entry.pidfd = os::Descriptor();
   entry.own_memory = false;
-  entry.grant = true;
-  // Release: pairs with the acquire in is_grant().
+  fill(entry);
+  // Release: pairs with the acquire in is_grant() and device_memory().
   entry.word.store(Word{SpaceState::open, generation, 0}.pack(), std::memory_order_release);
   return static_cast<Space>(generation << 8 | index);
+}
+
+}  // namespace
+
+Expected<Space> open_grant_space() noexcept {
+  return open_entry([](SpaceSlot& entry) { entry.grant = true; });
 }
 
 bool is_grant(Space space) noexcept {
@@ -233,6 +245,18 @@ bool is_grant(Space space) noexcept {
   const SpaceSlot& entry = entries[index_of(space)];
   const Word word = Word::unpack(entry.word.load(std::memory_order_acquire));
   return word.state == SpaceState::open && word.generation == generation_of(space) && entry.grant;
+}
+
+Expected<Space> open_memory_space(DeviceMemory memory) noexcept {
+  return open_entry([&](SpaceSlot& entry) { entry.device = memory; });
+}
+
+DeviceMemory device_memory(Space space) noexcept {
+  if (index_of(space) == 0) return {};
+  const SpaceSlot& entry = entries[index_of(space)];
+  const Word word = Word::unpack(entry.word.load(std::memory_order_acquire));
+  const bool open = word.state == SpaceState::open && word.generation == generation_of(space);
+  return open ? entry.device : DeviceMemory{};
 }
 
 SpaceUse acquire_space(Space space) noexcept {
@@ -282,6 +306,8 @@ void release_space(Space space) noexcept {
 
 bool same_memory(Space a, Space b) noexcept {
   if (a == b) return true;
+  const DeviceMemory one = device_memory(a), other = device_memory(b);
+  if (one || other) return one.engine == other.engine && one.region == other.region;
   const SpaceUse first = acquire_space(a);
   const SpaceUse second = acquire_space(b);
   const bool both_known = first.code == Code::ok && second.code == Code::ok;

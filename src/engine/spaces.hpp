@@ -1,5 +1,5 @@
-// The table of open peer spaces: a small handle -> pid and pidfd, so that a reused pid is never
-// mistaken for the peer.
+// The table of open spaces: a small handle -> pid and pidfd, so that a reused pid is never mistaken
+// for the peer; or a grant, or a device's own memory.
 #pragma once
 
 #include <sys/types.h>
@@ -51,8 +51,21 @@ Expected<Space> open_grant_space() noexcept;
 // Is it such a handle, open now? Lock-free; for submit's check.
 bool is_grant(Space space) noexcept;
 
-// Do both name the same process's memory? (Two handles of one peer do, or a handle of this very
-// process and self.)
+// The memory of a device that lies apart from every process's: who reaches it, and what that engine
+// calls it (Engine::open_memory()).
+struct DeviceMemory {
+  std::uint8_t engine = 0;   // its number; 0: it is no device's
+  std::uint64_t region = 0;  // never 0 where it is one's
+
+  explicit operator bool() const noexcept { return engine != 0; }
+};
+// A handle for such memory. no_memory if every entry is taken.
+Expected<Space> open_memory_space(DeviceMemory memory) noexcept;
+// What it stands for, if it is such a handle and open now. Lock-free; for submit's check.
+DeviceMemory device_memory(Space space) noexcept;
+
+// Do both name the same process's or device's memory? (Two handles of one peer do, or a handle of
+// this very process and self.)
 bool same_memory(Space a, Space b) noexcept;
 
 }  // namespace haul

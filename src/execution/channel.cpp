@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/machine/clock.hpp"
+#include "copy/copy.hpp"
 #include "execution/help.hpp"
 #include "execution/own_rings.hpp"
 #include "request/rings.hpp"
@@ -89,8 +90,10 @@ unsigned Channel::place() const noexcept {
 
 std::uint64_t Channel::left_ns() const noexcept {
   const std::uint64_t bytes = queued_bytes();
-  if (bytes == 0) return 0;
-  const double bytes_per_ns = engine_at(engine_index()).device_facts().bytes_per_ns;
+  const Engine& engine = engine_at(engine_index());
+  // (Who waits for an engine that has something for the CPU to do must not sleep.)
+  if (bytes == 0 || engine.has_memory()) return 0;
+  const double bytes_per_ns = engine.device_facts().bytes_per_ns;
   return bytes_per_ns > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / bytes_per_ns)
                           : 0;
 }
@@ -107,7 +110,9 @@ bool Channel::enter() noexcept {
     waiting_ = accepted_ = left_ = 0;
     queued_bytes_.store(0, std::memory_order_relaxed);
     regions_of(engine_index()).forget();
-    for (Flight& flight : room_.flights) flight.registered = false;
+    for (Flight& flight : room_.flights)
+      flight.registered = flight.dst_held = flight.src_held = false;
+    stagings_.store(0, std::memory_order_relaxed);
     age_ = now;
   }
   return true;
@@ -172,44 +177,69 @@ void Channel::proceed(unsigned number) noexcept {
 
 // Makes the piece one whose memory is registered; a shorter one, if need be. False: it cannot be.
 bool Channel::register_sides(Flight& flight, Piece& piece) noexcept {
-  Engine& engine = engine_at(engine_index());
-  RegionCache& regions = regions_of(engine_index());
+  const Engine& engine = engine_at(engine_index());
   if (!flight.registered) {
-    const std::size_t wanted = piece.length, before = piece.bytes_before,
-                      behind = piece.bytes_behind;
-    Code code = regions.acquire(engine, piece.dst, wanted, before, behind, &flight.dst);
-    if (code == Code::ok && registers_source(engine, piece.operation)) {
-      code = regions.acquire(engine, piece.src, wanted, before, behind, &flight.src);
-      if (code != Code::ok) regions.release(flight.dst);
-    }
-    if (code != Code::ok) {
-      if (!std::exchange(warned_of_memory_, true)) {
-        log(LogLevel::warning,
-            "Memory cannot be registered with the engine %s (%s), so the CPU copies that%s.",
-            engine.facts().name, describe(code),
-            code == Code::no_memory ? "; raise ulimit -l, or lower HAUL_MEMORY_REGISTERED_BYTES"
-                                    : "");
-      }
+    if (engine.registers_by_choice()) {
+      hold_what_is_worth_it(flight, piece);
+    } else if (!hold_sides(flight, piece)) {
       return false;
     }
     flight.registered = true;
   }
-  piece.dst_region = flight.dst.region;
-  piece.length = std::min(piece.length, flight.dst.bytes);
-  if (registers_source(engine, piece.operation)) {
+  if (flight.dst_held) {
+    piece.dst_region = flight.dst.region;
+    if (!engine.registers_by_choice()) piece.length = std::min(piece.length, flight.dst.bytes);
+  }
+  if (flight.src_held) {
     piece.src_region = flight.src.region;
-    piece.length = std::min(piece.length, flight.src.bytes);
+    if (!engine.registers_by_choice()) piece.length = std::min(piece.length, flight.src.bytes);
   }
   return true;
 }
 
+bool Channel::hold_sides(Flight& flight, const Piece& piece) noexcept {
+  Engine& engine = engine_at(engine_index());
+  RegionCache& regions = regions_of(engine_index());
+  const std::size_t wanted = piece.length, before = piece.bytes_before, behind = piece.bytes_behind;
+  Code code = regions.acquire(engine, piece.dst, wanted, before, behind, &flight.dst);
+  flight.dst_held = code == Code::ok;
+  if (code == Code::ok && registers_source(engine, piece.operation)) {
+    code = regions.acquire(engine, piece.src, wanted, before, behind, &flight.src);
+    flight.src_held = code == Code::ok;
+  }
+  if (code == Code::ok) return true;
+  release_sides(flight);
+  if (!std::exchange(warned_of_memory_, true)) {
+    log(LogLevel::warning,
+        "Memory cannot be registered with the engine %s (%s), so the CPU copies that%s.",
+        engine.facts().name, describe(code),
+        code == Code::no_memory ? "; raise ulimit -l, or lower HAUL_MEMORY_REGISTERED_BYTES" : "");
+  }
+  return false;
+}
+
+// Of the sides in this process's memory those that are worth it, the whole of the stretch in which
+// the piece lies: a device may refuse to register a page twice.
+void Channel::hold_what_is_worth_it(Flight& flight, const Piece& piece) noexcept {
+  Engine& engine = engine_at(engine_index());
+  RegionCache& regions = regions_of(engine_index());
+  const std::uint64_t asker = flight.run.job.seq << 16 | flight.ring->index;
+  const std::size_t bytes = piece.bytes_before + piece.length + piece.bytes_behind;
+  const auto hold = [&](Space space, std::uintptr_t address, RegisteredUse* use) {
+    return space == self_space && regions.acquire_whole(engine, address - piece.bytes_before, bytes,
+                                                        asker, use) == Code::ok;
+  };
+  flight.dst_held = hold(piece.dst_space, piece.dst, &flight.dst);
+  flight.src_held =
+      piece.operation == Operation::copy && hold(piece.src_space, piece.src, &flight.src);
+}
+
 // The piece is over, or was not taken.
 void Channel::release_sides(Flight& flight) noexcept {
-  if (!std::exchange(flight.registered, false)) return;
+  flight.registered = false;
   RegionCache& regions = regions_of(engine_index());
-  regions.release(flight.dst);
-  if (registers_source(engine_at(engine_index()), flight.run.job.operation))
-    regions.release(flight.src);
+  if (std::exchange(flight.dst_held, false)) regions.release(flight.dst);
+  if (std::exchange(flight.src_held, false)) regions.release(flight.src);
 }
 
 void Channel::poll() noexcept {
@@ -254,7 +284,9 @@ bool Channel::note(const Finished& finished) noexcept {
 
 void Channel::watch() noexcept {
   const std::uint64_t now = now_ns();
-  if (looked_ns_ != 0) quiet_ns_ += std::min(now - looked_ns_, longest_step_ns);
+  // (A thread that copies for the engine may wait for the program's memory.)
+  const bool waits = stagings_.load(std::memory_order_relaxed) != 0;
+  if (looked_ns_ != 0 && !waits) quiet_ns_ += std::min(now - looked_ns_, longest_step_ns);
   looked_ns_ = now;
   // Half of what a fork or an exit waits, which so finds it stopped.
   if (quiet_ns_ < mover_patience_ns() / 2) return;
@@ -289,12 +321,45 @@ void Channel::give_up(Flight& flight) noexcept {
 }
 
 ChannelTurn::~ChannelTurn() {
-  if (channel_ == nullptr) return;
+  finish();
+}
+
+bool ChannelTurn::finish() noexcept {
+  if (channel_ == nullptr) return staged_;
+  if (channel_->accepted_ != 0) [[unlikely]]
+    stage();
+  else
+    end();
+  channel_ = nullptr;
+  return staged_;
+}
+
+void ChannelTurn::end() noexcept {
   if (channel_->left_ == 0) [[likely]] {
     channel_->leave();
   } else {
     end_with_left();
   }
+}
+
+// Ends the turn, copies what the engine wants copied, and tells it, so that it goes on.
+void ChannelTurn::stage() noexcept {
+  StagingCopy copy;
+  const std::uint8_t index = channel_->engine_index();
+  staged_ = engine_at(index).take_staging(&copy);
+  if (staged_) channel_->stagings_.fetch_add(1, std::memory_order_relaxed);
+  end();
+  if (!staged_) return;
+  const std::uint64_t begun = age();
+  copy::move_bytes(reinterpret_cast<void*>(copy.dst), reinterpret_cast<const void*>(copy.src),
+                   copy.bytes, Affinity::cacheable, Affinity::cacheable);
+  // Release: pairs with the engine's look at the word.
+  copy.done->store(1, std::memory_order_release);
+  if (age() != begun) return;  // a handler has forked meanwhile: this is the child
+  channel_->stagings_.fetch_sub(1, std::memory_order_relaxed);
+  if (!channel_->enter()) return;
+  channel_->poll();
+  end();
 }
 
 void ChannelTurn::end_with_left() noexcept {

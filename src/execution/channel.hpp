@@ -11,7 +11,10 @@
 // half of HAUL_MOVER_PATIENCE_MS though it is polled, or that reports what nobody gave it, is
 // stopped, and the CPU of the thread whose turn it was does what is left: after its turn, since the
 // program's memory may fault, and from the last visible block of each chunk on, since whoever waits
-// for a range may have changed what is visible.
+// for a range may have changed what is visible. Where no CPU reaches the memory, the request fails.
+//
+// What an engine wants the CPU to copy on the way (Engine::take_staging()) that thread does after
+// its turn, too, one copy a turn, so that several threads may be at several.
 #pragma once
 
 #include <atomic>
@@ -52,7 +55,8 @@ class Channel {
     std::size_t piece_bytes = 0;
     // Of an engine that registers memory: what the piece uses of it, from before it is handed over.
     RegisteredUse dst, src;
-    bool registered = false;
+    bool dst_held = false, src_held = false;
+    bool registered = false;  // it has been decided which
   };
 
   // Where flights are, a bit each: a free one's is set nowhere.
@@ -66,6 +70,8 @@ class Channel {
   Flights used() const noexcept { return waiting_ | accepted_ | left_; }
   void proceed(unsigned number) noexcept;
   bool register_sides(Flight& flight, Piece& piece) noexcept;
+  bool hold_sides(Flight& flight, const Piece& piece) noexcept;
+  void hold_what_is_worth_it(Flight& flight, const Piece& piece) noexcept;
   void release_sides(Flight& flight) noexcept;
   bool note(const Finished& finished) noexcept;
   void watch() noexcept;
@@ -90,6 +96,8 @@ class Channel {
   std::uint64_t quiet_ns_ = 0, looked_ns_ = 0;
   unsigned idle_polls_ = 0;
   bool warned_ = false, warned_of_memory_ = false;
+  // Copies for the engine that threads are at, in the process of this age.
+  std::atomic<std::uint32_t> stagings_{0};
 };
 
 // The channel that this request is given to, which is for an asynchronous engine.
@@ -112,11 +120,17 @@ class ChannelTurn {
   explicit operator bool() const noexcept { return channel_ != nullptr; }
   Channel* operator->() const noexcept { return channel_; }
   Channel* channel() const noexcept { return channel_; }
+  // Ends the turn now. True: this thread has copied something for the engine, so another turn may
+  // find more to do.
+  bool finish() noexcept;
 
  private:
+  void end() noexcept;
   void end_with_left() noexcept;
+  void stage() noexcept;
 
   Channel* channel_;
+  bool staged_ = false;
 };
 
 // Is any chunk under way on a channel? A load.

@@ -18,11 +18,12 @@ bool read_driven(Ring& ring, std::uint64_t seq, Job* job) noexcept {
 }
 
 // Gives the channel what it has room for, after it has been polled where `polls` says so, or where
-// it is full.
-void give_to_channel(Ring& ring, const Job& job, bool polls) noexcept {
+// it is full. True: this thread has copied something for the engine.
+bool give_to_channel(Ring& ring, const Job& job, bool polls) noexcept {
   ++thread_slot.carrying;  // before the turn: a handler may interrupt right after it
   os::compiler_barrier();
-  if (const ChannelTurn turn(channel_of(ring, job)); turn) {
+  bool staged = false;
+  if (ChannelTurn turn(channel_of(ring, job)); turn) {
     if (polls || !turn->has_room()) turn->poll();
     const bool may = job.rights == nobodys || job.rights == rights_number();
     const Tenancy tenancy = ring.tenancy(job.seq);
@@ -30,9 +31,11 @@ void give_to_channel(Ring& ring, const Job& job, bool polls) noexcept {
       chunk = ring.claim(tenancy, job.chunks);
       if (chunk >= 0) turn->carry(ring, job, static_cast<unsigned>(chunk));
     }
+    staged = turn.finish();
   }
   os::compiler_barrier();
   --thread_slot.carrying;
+  return staged;
 }
 
 }  // namespace
@@ -41,15 +44,16 @@ void movers_drive(bool awake) noexcept {
   a_mover_is_awake.store(awake, std::memory_order_relaxed);
 }
 
-void drive(Ring& ring, std::uint64_t seq) noexcept {
+bool drive(Ring& ring, std::uint64_t seq) noexcept {
   Job job;
-  if (a_mover_is_awake.load(std::memory_order_relaxed) || !read_driven(ring, seq, &job)) return;
+  if (a_mover_is_awake.load(std::memory_order_relaxed) || !read_driven(ring, seq, &job))
+    return false;
   // Behind a fence it is the first one that has not ended which must go on, whoever looks at that.
   if (job.fence) {
     seq = ring.first_unfinished(seq);
-    if (seq < job.seq && !read_driven(ring, seq, &job)) return;
+    if (seq < job.seq && !read_driven(ring, seq, &job)) return false;
   }
-  give_to_channel(ring, job, true);
+  return give_to_channel(ring, job, true);
 }
 
 void drive_new(Ring& ring, const Job& job) noexcept {

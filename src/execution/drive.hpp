@@ -28,8 +28,9 @@ void drive_new(Ring& ring, const Job& job) noexcept;
 void begin_driven(Ring& ring, const Job& job) noexcept;
 // Drives one request, published on this ring, or for all that have not ended. Any thread,
 // which need not be the one that asked. Nothing while a mover is awake, or where the request's
-// engine is synchronous.
-void drive(Ring& ring, std::uint64_t seq) noexcept;
+// engine is synchronous. drive() says whether this thread has copied something for the engine,
+// which may have more for it.
+bool drive(Ring& ring, std::uint64_t seq) noexcept;
 void drive_all(Ring& ring) noexcept;
 // Has one of them not ended that its caller must drive now?
 bool any_driven(Ring& ring) noexcept;

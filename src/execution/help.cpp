@@ -63,12 +63,18 @@ bool has_rights_for(const Job& job) noexcept {
   return (job.rights == nobodys || may_act_for(job.rights)) && !keyed_apart();
 }
 
+// May a CPU do part of it? Not in memory that only a device reaches.
+bool is_for_cpus(const Job& job) noexcept {
+  return !is_asynchronous(job.engine) ||
+         cpu_engine().reaches(job.operation, job.dst_space, job.src_space);
+}
+
 // Claims one chunk among `only` and moves it. False if there was none.
 bool help(Ring& ring, const Job& job, const Tenancy& tenancy, std::uint32_t only) noexcept {
   // (A signal handler may have forked since the caller looked.)
   if (job.seq < ring.inherited_below.load(std::memory_order_relaxed)) return false;
   const HelpsService may_help(ring, job);
-  if (!may_help || !has_rights_for(job)) return false;
+  if (!may_help || !has_rights_for(job) || !is_for_cpus(job)) return false;
   ++thread_slot.carrying;  // before the claim, since a signal handler may interrupt right after it
   os::compiler_barrier();
   const int chunk = ring.claim(tenancy, job.chunks, only);
@@ -114,7 +120,7 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
   WaitPace pace(deadline_ns, polls ? WaitPace::Until::polled : WaitPace::Until::end, brief);
   while (!ended(ring, seq, &code)) {
     if (ring.nobody_moves(seq)) tend_inherited(ring, seq, deadline_ns);
-    if (polls) drive(ring, seq);
+    if (polls && drive(ring, seq)) pace.start_over();
     if (ended(ring, seq, &code)) break;
     const std::uint64_t left_ns = polls ? channel_of(ring, job).left_ns() : 0;
     if (!pace.wait(tenancy, left_ns)) return ended(ring, seq, &code) ? code : Code::timed_out;
@@ -136,7 +142,7 @@ Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t
   const bool polls = is_driven(job);
   for (;;) {
     if (ring.nobody_moves(seq)) tend_inherited(ring, seq, no_deadline);
-    if (polls) drive(ring, seq);
+    if (polls && drive(ring, seq)) pace.start_over();
     std::uint32_t missing = 0;
     const bool visible = tenancy.range_visible(job.chunks, from, to, &missing);
     if (ended(ring, seq, &code)) return code;

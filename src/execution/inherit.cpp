@@ -90,7 +90,7 @@ void finish(Ring& ring, const Job& job, std::uint64_t deadline_ns,
 void help_interrupted(Ring& ring, const Job& job) noexcept {
   const Tenancy tenancy = ring.tenancy(job.seq);
   const bool can = job.is_local();
-  if (!can && !job.service) return;
+  if (!can && !job.service && !is_asynchronous(job.engine)) return;
   if (job.fence && ring.first_unfinished(job.seq) != job.seq) return;
   for (int chunk = ring.claim(tenancy, job.chunks); chunk >= 0;
        chunk = ring.claim(tenancy, job.chunks)) {

@@ -28,6 +28,12 @@ class WaitPace {
         spins_(brief ? brief_spins : spins_before_yield),
         yields_(brief ? 0 : yields_before_sleep) {}
 
+  // What is waited for has come forward.
+  void start_over() noexcept {
+    turns_ = 0;
+    slow_since_ns_ = 0;
+  }
+
   // False when the deadline has passed. left_ns: what the device that is polled still needs; 0:
   // there is none, or nobody knows.
   bool wait(const Tenancy& tenancy, std::uint64_t left_ns = 0) noexcept {

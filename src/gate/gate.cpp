@@ -73,8 +73,9 @@ plan::Inputs gather_inputs() noexcept {
 // The engine that takes plain requests of all lengths, driven by their callers: the one that the
 // settings ask for.
 std::uint8_t driven_engine(const plan::Settings& settings) noexcept {
-  const bool asked = settings.mover_caller && settings.engine >= 0 &&
-                     engine_at(static_cast<std::size_t>(settings.engine)).facts().device;
+  if (!settings.mover_caller || settings.engine < 0) return Gate::no_engine;
+  const Engine& engine = engine_at(static_cast<std::size_t>(settings.engine));
+  const bool asked = engine.facts().device && !engine.has_memory();
   return asked ? static_cast<std::uint8_t>(settings.engine) : Gate::no_engine;
 }
 

@@ -90,8 +90,8 @@ void RegionCache::drop_unused(bool all) noexcept {
   }
 }
 
-// Registers what an entry says, which is reserved.
-Code RegionCache::pin(Entry& entry) noexcept {
+// Registers what an entry says, which is reserved; with Keep::only not what could not stay so.
+Code RegionCache::pin(Entry& entry, Keep keep) noexcept {
   const std::size_t bytes = entry.end - entry.begin;
   bool settles = false;
   const bool watched = registering() == Registering::cached && listens_ &&
@@ -99,6 +99,11 @@ Code RegionCache::pin(Entry& entry) noexcept {
   {
     const QuietLock lock(table_lock_);
     entry.once = !watched || settles;
+    if (entry.once && keep == Keep::only) {
+      pinned_bytes_ += bytes;
+      take_out(entry);
+      return watched ? Code::again : Code::not_supported;
+    }
   }
   const QuietLock lock(registrar_lock_);
   drop_unused(false);
@@ -122,6 +127,36 @@ Code RegionCache::pin(Entry& entry) noexcept {
 
 Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
                           std::size_t before, std::size_t behind, RegisteredUse* use) noexcept {
+  return acquire(registrar, address, wanted, before, behind, Keep::if_possible, use);
+}
+
+Code RegionCache::acquire_whole(Registrar& registrar, std::uintptr_t address, std::size_t bytes,
+                                std::uint64_t asker, RegisteredUse* use) noexcept {
+  if (late_.exchange(false, std::memory_order_relaxed)) {
+    const QuietLock lock(registrar_lock_);
+    drop_unused(false);
+  }
+  const bool keeps = registering() == Registering::cached;
+  const std::uintptr_t end = address + bytes;
+  if (keeps) {
+    const bool again = sightings_.again(address, end, asker);
+    if (!holds(address, bytes) && (!again || bytes > knob_number(Knob::memory_registered_bytes)))
+      return Code::again;
+  }
+  const Code code =
+      acquire(registrar, address, bytes, 0, 0, keeps ? Keep::only : Keep::if_possible, use);
+  if (code != Code::ok) {
+    if (code != Code::timed_out && code != Code::again) sightings_.refuse(address, end);
+    return code;
+  }
+  if (use->bytes >= bytes) return Code::ok;
+  release(*use);
+  return Code::again;
+}
+
+Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
+                          std::size_t before, std::size_t behind, Keep keep,
+                          RegisteredUse* use) noexcept {
   if (entries_ == nullptr) {
     auto* const mapped = static_cast<Entry*>(os::map_anonymous(room * sizeof(Entry)));
     if (mapped == nullptr) return Code::no_memory;
@@ -170,7 +205,7 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
     if (fresh == nullptr) return Code::no_memory;
   }
   const std::uintptr_t end = fresh->end;
-  const Code code = pin(*fresh);
+  const Code code = pin(*fresh, keep);
   if (code != Code::ok) return code;
   *use = {fresh->region, std::min(wanted, end - address),
           static_cast<std::uint32_t>(fresh - entries_)};
@@ -207,6 +242,10 @@ void RegionCache::memory_changed(std::uintptr_t begin, std::uintptr_t end) noexc
     }
   }
   if (!any) return;
+  if (registrar_->unpins_late()) {
+    late_.store(true, std::memory_order_relaxed);
+    return;
+  }
   // Where somebody registers memory now, whose fetching may wait for the program, he drops it.
   if (const QuietLock lock(registrar_lock_, 1); lock) drop_unused(false);
 }

@@ -9,6 +9,9 @@
 // What is cached holds only as long as the addresses mean the same pages (memory/changes.hpp).
 // Memory of which that cannot be told, and all memory where HAUL_MEMORY_REGISTER says so, is
 // registered for each use and given back after it.
+//
+// Of a device that moves other memory, too, only slower, memory is registered whole, when it comes
+// again and can stay registered (acquire_whole()).
 #pragma once
 
 #include <pthread.h>
@@ -19,6 +22,7 @@
 
 #include "memory/changes.hpp"
 #include "memory/registrar.hpp"
+#include "memory/sightings.hpp"
 
 namespace haul {
 
@@ -31,7 +35,7 @@ struct RegisteredUse {
   std::uint32_t place = 0;
 };
 
-// acquire() and release() by one thread at a time; the others by any.
+// acquire(), acquire_whole() and release() by one thread at a time; the others by any.
 class RegionCache final : public ChangeListener {
  public:
   // Registers memory from `address` on: `wanted` bytes are about to be moved, `before` of the same
@@ -40,6 +44,12 @@ class RegionCache final : public ChangeListener {
   // registering takes.
   Code acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted, std::size_t before,
                std::size_t behind, RegisteredUse* use) noexcept;
+  // Registers all of [address, address + bytes) for the request `asker`, if that is worth it: it is
+  // registered already; another request had it moved before, and it can stay registered; or
+  // HAUL_MEMORY_REGISTER asks for each use. Otherwise not ok, and nothing is in use. Of a registrar
+  // for which no parts are worth it (Registrar::least_bytes()).
+  Code acquire_whole(Registrar& registrar, std::uintptr_t address, std::size_t bytes,
+                     std::uint64_t asker, RegisteredUse* use) noexcept;
   // The copy that used it has ended.
   void release(const RegisteredUse& use) noexcept;
 
@@ -71,7 +81,10 @@ class RegionCache final : public ChangeListener {
   Entry* find(std::uintptr_t address) noexcept;
   Entry* reserve(std::uintptr_t begin, std::uintptr_t end) noexcept;
   std::uint64_t take_out(Entry& entry) noexcept;
-  Code pin(Entry& entry) noexcept;
+  enum class Keep : std::uint8_t { if_possible, only };
+  Code acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted, std::size_t before,
+               std::size_t behind, Keep keep, RegisteredUse* use) noexcept;
+  Code pin(Entry& entry, Keep keep) noexcept;
   void drop_unused(bool all) noexcept;
 
   // Held for the table alone, never while memory is registered.
@@ -84,6 +97,8 @@ class RegionCache final : public ChangeListener {
   std::uint32_t in_use_ = 0;  // entries from there on are free
   std::uint64_t uses_ = 0;
   std::uint64_t pinned_bytes_ = 0;
+  Sightings sightings_;
+  std::atomic<bool> late_{false};  // regions have changed that unpins_late() has kept
 };
 
 }  // namespace haul

@@ -20,6 +20,9 @@ class Registrar {
   virtual Code pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept;
   // Parts of fewer bytes are not worth a registration of their own; SIZE_MAX: no parts are.
   virtual std::size_t least_bytes() const noexcept { return 0; }
+  // May what it calls wait for locks that a thread of the program's holds while it changes its
+  // memory? Then nothing is unpinned on the thread that is told of changes (changes.hpp).
+  virtual bool unpins_late() const noexcept { return false; }
   // No copy that names the region is under way, nor will be.
   virtual void unpin(std::uint64_t region) noexcept;
 

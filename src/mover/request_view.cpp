@@ -99,9 +99,15 @@ bool has_other_rights(const Request& request) noexcept {
 }  // namespace
 
 bool names_peer(const Request& request) noexcept {
-  const auto peer = [](Space space) { return space != self_space && !is_grant(space); };
+  const auto peer = [](Space space) {
+    return space != self_space && !is_grant(space) && !device_memory(space);
+  };
   return peer(request.dst_space) ||
          (request.operation == Operation::copy && peer(request.src_space));
+}
+
+bool names_device_memory(const Request& request) noexcept {
+  return device_memory(request.dst_space) || device_memory(request.src_space);
 }
 
 void view_request(const Request& request, Ring* ring, std::uint64_t burst_bytes,
@@ -118,6 +124,7 @@ void view_request(const Request& request, Ring* ring, std::uint64_t burst_bytes,
   facts.burst_bytes = burst_bytes;
   facts.checked = request.checked;
   facts.granted = is_grant(request.dst_space) || is_grant(request.src_space);
+  facts.device_memory = names_device_memory(request);
   facts.service_reach = service_reach(request, facts);
   // Only a quiet ring can move to the table that the service sees, and only if it has a place
   // there; until it has moved, the service cannot take the request.

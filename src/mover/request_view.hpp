@@ -18,5 +18,7 @@ void view_request(const Request& request, Ring* ring, std::uint64_t burst_bytes,
 
 // Does the request name memory of another process that this one reaches without the service?
 bool names_peer(const Request& request) noexcept;
+// Does it name a device's own memory?
+bool names_device_memory(const Request& request) noexcept;
 
 }  // namespace haul

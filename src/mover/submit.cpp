@@ -8,7 +8,9 @@
 #include "engine/uffd/uffd.hpp"
 #include "execution/caller.hpp"
 #include "execution/drive.hpp"
+#include "execution/help.hpp"
 #include "execution/inherit.hpp"
+#include "execution/refusals.hpp"
 #include "gate/gate.hpp"
 #include "mover/mover.hpp"
 #include "mover/request_view.hpp"
@@ -98,43 +100,6 @@ Code reserve_completion(const Request& request, Ring* ring, bool nested, Error* 
   return error->code;
 }
 
-enum class HandOver : std::uint8_t { done, no_room, no_mover };
-
-// Why memory that another process has granted cannot be copied now: this process cannot do it
-// itself.
-Error no_grant_now(const plan::Inputs& inputs, HandOver result) noexcept {
-  if (!inputs.service.attached) {
-    return make_error(Code::again, 0,
-                      "Only the node's service reaches granted memory, and this process is not "
-                      "attached to one now; start `haul serve`, or try again.");
-  }
-  if (inputs.request.service_reach == plan::ServiceReach::none) {
-    return make_error(
-        Code::not_supported, 0,
-        "The node's service cannot do this: the sides overlap, or it does not reach the "
-        "other side or the notification word; take them from haul_alloc().");
-  }
-  if (const Ring* ring = own_ring(); ring != nullptr && ring->index >= max_shared_rings) {
-    return make_error(Code::again, 0,
-                      "The node's service reaches the requests of %u threads of a process at a "
-                      "time; try again when others have ended, or in one of those.",
-                      max_shared_rings);
-  }
-  if (result == HandOver::no_mover && !has_table_descriptor()) {
-    return make_error(Code::again, 0,
-                      "This thread lacks the descriptor of haul's rings, so the service does not "
-                      "reach its requests: the program has closed it, or the thread has "
-                      "descriptors of its own (unshare(CLONE_FILES)); copy in another thread.");
-  }
-  return make_error(
-      Code::again, 0,
-      result == HandOver::no_room
-          ? "This thread's ring is full, and only the service can copy granted memory; "
-            "wait for some requests first."
-          : "The service cannot take this now: private requests of this thread are "
-            "unfinished, or the process forks; wait for them and try again.");
-}
-
 // Gives the request to a mover, or to a device that its caller drives.
 HandOver hand_over(const Request& request, const plan::Plan& plan, Ring& ring,
                    Ticket* ticket) noexcept {
@@ -219,6 +184,29 @@ bool is_plain(const Request& request) noexcept {
           (request.operation == Operation::copy && is_large(request)));
 }
 
+// Counts bytes that the caller's thread carried out though they were worth a mover, and wakes one
+// when they are enough.
+void invest(std::uint64_t worth, bool mapped) noexcept {
+  if (worth == 0) return;
+  const BusyThread busy;
+  if (!busy) return;
+  thread_slot.invested += worth;
+  if (thread_slot.invested < invest_bytes) return;
+  thread_slot.invested = 0;
+  if (mapped) {
+    wake_service();
+    return;
+  }
+  Error ignored;
+  if (ring_for_submit(&ignored) != nullptr) wake_mover(&ignored);
+}
+
+// The bytes of a request that were worth an awake mover.
+std::uint64_t worth_of(const Request& request) noexcept {
+  return worth_waking(plan::counted_bytes(request.operation, request.length), is_mapped(request),
+                      [] { return plan::Access::cached; });
+}
+
 Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexcept {
   Error no_ring;
   Ring* ring = nullptr;
@@ -243,26 +231,40 @@ Ticket plan_and_do(const Request& request, Error* error, bool* ran_inline) noexc
     return refuse(error, why);
   };
   inputs.ring_full = ring == nullptr || !ring->has_room();
-  const plan::Plan plan = make_plan(inputs, nullptr);
+  plan::Plan plan = make_plan(inputs, nullptr);
   if (plan.engine < 0) {
     return back_out(
-        make_error(Code::not_supported, 0,
-                   "No engine here can do this request; haul info names what is missing."));
+        inputs.request.device_memory
+            ? no_device(request, inputs)
+            : make_error(Code::not_supported, 0,
+                         "No engine here can do this request; haul info names what is missing."));
   }
   HandOver result = inputs.ring_full ? HandOver::no_room : HandOver::no_mover;
   Ticket ticket;
-  const bool possible =
-      !inputs.request.granted || inputs.request.service_reach != plan::ServiceReach::none;
-  const bool driven = plan.mover == plan::Mover::caller &&
-                      !engine_at(static_cast<std::size_t>(plan.engine)).facts().synchronous;
+  const bool possible = inputs.request.granted
+                            ? inputs.request.service_reach != plan::ServiceReach::none
+                            : !(inputs.request.device_memory && inputs.request.other_rights);
+  bool driven = plan.mover == plan::Mover::caller &&
+                !engine_at(static_cast<std::size_t>(plan.engine)).facts().synchronous;
   if ((driven || plan.mover != plan::Mover::caller) && !inputs.ring_full && !inputs.held &&
-      possible)
+      possible) {
     result = hand_over(request, plan, *ring, &ticket);
+    // A device whose memory no CPU reaches is driven by the caller, rather than not at all.
+    if (result == HandOver::no_mover && inputs.request.device_memory && !driven) {
+      plan.mover = plan::Mover::caller;
+      plan.waits = request.notify != nullptr;
+      driven = true;
+      result = hand_over(request, plan, *ring, &ticket);
+    }
+  }
   if (result == HandOver::done) {
     busy.end();
     if (driven) drive(*ring, ticket.tenancy);
+    if (driven && inputs.request.device_memory) invest(worth_of(request), false);
+    if (plan.waits) wait_for(*ring, ticket.tenancy, no_deadline);
     return ticket;
   }
+  if (inputs.request.device_memory) return back_out(no_device_now(inputs, result));
   if (inputs.request.granted) {
     if (!inputs.service.attached) look_for_service();
     return back_out(no_grant_now(inputs, result));
@@ -307,11 +309,7 @@ Ticket submit(const Request& request, Error* error) noexcept {
   }
   bool ran_inline = false;
   const Ticket ticket = plan_and_do(request, error, &ran_inline);
-  if (ran_inline && !request.force_inline) {
-    const bool mapped = is_mapped(request);
-    const std::uint64_t bytes = plan::counted_bytes(request.operation, request.length);
-    note_inline(worth_waking(bytes, mapped, [] { return plan::Access::cached; }), mapped);
-  }
+  if (ran_inline && !request.force_inline) note_inline(worth_of(request), is_mapped(request));
   return ticket;
 }
 
@@ -381,18 +379,7 @@ void note_inline(std::uint64_t worth, bool mapped) noexcept {
     ring->inlined.store(ring->inlined.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
   }
-  if (worth == 0) return;
-  const BusyThread busy;
-  if (!busy) return;
-  thread_slot.invested += worth;
-  if (thread_slot.invested < invest_bytes) return;
-  thread_slot.invested = 0;
-  if (mapped) {
-    wake_service();
-    return;
-  }
-  Error ignored;
-  if (ring_for_submit(&ignored) != nullptr) wake_mover(&ignored);
+  invest(worth, mapped);
 }
 
 }  // namespace haul

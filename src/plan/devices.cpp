@@ -81,7 +81,7 @@ int choose_device(const Inputs& inputs, Mover mover, Reasons* reasons) noexcept 
   double best_ns = 0;
   for (std::size_t i = 0; i < inputs.engine_count; ++i) {
     const EngineView& engine = inputs.engines[i];
-    if (engine.available && engine.device && engine.facts.emulated)
+    if (engine.available && engine.device && engine.reaches && engine.facts.emulated)
       say(reasons, "Not %s: it is no hardware; HAUL_PLAN_ENGINE=%s takes it.", engine.name,
           engine.name);
     if (!is_candidate(engine) || !engine.reaches) continue;

@@ -36,9 +36,29 @@ bool caller_may_drive(const Inputs& inputs, const Route& route) noexcept {
          route.reason != Reason::ring_full;
 }
 
+// The engine of the device in whose own memory a side lies: no other reaches it, whatever the
+// settings ask for.
+int engine_of_device_memory(const Inputs& inputs, Reasons* reasons) noexcept {
+  const RequestFacts& request = inputs.request;
+  const char* hindered = request.checked       ? "a device does not check addresses"
+                         : request.overlapping ? "the sides overlap"
+                                               : nullptr;
+  for (std::size_t i = 0; hindered == nullptr && i < inputs.engine_count; ++i) {
+    const EngineView& engine = inputs.engines[i];
+    if (!engine.available || !engine.reaches || engine.synchronous) continue;
+    say(reasons, "Engine %s: the memory is its device's own, which no CPU reaches.", engine.name);
+    return static_cast<int>(i);
+  }
+  if (hindered == nullptr)
+    hindered = "it is no copy, or its engine is dead (haul_engine() says why)";
+  say(reasons, "No engine can do this in a device's own memory: %s.", hindered);
+  return -1;
+}
+
 int find_engine(const Inputs& inputs, Mover mover, bool may_be_asynchronous,
                 Reasons* reasons) noexcept {
   const RequestFacts& request = inputs.request;
+  if (request.device_memory) return engine_of_device_memory(inputs, reasons);
   const auto fits = [&](std::size_t i) {
     const EngineView& engine = inputs.engines[i];
     return engine.available && engine.reaches && (!request.checked || engine.checked);
@@ -158,14 +178,16 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   const Route route = choose_mover(inputs, dedicated, [&] { return inputs.request.access; });
   plan.mover = route.mover;
   if (reasons != nullptr) explain_mover(inputs, dedicated, route, reasons);
-  plan.engine =
-      plan.mover == Mover::service
-          ? engine_of_service(inputs, reasons)
-          : find_engine(inputs, plan.mover,
-                        plan.mover == Mover::thread || caller_may_drive(inputs, route), reasons);
+  const bool may_leave = plan.mover == Mover::thread || caller_may_drive(inputs, route);
+  plan.engine = plan.mover == Mover::service ? engine_of_service(inputs, reasons)
+                                             : find_engine(inputs, plan.mover, may_leave, reasons);
   const bool is_driven =
       plan.mover == Mover::caller && plan.engine >= 0 && !inputs.engines[plan.engine].synchronous;
-  if (is_driven) {
+  plan.waits = is_driven && !may_leave;
+  if (plan.waits) {
+    say(reasons, "The caller's thread polls %s until the bytes are there, before it returns.",
+        inputs.engines[plan.engine].name);
+  } else if (is_driven) {
     say(reasons,
         "The caller's thread hands the bytes to %s and polls it when it looks at the ticket (SCI).",
         inputs.engines[plan.engine].name);

@@ -63,6 +63,8 @@ struct RequestFacts {
   ServiceReach service_reach = ServiceReach::none;
   // It names memory that another process has granted, which only the service reaches.
   bool granted = false;
+  // It names memory of a device's own, which only the device's engine reaches.
+  bool device_memory = false;
 };
 
 // What the planner is told of one engine.
@@ -132,7 +134,8 @@ std::size_t min_chunk_bytes(double round_trip_ns) noexcept;
 // The decision alone.
 struct Plan {
   Mover mover = Mover::caller;
-  int engine = -1;  // index; -1: no engine can do this
+  int engine = -1;     // index; -1: no engine can do this
+  bool waits = false;  // the caller, for an asynchronous engine, before it returns
   Chunks chunks;
 };
 

@@ -207,7 +207,8 @@ class CmaEngine final : public Engine {
   bool available() const noexcept override { return cma::self_test() == 0; }
 
   bool reaches(Operation, Space dst, Space src) const noexcept override {
-    return !is_grant(dst) && !is_grant(src);
+    const auto is_processes = [](Space space) { return !is_grant(space) && !device_memory(space); };
+    return is_processes(dst) && is_processes(src);
   }
 
   Submitted submit(const Piece& piece, std::uint64_t, Outcome& outcome) noexcept override {

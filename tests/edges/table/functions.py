@@ -32,6 +32,7 @@ MAKERS = {
     "size_t bytes": "w.bytes()",
     "void* memory": "w.allocated()",
     "int pid": "w.peer()",
+    "const char* device": '"cuda"',
     "haul_space* space": "w.out<haul_space>()",
     "haul_space space": "w.space()",
     "void* address": "w.allocated()",

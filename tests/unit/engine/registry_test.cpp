@@ -10,8 +10,9 @@ namespace haul {
 namespace {
 
 TEST(Registry, NumbersAndNamesAgree) {
-  ASSERT_EQ(engine_count(), 9u);
-  const char* names[] = {"cpu", "cma", "fault", "uffd", "procmem", "dmadev", "dsa", "nic", "uring"};
+  ASSERT_EQ(engine_count(), 10u);
+  const char* names[] = {"cpu",    "cma", "fault", "uffd",  "procmem",
+                         "dmadev", "dsa", "nic",   "uring", "cuda"};
   for (std::size_t index = 0; index < engine_count(); ++index) {
     EXPECT_STREQ(engine_at(index).facts().name, names[index]);
     EXPECT_EQ(engine_by_name(names[index]), &engine_at(index));

@@ -1,0 +1,47 @@
+// Which memory comes again: the last ranges that somebody had moved, for who registers memory only
+// where it will be moved more than once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace haul {
+
+// One thread at a time. Zero-initialized, it has seen nothing.
+class Sightings {
+ public:
+  // Notes that `asker` (a request, by a number of its own) has [begin, end) moved. True: another
+  // one had all of it moved before.
+  bool again(std::uintptr_t begin, std::uintptr_t end, std::uint64_t asker) noexcept {
+    if (const Sighting* const known = find(begin, end); known != nullptr)
+      return !known->refused && known->asker != asker;
+    seen_[next_] = {begin, end, asker, false};
+    next_ = (next_ + 1) % room;
+    return false;
+  }
+
+  // That range cannot be registered: again() is false for it from now on.
+  void refuse(std::uintptr_t begin, std::uintptr_t end) noexcept {
+    if (Sighting* const known = find(begin, end); known != nullptr) known->refused = true;
+  }
+
+ private:
+  static constexpr unsigned room = 32;
+
+  struct Sighting {
+    std::uintptr_t begin = 0, end = 0;
+    std::uint64_t asker = 0;
+    bool refused = false;
+  };
+
+  Sighting* find(std::uintptr_t begin, std::uintptr_t end) noexcept {
+    for (Sighting& one : seen_)
+      if (one.begin <= begin && end <= one.end && one.end != 0) return &one;
+    return nullptr;
+  }
+
+  Sighting seen_[room];
+  unsigned next_ = 0;
+};
+
+}  // namespace haul
