@@ -35,6 +35,7 @@ Fragment FragmentStream::fragment(std::uint64_t number) const noexcept {
 }
 
 void FragmentStream::send(unsigned count, std::uint64_t now_ns) noexcept {
+  if (sent_ == arrived_ && in_vain_ == 0) waiting_since_ns_ = now_ns;
   if (sent_ == arrived_) last_ns_ = now_ns;
   sent_ += count;
 }
@@ -51,7 +52,11 @@ void FragmentStream::arrive(unsigned count, std::uint64_t now_ns) noexcept {
   // (What was given up may arrive all the same.)
   sent_ = std::max(sent_, arrived_);
   in_vain_ = 0;
-  last_ns_ = now_ns;
+  waiting_since_ns_ = last_ns_ = now_ns;
+  if (slow_ != 0 && arrived_ - punctual_since_ > punctual_fragments) {
+    --slow_;
+    punctual_since_ = arrived_;
+  }
   for (std::uint64_t index = first_load_; index < loads_behind_ && at(index).first < arrived_;
        ++index) {
     const Loaded& loaded = at(index);
@@ -61,13 +66,22 @@ void FragmentStream::arrive(unsigned count, std::uint64_t now_ns) noexcept {
 
 bool FragmentStream::give_up(std::uint64_t now_ns) noexcept {
   if (sent_ == arrived_) return false;
-  const std::uint64_t patience_ns = first_patience_ns << std::min(in_vain_, most_doublings);
-  if (now_ns - last_ns_ < patience_ns) return false;
+  const std::uint64_t patience_ns = first_patience_ns << std::min(in_vain_ + slow_, most_doublings);
+  if (!gap_ && now_ns - last_ns_ < patience_ns) return false;
   resent_ += sent_ - arrived_;
   sent_ = arrived_;
   last_ns_ = now_ns;
+  gap_ = false;
   ++in_vain_;
+  ++turn_;
   return true;
+}
+
+void FragmentStream::came_late() noexcept {
+  punctual_since_ = arrived_;
+  if (late_turn_ == turn_) return;
+  late_turn_ = turn_;
+  slow_ = std::min(slow_ + 1, most_doublings);
 }
 
 std::size_t FragmentStream::finish(Finished* finished, std::size_t most) noexcept {

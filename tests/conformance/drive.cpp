@@ -101,7 +101,8 @@ RegisteredSides::RegisteredSides(Engine& engine, const Piece& piece)
     : engine_(engine), piece_(piece) {
   if (!engine.registers() || piece.length == 0) return;
   pin(piece.dst, &piece_.dst_region);
-  if (piece.operation == Operation::copy) pin(piece.src, &piece_.src_region);
+  if (piece.operation == Operation::copy && engine.registers_sources())
+    pin(piece.src, &piece_.src_region);
 }
 
 RegisteredSides::~RegisteredSides() {
