@@ -10,11 +10,10 @@
 #include <array>
 #include <cstring>
 #include <ctime>
-#include <thread>
 
-#include "base/machine/cpu.hpp"
 #include "bench/kit/buffer.hpp"
 #include "bench/kit/columns.hpp"
+#include "bench/kit/device.hpp"
 #include "bench/kit/processes.hpp"
 #include "bench/kit/work.hpp"
 #include "tools/failure.hpp"
@@ -45,33 +44,6 @@ double cpu_time_ns(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
-
-haul_engine_info engine_info(const char* name) {
-  haul_engine_info info{};
-  info.size = sizeof info;
-  for (unsigned i = 0; haul_engine(i, &info) == 0; ++i)
-    if (std::strcmp(info.name, name) == 0) return info;
-  return haul_engine_info{};
-}
-
-void copy_once(const haul_request& request) {
-  haul_ticket ticket{};
-  int status = haul_submit(&request, 1, &ticket);
-  while (status >= 0 && (status = haul_test(ticket)) == 0) cpu_relax();
-  tools::require(status, "haul_submit()");
-}
-
-// Copies until the engine that the settings name is open.
-void open_engine(const haul_request& request) {
-  constexpr int patience_ms = 3000;
-  const char* const name = std::getenv("HAUL_PLAN_ENGINE");
-  for (int waited_ms = 0; engine_info(name).available == 0; ++waited_ms) {
-    if (waited_ms == patience_ms)
-      throw tools::CommandFailure(std::string("engine ") + name + ": " + engine_info(name).status);
-    copy_once(request);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
 }
 
 struct PinningRow {
@@ -147,13 +119,13 @@ void work_as_pinning_copier(unsigned, int block_fd) {
   auto& block = shared.as<PinningBlock>();
   Buffer src(block.bytes), dst(block.bytes, 512);
   const haul_request request = haul_request_copy(dst.data(), src.data(), block.bytes);
-  open_engine(request);
+  open_asked_engine(request);
   Samples copy, caller, kernel;
   for (unsigned i = 0; i < block.copies; ++i) {
     write_content(src.data(), block.bytes, i);
     const double all_before = cpu_time_ns(CLOCK_PROCESS_CPUTIME_ID);
     const double mine_before = cpu_time_ns(CLOCK_THREAD_CPUTIME_ID);
-    copy.push_back(timed_ns([&] { copy_once(request); }));
+    copy.push_back(timed_ns([&] { copy_by_caller(request); }));
     const double mine = cpu_time_ns(CLOCK_THREAD_CPUTIME_ID) - mine_before;
     const double all = cpu_time_ns(CLOCK_PROCESS_CPUTIME_ID) - all_before;
     caller.push_back(mine);

@@ -172,6 +172,7 @@ void run_worker(const std::string& role, unsigned index, int block_fd) {
       {"small-calls", work_as_small_caller},
       {"late-calls", work_as_late_caller},
       {"pinning", work_as_pinning_copier},
+      {"overhead", work_as_overhead_copier},
       {"stream-source", work_as_stream_source},
       {"stream-sink", work_as_stream_sink}};
   for (const auto& [name, work] : roles) {

@@ -103,6 +103,7 @@ void work_as_counter(unsigned index, int block_fd);
 void work_as_small_caller(unsigned bytes, int block_fd);
 void work_as_late_caller(unsigned index, int block_fd);
 void work_as_pinning_copier(unsigned index, int block_fd);
+void work_as_overhead_copier(unsigned index, int block_fd);
 void work_as_stream_source(unsigned index, int block_fd);
 void work_as_stream_sink(unsigned index, int block_fd);
 
