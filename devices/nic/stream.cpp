@@ -8,7 +8,7 @@ namespace haul::nic {
 void FragmentStream::start(std::size_t fragment_bytes, unsigned window) noexcept {
   *this = FragmentStream{};
   fragment_bytes_ = fragment_bytes;
-  window_ = window;
+  window_ = allowed_ = window;
 }
 
 void FragmentStream::add(const Load& load) noexcept {
@@ -20,7 +20,8 @@ void FragmentStream::add(const Load& load) noexcept {
 
 unsigned FragmentStream::sendable() const noexcept {
   const std::uint64_t under_way = sent_ - arrived_;
-  return static_cast<unsigned>(std::min<std::uint64_t>(window_ - under_way, behind_ - sent_));
+  if (under_way >= allowed_) return 0;
+  return static_cast<unsigned>(std::min<std::uint64_t>(allowed_ - under_way, behind_ - sent_));
 }
 
 Fragment FragmentStream::fragment(std::uint64_t number) const noexcept {
@@ -52,6 +53,7 @@ void FragmentStream::arrive(unsigned count, std::uint64_t now_ns) noexcept {
   // (What was given up may arrive all the same.)
   sent_ = std::max(sent_, arrived_);
   in_vain_ = 0;
+  allowed_ = std::min(allowed_ + count, window_);
   waiting_since_ns_ = last_ns_ = now_ns;
   if (slow_ != 0 && arrived_ - punctual_since_ > punctual_fragments) {
     --slow_;
@@ -68,6 +70,7 @@ bool FragmentStream::give_up(std::uint64_t now_ns) noexcept {
   if (sent_ == arrived_) return false;
   const std::uint64_t patience_ns = first_patience_ns << std::min(in_vain_ + slow_, most_doublings);
   if (!gap_ && now_ns - last_ns_ < patience_ns) return false;
+  if (!gap_) allowed_ = std::min(window_, std::max(allowed_ / 2, least_allowed));
   resent_ += sent_ - arrived_;
   sent_ = arrived_;
   last_ns_ = now_ns;

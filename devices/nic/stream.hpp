@@ -75,7 +75,7 @@ class FragmentStream {
  private:
   // (A card's interrupts may be a quarter of a millisecond apart.)
   static constexpr std::uint64_t first_patience_ns = 2'000'000, hopeless_ns = 2'000'000'000;
-  static constexpr unsigned most_doublings = 4, hopeless_times = 8;
+  static constexpr unsigned most_doublings = 4, hopeless_times = 8, least_allowed = 4;
   // After so many fragments of which none was late, half of the patience is tried again.
   static constexpr std::uint64_t punctual_fragments = 1 << 16;
 
@@ -92,6 +92,9 @@ class FragmentStream {
   std::uint64_t arrived_ = 0, sent_ = 0, behind_ = 0;
   std::size_t fragment_bytes_ = 1;
   unsigned window_ = 1, in_vain_ = 0;
+  // Of the window: less after what was given up for its time, so that a slow wire is not filled
+  // with second copies; more again as fragments arrive.
+  unsigned allowed_ = 1;
   unsigned slow_ = 0;                       // how often came_late() doubled the patience
   std::uint32_t turn_ = 0, late_turn_ = 0;  // late_turn_: the last one that began too early
   bool gap_ = false;                        // the next fragment of this turn is lost

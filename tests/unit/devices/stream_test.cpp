@@ -176,6 +176,33 @@ TEST(FragmentStream, AThreadThatWasAwayForLongHasNotLostHope) {
   EXPECT_FALSE(stream.hopeless(10'000 * ms)) << "it was sent once";
 }
 
+TEST(FragmentStream, SendsLessToAWireThatIsTooSlowAndMoreAgain) {
+  std::mt19937_64 random(8);
+  FragmentStream stream;
+  stream.start(1, 32);
+  Copy copy(1000, random);
+  stream.add(copy.load(1, 0, 0));
+  EXPECT_EQ(stream.sendable(), 32u);
+  for (std::uint64_t turn = 1; turn <= 5; ++turn) {
+    stream.send(stream.sendable(), turn * 1000 * ms);
+    EXPECT_TRUE(stream.give_up(turn * 1000 * ms + 500 * ms));
+  }
+  EXPECT_EQ(stream.sendable(), 4u);
+  stream.send(4, 6000 * ms);
+  stream.arrive(4, 6000 * ms);
+  EXPECT_EQ(stream.sendable(), 8u);
+  stream.send(8, 6000 * ms);
+  stream.came_early();
+  EXPECT_TRUE(stream.give_up(6000 * ms));
+  ASSERT_EQ(stream.sendable(), 8u) << "one that is lost tells nothing of the wire's speed";
+  for (unsigned turn = 0; turn < 2; ++turn) {
+    const unsigned count = stream.sendable();
+    stream.send(count, 6000 * ms);
+    stream.arrive(count, 6000 * ms);
+  }
+  EXPECT_EQ(stream.sendable(), 32u);
+}
+
 TEST(FragmentStream, SendsAgainAtOnceWhatAnotherHasOvertaken) {
   std::mt19937_64 random(6);
   FragmentStream stream;
