@@ -10,11 +10,12 @@ JOBS ?= $(shell nproc 2> /dev/null || echo 2)
 CMAKE_ARGS ?=
 CTEST_ARGS ?=
 MPI_TESTS ?=
+NIC_GUEST ?=
 SUITES ?= hide latency bandwidth split threads affinity order checked service clients share fresh programs
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-mpi deps bench bench-peers install uninstall clean help tools configure
+.PHONY: build run test test-mpi nic-guest deps bench bench-peers install uninstall clean help tools configure
 
 build: configure ## build what the installed packages allow (the default)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -37,6 +38,11 @@ test-mpi: ## run the MPI tests on haul under four MPIs (MPI_TESTS="--ranks 2 --o
 	@$(MAKE) --no-print-directory build
 	@tests/mpi/run.py --transport haul --provider-dir $(BUILD)/lib --work $(BUILD)/mpi-tests \
 	  --mpi openmpi4,openmpi5,mpich5,intel $(MPI_TESTS)
+
+nic-guest: ## run the engine nic in a guest on an emulated card that is looped (NIC_GUEST="--quick" runs a part)
+	@scripts/deps.sh ci
+	@$(MAKE) --no-print-directory build
+	@devices/nic/guest/run.py --build $(BUILD) $(NIC_GUEST)
 
 bench-peers: ## install the MPIs that haul is compared with (~/.cache/haul/peers)
 	@scripts/deps.sh test

@@ -29,8 +29,8 @@ struct nic_header {
   unsigned char addresses[12]; /* Ethernet's: of nobody */
   uint16_t ethertype;          /* in network order */
   uint16_t lane;
-  uint32_t bytes; /* of the fragment, behind this header */
-  uint32_t unused;
+  uint32_t bytes;    /* of the fragment, behind this header */
+  uint32_t turn;     /* of sending: how often the lane had given up what was under way */
   uint64_t key;      /* of the lane, drawn at random: strangers do not know it */
   uint64_t sequence; /* of the fragment; never used twice with one key */
 };
@@ -40,8 +40,11 @@ struct nic_lane {
   uint64_t key; /* 0: no lane */
   uint64_t expected;
   uint64_t refused; /* frames that were lost copies, out of order, or strangers' */
+  uint64_t late;    /* of the expected fragments those of an older turn than the lane's */
+  uint64_t early;   /* of the refused frames those of this turn that come behind the expected one */
   uint32_t interface;
-  uint32_t unused[9];
+  uint32_t turn; /* written by the plug-in before it sends a fragment again */
+  uint32_t unused[4];
 };
 
 #endif

@@ -1,7 +1,6 @@
 #include "devices/nic/lane.hpp"
 
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +16,8 @@ constexpr std::size_t shortest_fragment = 64;
 
 }  // namespace
 
-void Lane::start(const Port& port, std::uint16_t index, const Choices& choices) noexcept {
+void Lane::start(const Port& port, std::uint16_t index, const Choices& choices,
+                 std::size_t most_bytes) noexcept {
   name_.index = index;
   if (getrandom(&name_.key, sizeof name_.key, 0) != sizeof name_.key || name_.key == 0) {
     // (No entropy yet, early at boot: strangers may guess it.)
@@ -26,7 +26,7 @@ void Lane::start(const Port& port, std::uint16_t index, const Choices& choices) 
   trial_.start(choices.trial);
   // (An MTU does not count Ethernet's own header.)
   constexpr std::size_t ethernet_bytes = 14;
-  std::size_t bytes = port.mtu + ethernet_bytes - sizeof(nic_header);
+  std::size_t bytes = std::min(port.mtu + ethernet_bytes - sizeof(nic_header), most_bytes);
   if (choices.fragment != 0) bytes = std::min(bytes, std::max(choices.fragment, shortest_fragment));
   // Fragments of more than one part have whole ones, so that each begins where the last one ended.
   if (program_ != nullptr && bytes > NIC_PART_BYTES) bytes -= bytes % NIC_PART_BYTES;
@@ -36,7 +36,7 @@ void Lane::start(const Port& port, std::uint16_t index, const Choices& choices) 
 
 bool Lane::open(const Port& port, std::uint16_t index, const Choices& choices) noexcept {
   program_ = nullptr;
-  start(port, index, choices);
+  start(port, index, choices, SIZE_MAX);
   open_ = packet_.open(port.in, name_) && sender_.open(port.out);
   return open_;
 }
@@ -46,14 +46,20 @@ int Lane::open(const Port& port, std::uint16_t index, const Choices& choices, Po
   program_ = &program;
   address_ = address;
   bytes_ = bytes;
-  start(port, index, choices);
-  link_ = program.attach(port.in);
-  int error = link_ < 0 ? errno : 0;
-  if (error == 0) error = xsk_.open(port.in, address, bytes);
+  start(port, index, choices, SIZE_MAX);
+  int error = program.attach(index, port) ? 0 : errno;
+  const bool in_parts = stream_.fragment_bytes() > NIC_PART_BYTES;
+  if (error == 0) error = xsk_.open(port.in, address, bytes, in_parts);
+  if (error == EINVAL && in_parts) {
+    start(port, index, choices, NIC_PART_BYTES);
+    xsk_.close();
+    error = xsk_.open(port.in, address, bytes, false);
+  }
   if (error == 0 && !sender_.open(port.out)) error = errno;
   if (error == 0) {
     nic_lane& lane = program.lane(index);
-    lane.expected = lane.refused = 0;
+    lane.expected = lane.refused = lane.late = lane.early = 0;
+    lane.turn = 0;
     lane.interface = port.in;
     // Release: the program sees a lane that is complete.
     __atomic_store_n(&lane.key, name_.key, __ATOMIC_RELEASE);
@@ -72,8 +78,6 @@ void Lane::close() noexcept {
   xsk_.close();
   packet_.close();
   sender_.close();
-  if (link_ >= 0) ::close(link_);
-  link_ = -1;
   open_ = false;
 }
 
@@ -116,7 +120,11 @@ bool Lane::advance(std::uint64_t now_ns) noexcept {
                             ? xsk_.receive(stream_, program_->lane(name_.index), now_ns)
                             : packet_.receive(stream_, now_ns);
   if (!received || !open_) return false;
-  return !(stream_.give_up(now_ns) && stream_.hopeless()) && send(now_ns);
+  if (stream_.give_up(now_ns)) {
+    if (stream_.hopeless(now_ns)) return false;
+    if (program_ != nullptr) xsk_.begin_turn(program_->lane(name_.index), stream_.turn());
+  }
+  return send(now_ns);
 }
 
 }  // namespace haul::nic

@@ -41,7 +41,8 @@ class Lane {
   void fail() noexcept { stream_.fail(Code::io); }
 
  private:
-  void start(const Port& port, std::uint16_t index, const Choices& choices) noexcept;
+  void start(const Port& port, std::uint16_t index, const Choices& choices,
+             std::size_t most_bytes) noexcept;
 
   FragmentStream stream_;
   LaneName name_;
@@ -50,7 +51,6 @@ class Lane {
   PacketReceiver packet_;
   XskReceiver xsk_;
   PortProgram* program_ = nullptr;  // nullptr: it receives by AF_PACKET
-  int link_ = -1;                   // the program on the port
   std::uintptr_t address_ = 0;
   std::size_t bytes_ = 0;
   bool open_ = false;

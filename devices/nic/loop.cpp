@@ -46,6 +46,22 @@ bool asks(int fd, unsigned long what, ifreq& request, const char* name) {
 
 }  // namespace
 
+bool has_link(unsigned interface) noexcept {
+  char name[IFNAMSIZ];
+  PortSocket socket;
+  ifreq request;
+  ethtool_value state{};
+  if (!socket.take(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) ||
+      if_indextoname(interface, name) == nullptr)
+    return false;
+  request = {};
+  std::snprintf(request.ifr_name, sizeof request.ifr_name, "%s", name);
+  state.cmd = ETHTOOL_GLINK;
+  request.ifr_data = reinterpret_cast<char*>(&state);
+  // (What cannot say has one.)
+  return ioctl(socket.fd(), SIOCETHTOOL, &request) != 0 || state.data != 0;
+}
+
 bool Loop::read(const char* arguments, char* sentence, std::size_t bytes) noexcept {
   char words[4096];
   std::snprintf(words, sizeof words, "%s", arguments);

@@ -16,6 +16,9 @@ struct Port {
   char name[40] = {};
 };
 
+// In its network namespace: is its cable connected at both ends?
+bool has_link(unsigned interface) noexcept;
+
 struct Choices {
   bool xdp = false;          // receive by AF_XDP, where memory is registered
   unsigned trial = 0;        // percent of frames lost, repeated, overtaken

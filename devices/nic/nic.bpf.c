@@ -39,13 +39,16 @@ int haul_nic(struct xdp_md* frame) {
   if (lane == NULL || lane->key == 0 || lane->interface != frame->ingress_ifindex) return XDP_DROP;
   const __u64 sequence = header->sequence;
   const __u64 bytes = header->bytes;
+  const __u32 turn = header->turn;
   if (header->key != lane->key || sequence != lane->expected || bytes == 0 ||
       bpf_xdp_get_buff_len(frame) != sizeof *header + bytes || frame->rx_queue_index != 0) {
     __sync_fetch_and_add(&lane->refused, 1);
+    if (header->key == lane->key && sequence > lane->expected && turn == lane->turn) lane->early++;
     return XDP_DROP;
   }
   if (bpf_xdp_adjust_head(frame, sizeof *header) != 0) return XDP_DROP;
   if (bpf_redirect_map(&sockets, index, XDP_DROP) != XDP_REDIRECT) return XDP_DROP;
+  if (turn != lane->turn) lane->late++;
   /* Counted before the socket has the bytes: whoever finds as many of them received as are counted
    * here knows that none is missing (xsk.hpp). */
   lane->expected = sequence + 1;

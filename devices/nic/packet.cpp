@@ -39,6 +39,13 @@ bool passes(int error) noexcept {
 
 }  // namespace
 
+void hear_all(int fd, unsigned interface) noexcept {
+  packet_mreq all{};
+  all.mr_ifindex = static_cast<int>(interface);
+  all.mr_type = PACKET_MR_PROMISC;
+  setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof all);
+}
+
 bool PortSocket::take(int fd) noexcept {
   close();
   // A program's standard streams may be closed, and their numbers are then not ours to take.
@@ -65,7 +72,8 @@ bool PacketSender::open(unsigned interface) noexcept {
   return true;
 }
 
-void PacketSender::put(const Fragment& fragment, std::uint64_t number, LaneName lane) noexcept {
+void PacketSender::put(const Fragment& fragment, std::uint64_t number, std::uint32_t turn,
+                       LaneName lane) noexcept {
   const unsigned at = batch_.count++;
   nic_header& header = batch_.headers[at];
   header = nic_header{};
@@ -75,6 +83,7 @@ void PacketSender::put(const Fragment& fragment, std::uint64_t number, LaneName 
   header.ethertype = htons(NIC_ETHERTYPE);
   header.lane = lane.index;
   header.bytes = static_cast<std::uint32_t>(fragment.bytes);
+  header.turn = turn;
   header.key = lane.key;
   header.sequence = number;
   batch_.parts[at][0] = {&header, sizeof header};
@@ -101,7 +110,7 @@ bool PacketSender::send(FragmentStream& stream, unsigned most, LaneName lane, Fr
   const unsigned wanted = std::min({most, stream.sendable(), most_at_once / 2});
   for (unsigned i = 0; i < wanted; ++i) {
     const std::uint64_t number = stream.sent() + i;
-    put(stream.fragment(number), number, lane);
+    put(stream.fragment(number), number, stream.turn(), lane);
     if (batch_.count >= 2 && trial.swaps()) swap_last();
     if (trial.repeats()) copy_last();
     if (trial.loses()) --batch_.count;
@@ -157,12 +166,7 @@ bool PacketReceiver::open(unsigned interface, LaneName lane) noexcept {
   address.sll_family = AF_PACKET;
   address.sll_protocol = htons(NIC_ETHERTYPE);
   address.sll_ifindex = static_cast<int>(interface);
-  // Where nothing is looped the frames are for another host: promiscuous, as paper 004 has it
-  // (2.1).
-  packet_mreq all{};
-  all.mr_ifindex = static_cast<int>(interface);
-  all.mr_type = PACKET_MR_PROMISC;
-  setsockopt(socket_.fd(), SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof all);
+  hear_all(socket_.fd(), interface);
   return bind(socket_.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
@@ -184,17 +188,25 @@ bool PacketReceiver::receive(FragmentStream& stream, std::uint64_t now_ns) noexc
   const int count = recvmmsg(socket_.fd(), messages_, wanted, MSG_DONTWAIT, nullptr);
   if (count < 0) return passes(errno);
   unsigned good = 0;
+  bool early = false;
   for (int i = 0; i < count; ++i) {
     const nic_header& header = headers_[i];
     const std::size_t bytes = parts_[i][1].iov_len;
     // It is the next one, and it lies in the next one's place: all before it were good.
     const bool whole = (messages_[i].msg_hdr.msg_flags & MSG_TRUNC) == 0 &&
                        messages_[i].msg_len == sizeof header + bytes;
+    const std::uint64_t expected = stream.arrived() + good;
     if (static_cast<unsigned>(i) == good && header.key == lane_.key &&
-        header.sequence == stream.arrived() + good && header.bytes == bytes && whole)
+        header.sequence == expected && header.bytes == bytes && whole) {
       ++good;
+      if (header.turn != stream.turn()) stream.came_late();
+    } else if (header.key == lane_.key && header.sequence >= expected) {
+      // (Also the expected one, where another frame took its place.)
+      early |= header.turn == stream.turn();
+    }
   }
   stream.arrive(good, now_ns);
+  if (early) stream.came_early();
   return true;
 }
 

@@ -30,6 +30,10 @@ class PortSocket {
   int fd_ = -1;
 };
 
+// While this AF_PACKET socket is open, the port takes in every frame: a card takes in what is for
+// itself alone, which a lane's frames are not. Promiscuous, as paper 004 has it (2.1).
+void hear_all(int fd, unsigned interface) noexcept;
+
 // A lane's frames are told apart by these.
 struct LaneName {
   std::uint16_t index = 0;
@@ -56,7 +60,8 @@ class PacketSender {
     mmsghdr messages[most_at_once];
     unsigned count = 0;
   };
-  void put(const Fragment& fragment, std::uint64_t number, LaneName lane) noexcept;
+  void put(const Fragment& fragment, std::uint64_t number, std::uint32_t turn,
+           LaneName lane) noexcept;
   void copy_last() noexcept;
   void swap_last() noexcept;
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/if_link.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -61,8 +62,36 @@ bool PortProgram::load() noexcept {
   return result == 0 && program_ >= 0 && sockets_ >= 0 && lanes_ != nullptr;
 }
 
-int PortProgram::attach(unsigned interface) noexcept {
-  LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_DRV_MODE);
+bool PortProgram::attach(unsigned lane, const Port& port) noexcept {
+  if (links_[lane] >= 0) return true;
+  int fd = link(port.in, XDP_FLAGS_DRV_MODE);
+  const bool taken = errno == EBUSY || errno == EEXIST || errno == EPERM;
+  // The kernel runs it where the driver hands the frames over, which one CPU does for a queue of a
+  // card, one frame after another. (A veth pair has XDP; the loopback interface hands over on
+  // whatever CPU sends.)
+  if (fd < 0 && port.hardware && !taken) fd = link(port.in, XDP_FLAGS_SKB_MODE);
+  if (fd < 0) return false;
+  links_[lane] = fd;
+  if (hearing_[lane].take(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)))
+    hear_all(hearing_[lane].fd(), port.in);
+  constexpr unsigned patience_s = 5, looks_a_s = 100;
+  for (unsigned look = 0; look < patience_s * looks_a_s; ++look) {
+    if (has_link(port.in) && has_link(port.out)) break;
+    usleep(1'000'000 / looks_a_s);
+  }
+  return true;
+}
+
+void PortProgram::detach() noexcept {
+  for (int& fd : links_) {
+    if (fd >= 0) close(fd);
+    fd = -1;
+  }
+  for (PortSocket& socket : hearing_) socket.close();
+}
+
+int PortProgram::link(unsigned interface, std::uint32_t where) noexcept {
+  LIBBPF_OPTS(bpf_link_create_opts, options, .flags = where);
   const int fd = bpf_link_create(program_, static_cast<int>(interface), BPF_XDP, &options);
   if (fd < 0 || fd > STDERR_FILENO) return fd;
   const int kept = keep(fd);

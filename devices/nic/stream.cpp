@@ -8,7 +8,7 @@ namespace haul::nic {
 void FragmentStream::start(std::size_t fragment_bytes, unsigned window) noexcept {
   *this = FragmentStream{};
   fragment_bytes_ = fragment_bytes;
-  window_ = window;
+  window_ = allowed_ = window;
 }
 
 void FragmentStream::add(const Load& load) noexcept {
@@ -20,7 +20,8 @@ void FragmentStream::add(const Load& load) noexcept {
 
 unsigned FragmentStream::sendable() const noexcept {
   const std::uint64_t under_way = sent_ - arrived_;
-  return static_cast<unsigned>(std::min<std::uint64_t>(window_ - under_way, behind_ - sent_));
+  if (under_way >= allowed_) return 0;
+  return static_cast<unsigned>(std::min<std::uint64_t>(allowed_ - under_way, behind_ - sent_));
 }
 
 Fragment FragmentStream::fragment(std::uint64_t number) const noexcept {
@@ -35,6 +36,7 @@ Fragment FragmentStream::fragment(std::uint64_t number) const noexcept {
 }
 
 void FragmentStream::send(unsigned count, std::uint64_t now_ns) noexcept {
+  if (sent_ == arrived_ && in_vain_ == 0) waiting_since_ns_ = now_ns;
   if (sent_ == arrived_) last_ns_ = now_ns;
   sent_ += count;
 }
@@ -51,7 +53,12 @@ void FragmentStream::arrive(unsigned count, std::uint64_t now_ns) noexcept {
   // (What was given up may arrive all the same.)
   sent_ = std::max(sent_, arrived_);
   in_vain_ = 0;
-  last_ns_ = now_ns;
+  allowed_ = std::min(allowed_ + count, window_);
+  waiting_since_ns_ = last_ns_ = now_ns;
+  if (slow_ != 0 && arrived_ - punctual_since_ > punctual_fragments) {
+    --slow_;
+    punctual_since_ = arrived_;
+  }
   for (std::uint64_t index = first_load_; index < loads_behind_ && at(index).first < arrived_;
        ++index) {
     const Loaded& loaded = at(index);
@@ -61,13 +68,23 @@ void FragmentStream::arrive(unsigned count, std::uint64_t now_ns) noexcept {
 
 bool FragmentStream::give_up(std::uint64_t now_ns) noexcept {
   if (sent_ == arrived_) return false;
-  const std::uint64_t patience_ns = first_patience_ns << std::min(in_vain_, most_doublings);
-  if (now_ns - last_ns_ < patience_ns) return false;
+  const std::uint64_t patience_ns = first_patience_ns << std::min(in_vain_ + slow_, most_doublings);
+  if (!gap_ && now_ns - last_ns_ < patience_ns) return false;
+  if (!gap_) allowed_ = std::min(window_, std::max(allowed_ / 2, least_allowed));
   resent_ += sent_ - arrived_;
   sent_ = arrived_;
   last_ns_ = now_ns;
+  gap_ = false;
   ++in_vain_;
+  ++turn_;
   return true;
+}
+
+void FragmentStream::came_late() noexcept {
+  punctual_since_ = arrived_;
+  if (late_turn_ == turn_) return;
+  late_turn_ = turn_;
+  slow_ = std::min(slow_ + 1, most_doublings);
 }
 
 std::size_t FragmentStream::finish(Finished* finished, std::size_t most) noexcept {

@@ -50,12 +50,22 @@ class FragmentStream {
   void send(unsigned count, std::uint64_t now_ns) noexcept;
   // The bytes of the next `count` fragments are in place.
   void arrive(unsigned count, std::uint64_t now_ns) noexcept;
-  // Nothing has arrived for too long: all that is under way is to be sent again. Each time in vain
-  // doubles the patience.
+  // Nothing has arrived for too long, or a fragment before one that came is lost: all that is under
+  // way is to be sent again. Each time in vain doubles the patience.
   bool give_up(std::uint64_t now_ns) noexcept;
+  // How often it was given up, which each frame carries: a turn of sending.
+  std::uint32_t turn() const noexcept { return turn_; }
+  // A fragment behind the next one came, of this turn: on a wire that keeps the order that one is
+  // lost.
+  void came_early() noexcept { gap_ = true; }
+  // A fragment of an older turn arrived: it was given up too early. So more patience is had from
+  // then on: a card that gathers interrupts, or one on a busy machine, is no wire that loses.
+  void came_late() noexcept;
   std::uint64_t resent() const noexcept { return resent_; }
-  // Given up often and for long, without anything arriving in between.
-  bool hopeless() const noexcept { return in_vain_ >= hopeless_times; }
+  // Given up again and again, for as long as a link takes to come back, and nothing arrived.
+  bool hopeless(std::uint64_t now_ns) const noexcept {
+    return in_vain_ >= hopeless_times && now_ns - waiting_since_ns_ >= hopeless_ns;
+  }
 
   // Reports the pieces that have arrived wholly; after fail() all.
   std::size_t finish(Finished* finished, std::size_t most) noexcept;
@@ -63,8 +73,11 @@ class FragmentStream {
   bool failed() const noexcept { return failure_ != Code::ok; }
 
  private:
-  static constexpr std::uint64_t first_patience_ns = 100'000;
-  static constexpr unsigned most_doublings = 7, hopeless_times = 60;
+  // (A card's interrupts may be a quarter of a millisecond apart.)
+  static constexpr std::uint64_t first_patience_ns = 2'000'000, hopeless_ns = 2'000'000'000;
+  static constexpr unsigned most_doublings = 4, hopeless_times = 8, least_allowed = 4;
+  // After so many fragments of which none was late, half of the patience is tried again.
+  static constexpr std::uint64_t punctual_fragments = 1 << 16;
 
   struct Loaded {
     Load load;
@@ -79,7 +92,15 @@ class FragmentStream {
   std::uint64_t arrived_ = 0, sent_ = 0, behind_ = 0;
   std::size_t fragment_bytes_ = 1;
   unsigned window_ = 1, in_vain_ = 0;
-  std::uint64_t last_ns_ = 0;  // when something was sent from rest, arrived, or was given up
+  // Of the window: less after what was given up for its time, so that a slow wire is not filled
+  // with second copies; more again as fragments arrive.
+  unsigned allowed_ = 1;
+  unsigned slow_ = 0;                       // how often came_late() doubled the patience
+  std::uint32_t turn_ = 0, late_turn_ = 0;  // late_turn_: the last one that began too early
+  bool gap_ = false;                        // the next fragment of this turn is lost
+  std::uint64_t punctual_since_ = 0;        // the fragment from which on none was late
+  // When something was sent from rest or arrived, and that or when it was given up.
+  std::uint64_t waiting_since_ns_ = 0, last_ns_ = 0;
   std::uint64_t resent_ = 0;
   Code failure_ = Code::ok;
 };

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -47,7 +48,8 @@ void XskReceiver::unmap(XskRing<Entry>& ring) noexcept {
   ring = {};
 }
 
-int XskReceiver::open(unsigned interface, std::uintptr_t address, std::size_t bytes) noexcept {
+int XskReceiver::open(unsigned interface, std::uintptr_t address, std::size_t bytes,
+                      bool in_parts) noexcept {
   address_ = address;
   bytes_ = bytes;
   if (!socket_.take(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0))) return errno;
@@ -73,8 +75,15 @@ int XskReceiver::open(unsigned interface, std::uintptr_t address, std::size_t by
   where.sxdp_family = AF_XDP;
   where.sxdp_ifindex = interface;
   // A card that writes by itself (zero copy) would write the header, too, in front of the bytes.
-  where.sxdp_flags = XDP_COPY | takes_parts;
-  return bind(fd, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0 ? 0 : errno;
+  where.sxdp_flags = static_cast<std::uint16_t>(XDP_COPY | (in_parts ? takes_parts : 0));
+  // The kernel takes the last region from the port some time after its socket was closed.
+  constexpr unsigned patience_ms = 200;
+  int error = EBUSY;
+  for (unsigned waited_ms = 0; error == EBUSY && waited_ms < patience_ms; ++waited_ms) {
+    if (waited_ms != 0) usleep(1000);
+    error = bind(fd, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0 ? 0 : errno;
+  }
+  return error;
 }
 
 void XskReceiver::close() noexcept {
@@ -82,7 +91,7 @@ void XskReceiver::close() noexcept {
   unmap(received_);
   socket_.close();
   filled_ = taken_ = 0;
-  prepared_ = complete_ = 0;
+  prepared_ = complete_ = late_ = early_ = 0;
 }
 
 void XskReceiver::margins(std::uintptr_t dst, std::size_t bytes, std::size_t fragment_bytes,
@@ -117,6 +126,11 @@ unsigned XskReceiver::prepare(const FragmentStream& stream, unsigned most) noexc
   return count;
 }
 
+void XskReceiver::begin_turn(nic_lane& lane, std::uint32_t turn) noexcept {
+  __atomic_store_n(&lane.turn, turn, __ATOMIC_RELAXED);
+  early_ = __atomic_load_n(&lane.early, __ATOMIC_RELAXED);
+}
+
 bool XskReceiver::receive(FragmentStream& stream, const nic_lane& lane,
                           std::uint64_t now_ns) noexcept {
   // Pairs with the kernel's release store: descriptors, and the bytes they tell of, are there.
@@ -133,6 +147,11 @@ bool XskReceiver::receive(FragmentStream& stream, const nic_lane& lane,
   }
   __atomic_store_n(received_.consumer, taken_, __ATOMIC_RELEASE);
   const std::uint64_t counted = __atomic_load_n(&lane.expected, __ATOMIC_ACQUIRE);
+  if (const std::uint64_t late = __atomic_load_n(&lane.late, __ATOMIC_RELAXED); late != late_) {
+    late_ = late;
+    stream.came_late();
+  }
+  if (__atomic_load_n(&lane.early, __ATOMIC_RELAXED) != early_) stream.came_early();
   if (counted == complete_ && complete_ > stream.arrived())
     stream.arrive(static_cast<unsigned>(complete_ - stream.arrived()), now_ns);
   return counted >= complete_;

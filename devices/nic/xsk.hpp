@@ -33,8 +33,9 @@ struct XskRing {
 class XskReceiver {
  public:
   ~XskReceiver() { close(); }
-  // In the port's network namespace: registers the memory for the port. 0 or an errno.
-  int open(unsigned interface, std::uintptr_t address, std::size_t bytes) noexcept;
+  // In the port's network namespace: registers the memory for the port. `in_parts`: fragments may
+  // be longer than a part, which takes Linux 6.6. 0 or an errno.
+  int open(unsigned interface, std::uintptr_t address, std::size_t bytes, bool in_parts) noexcept;
   int fd() const noexcept { return socket_.fd(); }
   void close() noexcept;
 
@@ -46,6 +47,9 @@ class XskReceiver {
   // How many fragments may be sent, for which there is room in the rings. Fill entries for them are
   // there then.
   unsigned prepare(const FragmentStream& stream, unsigned most) noexcept;
+  // From now on fragments are sent in this turn. (What is early in the one before may still be
+  // counted, and costs one more turn.)
+  void begin_turn(nic_lane& lane, std::uint32_t turn) noexcept;
   // Takes what has come. False: something came that cannot be.
   bool receive(FragmentStream& stream, const nic_lane& lane, std::uint64_t now_ns) noexcept;
 
@@ -65,6 +69,7 @@ class XskReceiver {
   std::uint32_t filled_ = 0, taken_ = 0;  // entries: put into the one ring, taken from the other
   std::uint64_t prepared_ = 0;            // fragments that have fill entries
   std::uint64_t complete_ = 0;            // fragments whose last part was taken
+  std::uint64_t late_ = 0, early_ = 0;    // as the program counted
 };
 
 }  // namespace haul::nic

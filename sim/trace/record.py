@@ -12,15 +12,14 @@ import os
 import pathlib
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent.parent / "scripts")]
 
-from recorder.guest import QEMU  # noqa: E402
-from recorder.problem import Problem  # noqa: E402
+from guests import machine, program  # noqa: E402
+from guests.problem import Problem  # noqa: E402
 from recorder.progress import Progress  # noqa: E402
 from recorder.session import Session  # noqa: E402
 from recorder.workloads import WORKLOADS  # noqa: E402
@@ -75,8 +74,7 @@ def arguments():
 def prepare(settings):
     """Finds what is needed; says what is missing."""
     settings.workload = WORKLOADS[settings.workload]
-    if shutil.which(QEMU) is None:
-        raise Problem(f"{QEMU} is missing; install the package qemu-system-x86.")
+    machine.need()
     settings.plugin = os.path.join(settings.tools, "libbcisim_tracer.so")
     settings.mark = os.path.join(settings.tools, "mark")
     settings.scripts = str(HERE / "guest")
@@ -120,18 +118,5 @@ def main():
     return 0
 
 
-def interrupted(number, _frame):
-    raise KeyboardInterrupt(number)
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, interrupted)
-    signal.signal(signal.SIGHUP, interrupted)
-    try:
-        sys.exit(main())
-    except Problem as problem:
-        print(f"record.py: {problem}", file=sys.stderr)
-        sys.exit(1)
-    except KeyboardInterrupt as stop:
-        print("record.py: Interrupted; nothing was written.", file=sys.stderr)
-        sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
+    sys.exit(program.run("record.py", main, "Interrupted; nothing was written."))

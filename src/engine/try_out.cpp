@@ -9,7 +9,7 @@
 namespace haul {
 namespace {
 
-constexpr std::uint64_t patience_ns = 1'000'000'000;  // for one copy
+constexpr std::uint64_t patience_ns = 3'000'000'000;  // for one copy
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t long_bytes = std::size_t{256} << 10, short_bytes = 64;
 constexpr unsigned rounds = 7;
@@ -103,7 +103,7 @@ class FirstCopies {
     if (answer == Submitted::dead || answer == Submitted::full) return false;
     if (answer == Submitted::accepted) {
       Finished finished;
-      failure_ = "it does not finish a copy in a second";
+      failure_ = "it does not finish a copy in three seconds";
       while (table_.poll(channel_, &finished, 1) == 0)
         if (now_ns() > deadline) return false;
       failure_ = "it reports a copy that nobody gave it";

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <deque>
 
 #include <algorithm>
 #include <cstring>
@@ -107,19 +106,22 @@ Report flood(Engine& engine, std::uint8_t* dst, const std::uint8_t* src, std::si
     }
     in_flight -= got;
   };
-  std::deque<RegisteredSides> sides;
+  Piece whole;
+  whole.dst = reinterpret_cast<std::uintptr_t>(dst);
+  whole.src = reinterpret_cast<std::uintptr_t>(src);
+  whole.length = piece_bytes * count;
+  const RegisteredSides sides(engine, whole);
   for (std::size_t tag = 0; tag < count;) {
-    Piece piece;
-    piece.dst = reinterpret_cast<std::uintptr_t>(dst + tag * piece_bytes);
-    piece.src = reinterpret_cast<std::uintptr_t>(src + tag * piece_bytes);
+    Piece piece = sides.piece();
+    piece.dst += tag * piece_bytes;
+    piece.src += tag * piece_bytes;
     piece.length = piece_bytes;
     if (gpu) {
       piece.src = gpu->address() + tag * piece_bytes;
       piece.src_space = gpu->space();
     }
     Outcome outcome;
-    if (sides.size() == tag) sides.emplace_back(engine, piece);
-    switch (engine.submit(sides[tag].piece(), tag, outcome)) {
+    switch (engine.submit(piece, tag, outcome)) {
       case Submitted::finished:
         report.outcomes[tag] = outcome;
         report.reported[tag++] = true;

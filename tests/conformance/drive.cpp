@@ -115,7 +115,8 @@ RegisteredSides::RegisteredSides(Engine& engine, const Piece& piece)
       (engine.registers_by_choice() && ++pieces % 2 == 0))
     return;
   if (piece.dst_space == self_space) pin(piece.dst, &piece_.dst_region);
-  if (piece.operation == Operation::copy && piece.src_space == self_space)
+  if (piece.operation == Operation::copy && piece.src_space == self_space &&
+      engine.registers_sources())
     pin(piece.src, &piece_.src_region);
 }
 

@@ -1,6 +1,6 @@
-// The plug-in of the engine nic by its own table, on veth pairs: exact placement in registered
-// memory by AF_XDP, among strangers' frames and copies of its own, and when the ports go. Needs
-// root.
+// The plug-in of the engine nic by its own table, on veth pairs or a looped card: exact placement
+// in registered memory by AF_XDP, among strangers' frames and copies of its own, and when the ports
+// go. Needs root.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -89,7 +89,8 @@ class Registered {
 };
 
 // Pieces at odd places, at both ends of the region too; what lies around them stays.
-void copy_into(const Device& device, const Registered& to, unsigned turns) {
+void copy_into(const Device& device, const Registered& to, unsigned most_turns) {
+  const unsigned turns = turns_here(most_turns);
   const Buffer from(to.size());
   std::mt19937_64 random(6);
   for (unsigned turn = 0; turn < turns; ++turn) {
@@ -119,9 +120,8 @@ class Strangers {
     std::atomic<bool> begun{false};
     thread_ = std::thread([this, &ports, &begun, pair] {
       ports.enter();
-      const std::string number = std::to_string(pair);
-      const int out = bound(if_nametoindex(("out" + number).c_str()));
-      const int in = bound(if_nametoindex(("in" + number).c_str()));
+      const int out = bound(if_nametoindex(Ports::out(pair).c_str()));
+      const int in = bound(if_nametoindex(Ports::in(pair).c_str()));
       // (A port that receives without registered memory has tried one frame already.)
       for (const std::uint64_t sequence : {1, 0}) forge(out, pair, sequence);
       begun = true;
@@ -132,7 +132,7 @@ class Strangers {
   ~Strangers() {
     end_ = true;
     thread_.join();
-    CHILD_CHECK(junk_ > 100);
+    CHILD_CHECK(junk_ > (looped_card() != nullptr ? 10 : 100));
     CHILD_CHECK(!hears_ || repeated_ > 100);
   }
   Strangers(const Strangers&) = delete;
@@ -169,7 +169,8 @@ class Strangers {
     std::mt19937_64 random(8);
     while (!end_) {
       const ssize_t bytes = recv(heard, seen.data(), seen.size(), 0);
-      if (bytes > 40 && send(fd, seen.data(), static_cast<std::size_t>(bytes), 0) == bytes)
+      if (hears_ && bytes > 40 &&
+          send(fd, seen.data(), static_cast<std::size_t>(bytes), 0) == bytes)
         ++repeated_;
       for (unsigned char& byte : junk) byte = static_cast<unsigned char>(random());
       nic_header header{};
@@ -237,9 +238,10 @@ TEST_F(Plugin, PlacesExactlyAmongStrangersFrames) {
 }
 TEST_F(Plugin, CopiesAmongStrangersFrames) {
   in_child("packet", 1500, [](const Device& device, const Ports& ports) {
-    const Strangers strangers(ports, 0, true);
+    // (What goes out of a card comes back: what was heard and sent again would be heard for ever.)
+    const Strangers strangers(ports, 0, looped_card() == nullptr);
     const Buffer from(256 * kib), to(256 * kib);
-    for (unsigned turn = 0; turn < 60; ++turn) {
+    for (unsigned turn = 0; turn < turns_here(60); ++turn) {
       from.fill(turn);
       CHILD_EQUAL(device.copy(to.data() + 5, from.data(), to.size() - 5, 0).good_bytes,
                   to.size() - 5);
@@ -249,6 +251,7 @@ TEST_F(Plugin, CopiesAmongStrangersFrames) {
 }
 
 TEST_F(Plugin, RegistersAsMuchAsThereArePortsAndAgainWhatWasGivenBack) {
+  if (looped_card() != nullptr) GTEST_SKIP() << one_card;
   in_child("xdp", 61540, [](const Device& device, const Ports&) {
     for (unsigned turn = 0; turn < 3; ++turn) {
       const Registered one(device, 64 * kib), other(device, 128 * kib);
@@ -279,10 +282,7 @@ TEST_F(Plugin, SaysWhatIsGoodWhenThePortGoes) {
     from.fill(4);
     copy_into(device, to, 3);
     std::memset(to.data(), 0, to.size());
-    std::thread later([&] {
-      CHILD_EQUAL(
-          ip("-n " + ports.name() + " link delete dev out" + std::to_string(to.region() - 1)), 0);
-    });
+    std::thread later([&] { ports.remove(to.region() - 1); });
     haul::Outcome outcome;
     do {
       outcome = device.copy(to.data(), from.data(), to.size(), to.region());

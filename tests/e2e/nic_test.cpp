@@ -1,5 +1,6 @@
-// The engine nic by libhaul, on veth pairs: the bytes are right, on a wire that loses, repeats and
-// reorders frames and when a port goes down; the program's threads stay where they are. Needs root.
+// The engine nic by libhaul, on veth pairs or a looped card: the bytes are right, on a wire that
+// loses, repeats and reorders frames and when a port goes down; the program's threads stay where
+// they are. Needs root.
 #include <gtest/gtest.h>
 #include <net/if.h>
 
@@ -40,11 +41,12 @@ bool opens(const char* mover, const std::string& knob) {
   if (std::strstr(info.status, "cannot be loaded") != nullptr) return false;
   if (info.available == 0) std::fprintf(stderr, "nic: %s\n", info.status);
   CHILD_EQUAL(info.available, 1);
-  CHILD_CHECK(std::strstr(info.status, "no hardware") != nullptr);
+  CHILD_EQUAL(std::strstr(info.status, "no hardware") != nullptr, looped_card() == nullptr);
   return true;
 }
 
-void copy_many(unsigned turns) {
+void copy_many(unsigned most_turns) {
+  const unsigned turns = turns_here(most_turns);
   const std::uint64_t before = nic().bytes;
   std::mt19937_64 random(5);
   for (unsigned turn = 0; turn < turns; ++turn) {
@@ -80,10 +82,12 @@ TEST_P(Nic, CopiesThroughPortsOfOrdinaryFrames) {
   in_child("packet", 1500, [](const Ports&) { copy_many(60); });
 }
 TEST_P(Nic, CopiesWhereFramesAreLostRepeatedAndOvertaken) {
-  in_child("packet trial=5", 1500, [](const Ports&) { copy_many(40); });
+  in_child("packet trial=5", looped_card() != nullptr ? 9000 : 1500,
+           [](const Ports&) { copy_many(40); });
 }
 
 TEST_P(Nic, TakesThePortsThatAreNamed) {
+  if (looped_card() != nullptr) GTEST_SKIP() << one_card;
   in_child("out2>in2 out1>in1", 9000, [](const Ports&) {
     CHILD_CHECK(std::strstr(nic().status, "out2>in2") != nullptr);
     copy_many(20);
@@ -91,6 +95,7 @@ TEST_P(Nic, TakesThePortsThatAreNamed) {
 }
 // The loopback interface is a port whose output returns to its own input.
 TEST_P(Nic, TakesASinglePortThatIsLooped) {
+  if (looped_card() != nullptr) GTEST_SKIP() << one_card;
   in_child("lo", 9000, [](const Ports&) {
     CHILD_CHECK(std::strstr(nic().status, "port lo") != nullptr);
     copy_many(20);
@@ -144,6 +149,7 @@ TEST_P(Nic, ServesTwoProgramsAtOnce) {
 }
 
 TEST_P(Nic, TheProgramsThreadsStayWhereTheyAre) {
+  if (looped_card() != nullptr) GTEST_SKIP() << one_card;
   in_child("packet", 61540, [](const Ports& ports) {
     CHILD_EQUAL(if_nametoindex("out0"), 0);
     std::thread([] { CHILD_EQUAL(if_nametoindex("out0"), 0); }).join();

@@ -95,9 +95,11 @@ grep -q '^record.py: The guest could not be made' "$work/err" || failed "without
 
 # ---- a stand-in for QEMU and for the guest: it fails; it is killed
 # As make_guest.sh of another checkout knows what it has made: $stamp.
-here=$work/elsewhere
-mkdir "$here"
+here=$work/elsewhere/sim/trace/guest
+shared=$here/../../../scripts/guests
+mkdir -p "$here" "$work/elsewhere/scripts"
 cp "$E2E_SOURCE/sim/trace/guest"/* "$here"
+cp -r "$E2E_SOURCE/scripts/guests" "$work/elsewhere/scripts"
 eval "$(grep '^stamp=' "$here/make_guest.sh")"
 if [ -r /usr/share/keyrings/debian-archive-keyring.gpg ]; then
   for tool in mmdebstrap mke2fs cpio; do echo 'exit 1' | stand_in $tool; done

@@ -2,15 +2,13 @@
 
 import glob
 import os
-import shutil
 import socket
 import subprocess
 
-from recorder import archive, children
+from guests import archive, children, machine
+from guests.problem import Problem
 from recorder.monitor import Monitor
-from recorder.problem import Problem
 
-QEMU = "qemu-system-x86_64"
 MEMORY = "768M"  # below the hole that PCI leaves, so that it is one piece from address 0
 SYMBOLS_OFFSET = 1 << 20  # guest/start.sh puts them there
 # REP_GOOD (112) off: the kernel copies by its unrolled loops, as the paper's did. What later kernels
@@ -54,15 +52,16 @@ class Guest:
         with open(self._symbols_disk, "wb") as disk:
             disk.truncate(32 << 20)
         given = [out_write, control_theirs.fileno(), monitor_theirs.fileno()]
-        command = [QEMU, *self._arguments(*given)]
+        command = [*machine.bare(), *self._arguments(*given)]
         if self._link is not None:
             given.append(self._link.fileno())
         try:
             self.qemu = children.start(
                 command, pass_fds=given, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
-        except FileNotFoundError as error:
-            raise Problem(f"{QEMU} is missing; install the package qemu-system-x86.") from error
+        except FileNotFoundError:
+            machine.need()
+            raise
         finally:
             os.close(out_write)
             control_theirs.close()
@@ -74,13 +73,11 @@ class Guest:
         settings = self.settings
         plugin = f"{settings.plugin},out={out},control={control}"
         plugin += f",instructions={settings.instructions},skip={settings.skip}"
-        arguments = ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-smp", "1"]
-        arguments += ["-machine", "pc,memory-backend=ram", "-m", MEMORY, "-cpu", "qemu64,+rdrand,-rdseed"]
+        arguments = ["-smp", "1", "-machine", "pc,memory-backend=ram", "-m", MEMORY, "-cpu", "qemu64,+rdrand,-rdseed"]
         arguments += ["-object", f"memory-backend-memfd,id=ram,share=on,size={MEMORY}"]
         arguments += ["-accel", "tcg,thread=single,tb-size=512", "-plugin", plugin]
         if settings.icount != "off":
             arguments += ["-icount", f"shift={settings.icount},sleep=on"]
-        arguments += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
         arguments += ["-chardev", f"socket,id=qmp,fd={monitor}", "-mon", "chardev=qmp,mode=control"]
         arguments += ["-kernel", os.path.join(settings.guest, "vmlinuz"), "-initrd", self._initrd()]
         words = f" haul.workload={settings.workload.name} haul.role={self.machine.role}"
@@ -114,9 +111,7 @@ class Guest:
                 files["workload/" + name] = (file.read(), 0o755)
         with open(settings.mark, "rb") as file:
             files["workload/mark"] = (file.read(), 0o755)
-        shutil.copyfile(os.path.join(settings.guest, "initrd"), path)
-        with open(path, "ab") as file:
-            file.write(b"\0" * (-file.tell() % 4) + archive.newc(files))
+        archive.add_to(os.path.join(settings.guest, "initrd"), files, path)
         return path
 
     def _scratch_disk(self):

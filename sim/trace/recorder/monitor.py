@@ -2,7 +2,7 @@
 
 import json
 
-from recorder.problem import Problem
+from guests.problem import Problem
 
 
 class Monitor:

@@ -7,9 +7,10 @@ import socket
 import tempfile
 import time
 
-from recorder import children, dma
+from guests import children
+from guests.problem import Problem
+from recorder import dma
 from recorder.guest import Guest
-from recorder.problem import Problem
 
 BOOT_SECONDS = 600  # up to the mark, on a slow and busy host
 STALL_SECONDS = 600  # without a million instructions more

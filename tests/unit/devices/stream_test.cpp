@@ -95,7 +95,7 @@ TEST_P(OnABadWire, EveryByteArrivesAndEachPieceEndsOnce) {
     }
     wire.receive(stream, now);
     stream.give_up(now);
-    ASSERT_FALSE(stream.hopeless());
+    ASSERT_FALSE(stream.hopeless(now));
     wire.send(stream, now);
     Finished finished[4];
     const std::size_t count = stream.finish(finished, 4);
@@ -147,23 +147,104 @@ TEST(FragmentStream, SendsAgainFromTheFirstThatIsMissingAndThenLosesHope) {
   std::uint64_t now = 1000 * ms;
   EXPECT_FALSE(stream.give_up(now)) << "nothing is under way";
   stream.send(5, now);
-  EXPECT_FALSE(stream.give_up(now + 50'000));
-  stream.arrive(2, now + 50'000);
-  EXPECT_FALSE(stream.give_up(now + 120'000)) << "something came meanwhile";
-  EXPECT_TRUE(stream.give_up(now + 200'000));
+  EXPECT_FALSE(stream.give_up(now + ms));
+  stream.arrive(2, now + ms);
+  EXPECT_FALSE(stream.give_up(now + 5 * ms / 2)) << "something came meanwhile";
+  EXPECT_TRUE(stream.give_up(now + 4 * ms));
   EXPECT_EQ(stream.sent(), 2u);
   EXPECT_EQ(stream.resent(), 3u);
+  EXPECT_EQ(stream.turn(), 1u);
   // A frame that was given up comes after all.
-  stream.arrive(2, now + 210'000);
+  stream.arrive(2, now + 5 * ms);
   EXPECT_EQ(stream.sent(), 4u);
-  unsigned times = 0;
-  for (; !stream.hopeless() && times < 1000; ++times) {
-    stream.send(stream.sendable(), now);
-    now += 100 * ms;
-    ASSERT_TRUE(stream.give_up(now));
+  stream.send(stream.sendable(), now + 5 * ms);
+  const std::uint64_t begin = now += 5 * ms;
+  for (; !stream.hopeless(now) && now < begin + 100'000 * ms; now += ms)
+    if (stream.give_up(now)) stream.send(stream.sendable(), now);
+  EXPECT_GT(now, begin + 1000 * ms) << "a link may take a second to come back";
+  EXPECT_LT(now, begin + 2500 * ms) << "the channel's patience";
+}
+
+TEST(FragmentStream, AThreadThatWasAwayForLongHasNotLostHope) {
+  std::mt19937_64 random(5);
+  FragmentStream stream;
+  stream.start(100, 8);
+  Copy copy(1000, random);
+  stream.add(copy.load(1, 0, 0));
+  stream.send(5, 0);
+  EXPECT_TRUE(stream.give_up(10'000 * ms));
+  EXPECT_FALSE(stream.hopeless(10'000 * ms)) << "it was sent once";
+}
+
+TEST(FragmentStream, SendsLessToAWireThatIsTooSlowAndMoreAgain) {
+  std::mt19937_64 random(8);
+  FragmentStream stream;
+  stream.start(1, 32);
+  Copy copy(1000, random);
+  stream.add(copy.load(1, 0, 0));
+  EXPECT_EQ(stream.sendable(), 32u);
+  for (std::uint64_t turn = 1; turn <= 5; ++turn) {
+    stream.send(stream.sendable(), turn * 1000 * ms);
+    EXPECT_TRUE(stream.give_up(turn * 1000 * ms + 500 * ms));
   }
-  EXPECT_GT(times, 10u);
-  EXPECT_LT(times, 1000u);
+  EXPECT_EQ(stream.sendable(), 4u);
+  stream.send(4, 6000 * ms);
+  stream.arrive(4, 6000 * ms);
+  EXPECT_EQ(stream.sendable(), 8u);
+  stream.send(8, 6000 * ms);
+  stream.came_early();
+  EXPECT_TRUE(stream.give_up(6000 * ms));
+  ASSERT_EQ(stream.sendable(), 8u) << "one that is lost tells nothing of the wire's speed";
+  for (unsigned turn = 0; turn < 2; ++turn) {
+    const unsigned count = stream.sendable();
+    stream.send(count, 6000 * ms);
+    stream.arrive(count, 6000 * ms);
+  }
+  EXPECT_EQ(stream.sendable(), 32u);
+}
+
+TEST(FragmentStream, SendsAgainAtOnceWhatAnotherHasOvertaken) {
+  std::mt19937_64 random(6);
+  FragmentStream stream;
+  stream.start(100, 8);
+  Copy copy(1000, random);
+  stream.add(copy.load(1, 0, 0));
+  stream.send(5, 0);
+  stream.arrive(1, 0);
+  stream.came_early();
+  EXPECT_TRUE(stream.give_up(1));
+  EXPECT_EQ(stream.sent(), 1u);
+  stream.send(4, 1);
+  EXPECT_FALSE(stream.give_up(2)) << "once for each turn";
+}
+
+// How long a stream waits before it sends again.
+std::uint64_t patience_of(FragmentStream& stream, std::uint64_t now) {
+  stream.send(1, now);
+  std::uint64_t waited = 0;
+  while (!stream.give_up(now + waited)) waited += ms / 10;
+  return waited;
+}
+
+TEST(FragmentStream, HasMorePatienceWithAWireThatIsSlowUntilItIsNot) {
+  std::mt19937_64 random(7);
+  FragmentStream stream;
+  stream.start(1, 8);
+  Copy copy(400'000, random);
+  stream.add(copy.load(1, 0, 0));
+  const std::uint64_t first = patience_of(stream, 0);
+  stream.came_late();
+  stream.came_late();
+  stream.arrive(1, 0);
+  EXPECT_EQ(patience_of(stream, 0), 2 * first) << "once for each turn that began too early";
+  stream.came_late();
+  stream.arrive(1, 0);
+  EXPECT_EQ(patience_of(stream, 0), 4 * first);
+  for (unsigned i = 0; i < 300'000; ++i) {
+    stream.send(1, 0);
+    stream.arrive(1, 0);
+  }
+  EXPECT_EQ(patience_of(stream, 0), first);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Programs that the recorder starts; none outlives it."""
+"""Programs that are started around a guest; none outlives the one that starts it."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _die_with(parent):
-    """In the child, before exec: the kernel kills it should the recorder be killed."""
+    """In the child, before exec: the kernel kills it should its parent be killed."""
 
     def prepare():
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -21,7 +21,7 @@ def _die_with(parent):
 
 
 def start(command, **options):
-    """Popen in a session of its own: Ctrl-C reaches the recorder, which ends its children in order."""
+    """Popen in a session of its own: Ctrl-C reaches the parent, which ends its children in order."""
     return subprocess.Popen(command, start_new_session=True, preexec_fn=_die_with(os.getpid()), **options)
 
 

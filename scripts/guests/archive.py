@@ -1,5 +1,7 @@
 """An archive in cpio's "newc" format, which the kernel unpacks behind the initrd it is appended to."""
 
+import shutil
+
 
 def newc(files):
     """The bytes of an archive of {path: (bytes, permissions)}; directories are made on the way."""
@@ -27,3 +29,10 @@ def newc(files):
         member(path, 0o100000 | permissions, content)
     member("TRAILER!!!", 0, b"")
     return bytes(out)
+
+
+def add_to(initrd, files, path):
+    """Makes `path`: the initrd with the files behind it."""
+    shutil.copyfile(initrd, path)
+    with open(path, "ab") as file:
+        file.write(b"\0" * (-file.tell() % 4) + newc(files))

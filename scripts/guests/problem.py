@@ -2,4 +2,4 @@
 
 
 class Problem(Exception):
-    """Ends the recording; its text is the one line that the user sees."""
+    """Ends a guest's run; its text is the one line that the user sees."""
