@@ -78,7 +78,8 @@ bool Channel::enter() noexcept {
     chunks_under_way.fetch_sub(count, std::memory_order_relaxed);
     waiting_ = accepted_ = left_ = 0;
     queued_bytes_.store(0, std::memory_order_relaxed);
-    regions_.forget();
+    // (Of the first process that has any, others may be looking at them already.)
+    if (age_ != 0) regions_.forget();
     for (Flight& flight : flights_) flight.registered = flight.dst_held = flight.src_held = false;
     stagings_.store(0, std::memory_order_relaxed);
     age_ = now;
