@@ -109,7 +109,8 @@ bool Channel::enter() noexcept {
     chunks_under_way.fetch_sub(count, std::memory_order_relaxed);
     waiting_ = accepted_ = left_ = 0;
     queued_bytes_.store(0, std::memory_order_relaxed);
-    regions_of(engine_index()).forget();
+    // (Of the first process that has any, others may be looking at them already.)
+    if (age_ != 0) regions_of(engine_index()).forget();
     for (Flight& flight : room_.flights)
       flight.registered = flight.dst_held = flight.src_held = false;
     stagings_.store(0, std::memory_order_relaxed);

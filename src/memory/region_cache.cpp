@@ -162,9 +162,6 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
     if (mapped == nullptr) return Code::no_memory;
     const QuietLock lock(table_lock_);
     entries_ = mapped;
-  }
-  if (registrar_ != &registrar) {  // (the thread that tells of changes reads it under this lock)
-    const QuietLock lock(registrar_lock_);
     registrar_ = &registrar;
   }
   if (!listens_) listens_ = listen_to_changes(*this);
@@ -232,7 +229,7 @@ bool RegionCache::holds(std::uintptr_t address, std::size_t bytes) noexcept {
 }
 
 void RegionCache::memory_changed(std::uintptr_t begin, std::uintptr_t end) noexcept {
-  bool any = false;
+  bool any = false, later = false;
   {
     const QuietLock lock(table_lock_);
     for (std::uint32_t i = 0; i < in_use_; ++i) {
@@ -240,12 +237,10 @@ void RegionCache::memory_changed(std::uintptr_t begin, std::uintptr_t end) noexc
       if (entry.end == 0 || entry.stale || entry.begin >= end || begin >= entry.end) continue;
       entry.stale = any = true;
     }
+    later = any && registrar_->unpins_late();
   }
-  if (!any) return;
-  if (registrar_->unpins_late()) {
-    late_.store(true, std::memory_order_relaxed);
-    return;
-  }
+  if (later) late_.store(true, std::memory_order_relaxed);
+  if (!any || later) return;
   // Where somebody registers memory now, whose fetching may wait for the program, he drops it.
   if (const QuietLock lock(registrar_lock_, 1); lock) drop_unused(false);
 }

@@ -91,7 +91,7 @@ class RegionCache final : public ChangeListener {
   pthread_mutex_t table_lock_ = PTHREAD_MUTEX_INITIALIZER;
   // Held while the registrar works. The table's may be taken within.
   pthread_mutex_t registrar_lock_ = PTHREAD_MUTEX_INITIALIZER;
-  Registrar* registrar_ = nullptr;
+  Registrar* registrar_ = nullptr;  // one, from the first acquire() on
   bool listens_ = false;
   Entry* entries_ = nullptr;  // room for them, mapped by the first acquire()
   std::uint32_t in_use_ = 0;  // entries from there on are free

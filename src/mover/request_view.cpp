@@ -37,7 +37,8 @@ void view_engines(const Request& request, plan::Inputs* inputs) noexcept {
     if (!view.available && (inputs->settings.engine == static_cast<int>(i) || engine.wanted()))
       engine.begin_to_open();
     view.reaches = engine.reaches(request.operation, request.dst_space, request.src_space);
-    if (!view.device || !view.available) continue;
+    // (A device with memory of its own is no matter of figures.)
+    if (!view.device || !view.available || engine.has_memory()) continue;
     view.queued_bytes = queued_bytes(i);
     view.cached = !engine.registers() || is_registered(request, engine, regions_of(i));
   }

@@ -224,6 +224,22 @@ TEST(CudaAlone, ANotificationComesWithoutAMover) {
       }));
 }
 
+// While the caller computes: the submit fills a slot and hands it over, and the GPU does the rest.
+TEST(CudaAlone, WhatASubmitFillsTheGpuGetsAtOnce) {
+  SKIP_OR_GOOD(with_cuda(
+      "caller", small_slots, [](CudaControl&) {},
+      [](CudaModel& model, haul_space space) {
+        const GpuBuffer gpu(model, 4096);
+        const Buffer from(4096);
+        from.fill(6);
+        const unsigned before = model.control().in;
+        const haul_ticket ticket = submitted(to_gpu(space, gpu.at(), from.data(), 4096));
+        CHILD_EQUAL(model.control().in, before + 1);
+        CHILD_EQUAL(haul_wait(ticket), 0);
+        CHILD_EQUAL(std::memcmp(gpu.bytes(), from.data(), 4096), 0);
+      }));
+}
+
 TEST_P(Cuda, ManyThreadsAtOnce) {
   SKIP_OR_GOOD(child([](CudaModel& model, haul_space space) {
     std::vector<std::thread> threads;

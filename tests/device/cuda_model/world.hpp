@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -42,11 +43,11 @@ struct ModelRange {
 struct ModelWorld {
   std::mutex lock;
   CudaControl control;
-  pid_t pid = 0;  // of the process that has started it; 0: none has
+  std::atomic<pid_t> pid{0};  // of the process that has started it; 0: none has
   std::list<ModelContext> contexts;
   std::vector<ModelRange> ranges;
   std::size_t device_bytes[16] = {}, pinned_bytes = 0;
-  bool broken = false;  // after a sticky failure
+  std::atomic<bool> broken{false};  // after a sticky failure
 
   // The range that has all of [at, at + bytes), or nullptr. (Locked.)
   ModelRange* find(std::uintptr_t at, std::size_t bytes);
