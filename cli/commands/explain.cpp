@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/machine/topology.hpp"
+#include "bench/copy/schemes/engines.hpp"
 #include "bench/kit/buffer.hpp"
 #include "bench/kit/cache.hpp"
-#include "bench/copy/schemes/engines.hpp"
 #include "bench/kit/stage.hpp"
 #include "cli/kit/terminal.hpp"
 #include "cli/kit/tree.hpp"

@@ -396,8 +396,8 @@ HAUL_API int haul_space_open(int pid, haul_space* space);
  * second, as the CUDA driver counts them. Addresses there are the pointers that cudaMalloc() or
  * cuMemAlloc() gives; a GPU may be opened more than once, and has to be opened before its memory is
  * named. Copies with one or both sides there are the GPU's own: no CPU touches that memory, and
- * none takes over. Such a request is refused with HAUL_ENOTSUP if it is a fill, HAUL_CHECKED, or its
- * sides overlap; with HAUL_EAGAIN where the thread's ring is full, or the process forks; with
+ * none takes over. Such a request is refused with HAUL_ENOTSUP if it is a fill, HAUL_CHECKED, or
+ * its sides overlap; with HAUL_EAGAIN where the thread's ring is full, or the process forks; with
  * HAUL_EIO once the GPU has failed. It fails with HAUL_EFAULT where a side is not memory of that
  * GPU, and with HAUL_EIO if the GPU fails: haul_engine() says why. haul copies on streams of its
  * own: what kernels write must be there before the submit (cudaStreamSynchronize()), and kernels
