@@ -126,7 +126,7 @@ class Run:
             said.append("No test of this step ran.")
             status = 1
         # (A pipe tells nothing of its first program's end; its table begins with the columns' names.)
-        if status == 0 and counting and not any(line.startswith("engine ") for line in said):
+        if status == 0 and counting and not any(line.startswith("cores ") for line in said):
             status = 1
         what = "" if counting else f" {counts['OK']} tests, {counts['SKIPPED']} skipped,"
         print(f"{'passed' if status == 0 else 'FAILED'}: {name}:{what} {seconds:.1f} s", flush=True)
