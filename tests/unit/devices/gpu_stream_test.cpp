@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -148,7 +149,9 @@ class GpuStreams : public testing::TestWithParam<GpuWay> {
     const std::size_t shown = (copy.word.load() & 0xffffffff) << 6;
     ASSERT_LE(shown, copy.from.size() + 63);
     const std::size_t sure = std::min(shown, copy.from.size());
-    ASSERT_EQ(std::memcmp(copy.to.data(), copy.from.data(), sure), 0) << "progress is ahead";
+    ASSERT_TRUE(std::equal(copy.to.begin(), copy.to.begin() + static_cast<std::ptrdiff_t>(sure),
+                           copy.from.begin()))
+        << "progress is ahead";
   }
 
   template <class Copies>
