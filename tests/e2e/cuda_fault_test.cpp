@@ -14,13 +14,6 @@ namespace {
 using namespace e2e;
 using haul_model::CudaControl;
 
-#define SKIP_OR_GOOD(call)                                                                \
-  do {                                                                                    \
-    const int status_ = (call);                                                           \
-    if (status_ == skip_status) GTEST_SKIP() << "haul was built without the engine cuda"; \
-    EXPECT_EQ(status_, 0);                                                                \
-  } while (false)
-
 constexpr const char* small_slots = "slots=2 slot_bytes=64K";
 constexpr std::size_t bytes = 700'001;
 

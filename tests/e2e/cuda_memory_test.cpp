@@ -12,13 +12,6 @@ namespace {
 using namespace e2e;
 using haul_model::CudaControl;
 
-#define SKIP_OR_GOOD(call)                                                                \
-  do {                                                                                    \
-    const int status_ = (call);                                                           \
-    if (status_ == skip_status) GTEST_SKIP() << "haul was built without the engine cuda"; \
-    EXPECT_EQ(status_, 0);                                                                \
-  } while (false)
-
 constexpr const char* small_slots = "slots=4 slot_bytes=64K";
 // A copy of so many bytes that goes straight is few calls, in chunks; through slots it is one a
 // slot.
@@ -112,15 +105,20 @@ TEST_P(CudaMemory, WhatIsRegisteredInPartGoesThroughSlots) {
   }));
 }
 
+// Copies between the same buffers, which would be registered if they could stay so.
+void all_goes_through_slots(CudaModel& model, haul_space space) {
+  const GpuBuffer gpu(model, bytes);
+  const Buffer from(bytes), to(bytes);
+  const unsigned before = model.control().registrations;
+  for (unsigned turn = 0; turn < 4; ++turn)
+    CHILD_EQUAL(there_and_back(model, space, gpu, from, to, turn), 2 * slots_of_it);
+  CHILD_EQUAL(model.control().registrations, before);
+}
+
 TEST_P(CudaMemory, WithoutRoomForPinnedMemoryAllGoesThroughSlots) {
   SKIP_OR_GOOD(child("cached", [](CudaModel& model, haul_space space) {
     model.control().pinned_limit = 1;
-    const GpuBuffer gpu(model, bytes);
-    const Buffer from(bytes), to(bytes);
-    const unsigned before = model.control().registrations;
-    for (unsigned turn = 0; turn < 4; ++turn)
-      CHILD_EQUAL(there_and_back(model, space, gpu, from, to, turn), 2 * slots_of_it);
-    CHILD_EQUAL(model.control().registrations, before);
+    all_goes_through_slots(model, space);
   }));
 }
 
@@ -129,14 +127,7 @@ TEST_P(CudaMemory, WhatExceedsTheBudgetGoesThroughSlots) {
   SKIP_OR_GOOD(with_cuda(
       GetParam(), small_slots,
       [](CudaControl&) { setenv("HAUL_MEMORY_REGISTERED_BYTES", "1M", 1); },
-      [](CudaModel& model, haul_space space) {
-        const GpuBuffer gpu(model, bytes);
-        const Buffer from(bytes), to(bytes);
-        const unsigned before = model.control().registrations;
-        for (unsigned turn = 0; turn < 4; ++turn)
-          CHILD_EQUAL(there_and_back(model, space, gpu, from, to, turn), 2 * slots_of_it);
-        CHILD_EQUAL(model.control().registrations, before);
-      }));
+      all_goes_through_slots));
 }
 
 // Memory that others can change cannot be watched, so it never stays registered.

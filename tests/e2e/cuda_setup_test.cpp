@@ -34,13 +34,6 @@ int refused(const char* setting, const char* device, int code, const char* words
   });
 }
 
-#define SKIP_OR_GOOD(call)                                                                \
-  do {                                                                                    \
-    const int status_ = (call);                                                           \
-    if (status_ == skip_status) GTEST_SKIP() << "haul was built without the engine cuda"; \
-    EXPECT_EQ(status_, 0);                                                                \
-  } while (false)
-
 const std::string by_model = "library=" CUDA_MODEL_LIBRARY;
 
 TEST(CudaAbsent, WithoutADriver) {

@@ -1,6 +1,7 @@
 // What the tests of the engine cuda share: a program with a model of the CUDA driver.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <haul/haul.h>
 
 #include <cstring>
@@ -10,6 +11,14 @@
 
 #include "device/cuda_model.hpp"
 #include "support.hpp"
+
+// The end of a child that with_cuda() has run: in a test's own function, since it may skip it.
+#define SKIP_OR_GOOD(call)                                                                \
+  do {                                                                                    \
+    const int status_ = (call);                                                           \
+    if (status_ == skip_status) GTEST_SKIP() << "haul was built without the engine cuda"; \
+    EXPECT_EQ(status_, 0);                                                                \
+  } while (false)
 
 namespace e2e {
 
