@@ -39,16 +39,8 @@ Findings measure_bandwidth(const CopyBench& bench, const Case& one) {
   CopyTrial trial(bench.caches, one.bytes, one.cache);
   const Cut cut(one.bytes);
   const auto copy = [&] { return copy_in_pieces(bench, trial, cut); };
-  const MemcpyRace race =
-      race_memcpy(trial, haul_request_copy(trial.dst(), trial.src(), cut.piece_bytes),
-                  bench.repetitions(one.bytes), copy);
-  Findings findings;
-  findings.mover = race.mover;
-  findings["haul"] = race.haul;
-  findings["memcpy"] = race.memcpy;
-  add_costs(
-      bench, trial, [&](CpuMeter&) { return copy(); }, findings);
-  return findings;
+  const haul_request piece = haul_request_copy(trial.dst(), trial.src(), cut.piece_bytes);
+  return race_and_costs(bench, trial, piece, bench.repetitions(one.bytes), copy);
 }
 
 Row bandwidth_row(const Case& one, const Findings& findings) {

@@ -15,15 +15,8 @@ constexpr unsigned tail_factor = 3;
 Findings measure_latency(const CopyBench& bench, const Case& one) {
   CopyTrial trial(bench.caches, one.bytes, one.cache);
   const auto copy = [&] { return bench.wait(trial.copy()); };
-  const MemcpyRace race =
-      race_memcpy(trial, request_of(trial), bench.repetitions(one.bytes, tail_factor), copy);
-  Findings findings;
-  findings.mover = race.mover;
-  findings["haul"] = race.haul;
-  findings["memcpy"] = race.memcpy;
-  add_costs(
-      bench, trial, [&](CpuMeter&) { return copy(); }, findings);
-  return findings;
+  return race_and_costs(bench, trial, request_of(trial), bench.repetitions(one.bytes, tail_factor),
+                        copy);
 }
 
 Row latency_row(const Case& one, const Findings& findings) {

@@ -64,6 +64,20 @@ using CostedCopy = std::function<int(CpuMeter& meter)>;
 // device_cpu) and how long it takes (wall).
 void add_costs(const CopyBench& bench, CopyTrial& trial, const CostedCopy& copy,
                Findings& findings);
+// The race of a copy by haul against memcpy ("haul", "memcpy"), and its costs. `planned` as
+// race_memcpy() takes it; copy() ends the copy and returns a status.
+template <class Copy>
+Findings race_and_costs(const CopyBench& bench, CopyTrial& trial, const haul_request& planned,
+                        unsigned repetitions, const Copy& copy) {
+  const MemcpyRace race = race_memcpy(trial, planned, repetitions, copy);
+  Findings findings;
+  findings.mover = race.mover;
+  findings["haul"] = race.haul;
+  findings["memcpy"] = race.memcpy;
+  add_costs(
+      bench, trial, [&](CpuMeter&) { return copy(); }, findings);
+  return findings;
+}
 // The same fields of a row, in ns, if there are such samples.
 void put_costs(Row& row, const Findings& findings);
 
