@@ -7,8 +7,22 @@
 namespace haul_model {
 
 namespace {
-thread_local std::vector<ModelContext*> stack;
-}
+// The calling thread's contexts. It needs no destructor: haul still calls when exit() has run those
+// of the thread.
+struct ContextStack {
+  ModelContext* contexts[16];
+  unsigned count;
+  bool empty() const { return count == 0; }
+  ModelContext* back() const { return contexts[count - 1]; }
+  bool push_back(ModelContext* context) {
+    if (count == std::size(contexts)) return false;
+    contexts[count++] = context;
+    return true;
+  }
+  void pop_back() { --count; }
+};
+thread_local ContextStack stack;
+}  // namespace
 
 ModelWorld& world() {
   static auto& only = *new ModelWorld;
