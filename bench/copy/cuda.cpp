@@ -2,9 +2,10 @@
 // from pageable memory and from memory that is registered with CUDA. They take turns within one
 // process.
 //
-// `pageable` lies in memory of haul_alloc(), which others can change: haul never registers that, so
-// each copy goes through its slots. `again` is private memory that is copied again and again: haul
-// registers it by itself at the second copy. `registered` the program has registered.
+// `once` is new memory for each copy. `shared` lies in memory of haul_alloc(), of which haul cannot
+// be told when it changes. `again` is private memory that is copied again and again: haul registers
+// it by itself at the second copy. `pageable` is the same for the driver, which does not.
+// `registered` the program has registered.
 //
 // The caller's share of a CPU is measured in copies of their own, in which the caller sleeps
 // between looks, as a program that computes would look seldom; in those that are timed it looks all
@@ -30,7 +31,7 @@
 namespace haul::bench {
 namespace {
 
-enum class GpuHost { pageable, again, registered };
+enum class GpuHost { once, shared, again, pageable, registered };
 
 struct GpuCase {
   const char* by;
@@ -38,9 +39,10 @@ struct GpuCase {
   bool haul;
   GpuHost host;
 };
-// The last one is what the others are compared with.
-constexpr std::array<GpuCase, 5> gpu_cases = {
-    {{"haul", "pageable", true, GpuHost::pageable},
+// The last two are what the others are compared with.
+constexpr std::array<GpuCase, 6> gpu_cases = {
+    {{"haul", "once", true, GpuHost::once},
+     {"haul", "shared", true, GpuHost::shared},
      {"haul", "again", true, GpuHost::again},
      {"haul", "registered", true, GpuHost::registered},
      {"driver", "pageable", false, GpuHost::pageable},
@@ -55,20 +57,27 @@ double thread_cpu_ns() {
 struct HostMemory {
   explicit HostMemory(GpuDriver& driver, std::size_t bytes) : driver_(driver) {
     use_memory(Memory::shared);
-    buffers_[0] = std::make_unique<Buffer>(bytes);
+    make(GpuHost::shared, bytes);
     use_memory(Memory::private_);
-    buffers_[1] = std::make_unique<Buffer>(bytes);
-    buffers_[2] = std::make_unique<Buffer>(bytes);
+    for (const GpuHost host :
+         {GpuHost::once, GpuHost::again, GpuHost::pageable, GpuHost::registered})
+      make(host, bytes);
     driver_.pin(of(GpuHost::registered).data(), bytes);
   }
   ~HostMemory() { driver_.unpin(of(GpuHost::registered).data()); }
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
   Buffer& of(GpuHost host) { return *buffers_[static_cast<unsigned>(host)]; }
+  // New memory, in place of what was there.
+  void make(GpuHost host, std::size_t bytes) {
+    std::unique_ptr<Buffer>& buffer = buffers_[static_cast<unsigned>(host)];
+    buffer.reset();
+    buffer = std::make_unique<Buffer>(bytes);
+  }
 
  private:
   GpuDriver& driver_;
-  std::unique_ptr<Buffer> buffers_[3];
+  std::unique_ptr<Buffer> buffers_[5];
 };
 
 class GpuCopies {
@@ -80,6 +89,7 @@ class GpuCopies {
 
   // One copy, right to the byte. Its time; with `sleeps` the caller's CPU time in it.
   double copy(const GpuCase& what, bool to_gpu, std::uint64_t seed, bool sleeps) {
+    if (what.host == GpuHost::once) memory_.make(what.host, bytes_);
     Buffer& host = memory_.of(what.host);
     // What lies at the destination before is another content.
     Buffer& other = memory_.of(GpuHost::registered);
@@ -140,7 +150,7 @@ struct GpuSamples {
 };
 
 Row gpu_row(const GpuCase& what, bool to_gpu, std::size_t bytes, const GpuSamples& mine,
-            const GpuSamples& pinned) {
+            const GpuSamples& pageable, const GpuSamples& pinned) {
   const auto speed = [&](double q) {
     return round3(static_cast<double>(bytes) / quantile(mine.copy_ns, q));
   };
@@ -154,7 +164,8 @@ Row gpu_row(const GpuCase& what, bool to_gpu, std::size_t bytes, const GpuSample
              {"gbps_q75", speed(0.25)},
              {"copy_ns", round1(copy_ns)},
              {"caller_cpu", round3(median(mine.caller_cpu_ns) / copy_ns)}};
-  // Of the bandwidth from registered memory.
+  // Of the driver's bandwidths from pageable memory, and from registered memory.
+  put_ratio(row, "of_pageable", ratio_of(pageable.copy_ns, mine.copy_ns));
   put_ratio(row, "ratio", ratio_of(pinned.copy_ns, mine.copy_ns));
   row["rounds"] = mine.copy_ns.size();
   return row;
@@ -194,7 +205,8 @@ void run_cuda(SuiteRun& session, std::vector<Row>& rows) {
         session.options.progress(done, tools::show_bytes(bytes) + " and a GPU");
       }
       for (std::size_t which = 0; which < gpu_cases.size(); ++which)
-        rows.push_back(gpu_row(gpu_cases[which], to_gpu, bytes, measured[which], measured.back()));
+        rows.push_back(gpu_row(gpu_cases[which], to_gpu, bytes, measured[which],
+                               measured[gpu_cases.size() - 2], measured.back()));
     }
   }
   haul_space_close(gpu);
@@ -205,6 +217,7 @@ constexpr auto cuda_columns = columns_of(
     Column{"memory", "memory", Unit::text}, column::size, Column{"gbps", "speed", Unit::gbps},
     Column{"gbps_q25", "25 %", Unit::gbps}, Column{"gbps_q75", "75 %", Unit::gbps},
     Column{"caller_cpu", "caller's CPU", Unit::ratio},
+    Column{"of_pageable", "of pageable", Unit::ratio},
     Column{"ratio", "of registered", Unit::ratio}, column::ratio_q25, column::ratio_q75);
 
 }  // namespace

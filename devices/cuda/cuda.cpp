@@ -80,6 +80,7 @@ extern "C" [[gnu::visibility("default")]] const haul::DeviceTable* haul_open_dev
   cuda_table.unpin = unregister_with_gpus;
   cuda_table.least_pin_bytes = SIZE_MAX;
   cuda_table.pins_by_choice = true;
+  cuda_table.pays_once = registering_pays_once;
   cuda_table.open_memory = open_gpu_memory;
   cuda_table.take_staging = take_staging_of_gpus;
   cuda_table.describe = describe_gpus;

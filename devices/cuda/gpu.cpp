@@ -67,6 +67,10 @@ bool Gpu::set_slots(unsigned count, std::size_t bytes) {
          stream(GpuWay::out).set_slots(count, bytes) == success;
 }
 
+void Gpu::limit_slots(unsigned most) {
+  for (GpuStream& stream : streams_) stream.limit_slots(most);
+}
+
 Code Gpu::examine(Pointer device, std::uintptr_t host, std::size_t bytes, Pointer* pinned) {
   PointerFacts first, last, of_host;
   const InContext current(*driver_, context_);

@@ -15,6 +15,9 @@ namespace haul::cuda {
 struct GpuFigures {
   double in = 0, out = 0;                // through slots
   double pinned_in = 0, pinned_out = 0;  // straight; 0: memory could not be registered
+  // Registering memory and giving it back: what it takes whatever the length, in ns, and the rest;
+  // 0: it was not measured.
+  double pin_start_ns = 0, pin = 0;
 };
 
 class Gpu {
@@ -26,6 +29,8 @@ class Gpu {
   void close();
   // Slots for both directions. False: there is no pinned memory for them; it keeps those it had.
   bool set_slots(unsigned count, std::size_t bytes);
+  // How many each direction may have in time, as more threads stage at once.
+  void limit_slots(unsigned most);
 
   int ordinal() const { return ordinal_; }
   const char* name() const { return name_; }

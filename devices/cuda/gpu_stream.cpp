@@ -79,6 +79,7 @@ Result GpuStream::take(const GpuCopy& copy) {
   const auto number = static_cast<unsigned>(std::countr_one(used_));
   used_ |= 1u << number;
   copies_[number] = copy;
+  if (wants_slots_ && slots_.idle() && !dead_) take_more_slots();
   if (dead_) {
     copies_[number].code = Code::io;
     return success;
@@ -94,6 +95,27 @@ Result GpuStream::take(const GpuCopy& copy) {
   return result;
 }
 
+// A sixteenth of a request, so that filling its first slot and emptying its last one are short; no
+// less than is worth a start of the copy engine's, and no more than a slot holds.
+std::size_t GpuStream::part_bytes(const GpuCopy& copy) const {
+  constexpr std::size_t least = std::size_t{128} << 10;
+  return std::clamp(copy.whole_bytes / 16, std::min(least, slot_bytes_), slot_bytes_);
+}
+
+// Notes that a thread would stage and found no slot, since other threads are at all of them.
+void GpuStream::note_want_of_slots() {
+  const bool all_at_cpu = way_ == GpuWay::in ? slots_.all_at_first() : slots_.all_at_second();
+  if (waiting_count_ != 0 && all_at_cpu) wants_slots_ = slots_.count() < most_slots_;
+}
+
+// Twice as many as before, while nothing is in any. (Where there is no memory, those stay, for
+// good.)
+void GpuStream::take_more_slots() {
+  wants_slots_ = false;
+  if (set_slots(std::min(2 * slots_.count(), most_slots_), slot_bytes_) != success)
+    most_slots_ = slots_.count();
+}
+
 // Takes the next slot for the oldest copy that wants one; nullptr: none does, or none is free.
 StagingSlot* GpuStream::begin_slot() {
   if (dead_ || waiting_count_ == 0 || slots_.count() == 0 || !slots_.has_free()) return nullptr;
@@ -102,7 +124,7 @@ StagingSlot* GpuStream::begin_slot() {
   StagingSlot& slot = slots_.at(slots_.take());
   slot.copy = number;
   slot.offset = copy.begun;
-  slot.bytes = std::min(slot_bytes_, copy.length - copy.begun);
+  slot.bytes = std::min(part_bytes(copy), copy.length - copy.begun);
   copy.begun += slot.bytes;
   ++copy.parts;
   if (copy.begun == copy.length) leave_queue();
@@ -117,16 +139,21 @@ void GpuStream::leave_queue() {
 bool GpuStream::take_staging(StagingCopy* staging) {
   if (way_ == GpuWay::in) {
     StagingSlot* const slot = begin_slot();
-    if (slot == nullptr) return false;
+    if (slot == nullptr) {
+      note_want_of_slots();
+      return false;
+    }
     *staging = {reinterpret_cast<std::uintptr_t>(slot->memory),
-                copies_[slot->copy].host + slot->offset, slot->bytes, &slot->done};
+                copies_[slot->copy].host + slot->offset, slot->bytes, false, &slot->done};
     return true;
   }
   StagingSlot* const slot = slots_.to_pass();
+  if (slot == nullptr) note_want_of_slots();
   if (slot == nullptr || !slot->arrived) return false;
   slots_.pass();
   *staging = {copies_[slot->copy].host + slot->offset,
-              reinterpret_cast<std::uintptr_t>(slot->memory), slot->bytes, &slot->done};
+              reinterpret_cast<std::uintptr_t>(slot->memory), slot->bytes,
+              streams_out_ && copies_[slot->copy].whole_bytes >= streamed_from_bytes, &slot->done};
   return true;
 }
 

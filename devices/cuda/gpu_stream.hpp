@@ -11,7 +11,12 @@
 // which they were taken, and a stream executes in order, so what is good of a copy grows from its
 // front. What was handed to the stream is over when its event says so: the oldest is asked for.
 //
-// Nothing here blocks: the driver's calls put work into a queue, as the memory is pinned.
+// A slot is filled as far as suits the request: a short one goes in parts, so that the CPU and the
+// copy engine overlap, and a long one in whole slots, since the copy engine rests between two
+// parts. There are few slots until more threads stage at once than these can keep busy.
+//
+// Nothing here blocks: the driver's calls put work into a queue, as the memory is pinned. Only
+// taking more slots does, for some milliseconds, once or twice in a process that has many movers.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +35,7 @@ struct GpuCopy {
   Pointer device = 0;
   std::uintptr_t host = 0;
   std::size_t length = 0;
+  std::size_t whole_bytes = 0;  // of the request, to which this piece belongs
   Watermark watermark;
   bool straight = true;
   Context source_context = nullptr, context = nullptr;  // of two GPUs that differ
@@ -42,11 +48,18 @@ struct GpuCopy {
 class GpuStream {
  public:
   static constexpr unsigned depth = 16;  // copies
+  static constexpr std::size_t streamed_from_bytes = std::size_t{1} << 20;
 
   // Makes the stream and its events; the GPU's context is current. success, or why not.
   Result open(const Driver& driver, GpuWay way);
-  // Gives it slots, or others while none is in use. Context current. (No room: it keeps its old.)
+  // Gives it slots, or others while none is in use. Context current. (No room: it keeps those that
+  // it had.)
   Result set_slots(unsigned count, std::size_t bytes);
+  // From the GPU: whether the CPU empties slots past its caches, into requests that would not stay
+  // in the nearest ones. (To the GPU it is all the same.)
+  void stream_out(bool streams) { streams_out_ = streams; }
+  // How many it may have in time.
+  void limit_slots(unsigned most) { most_slots_ = most; }
   // Gives them back. Context current; no copy is under way.
   void free_slots();
   unsigned slots() const { return slots_.count(); }
@@ -80,6 +93,9 @@ class GpuStream {
   Event event_of(const StreamPart& part);
   Result enqueue(unsigned number, int slot, std::size_t offset, std::size_t bytes);
   StagingSlot* begin_slot();
+  std::size_t part_bytes(const GpuCopy& copy) const;
+  void note_want_of_slots();
+  void take_more_slots();
   Result pass_filled_slots();
   Result pass_free_slots();
   void drop(StagingSlot& slot);
@@ -104,6 +120,8 @@ class GpuStream {
   unsigned first_part_ = 0, part_count_ = 0;
   StagingSlots slots_;
   std::size_t slot_bytes_ = 0;
+  unsigned most_slots_ = 0;
+  bool wants_slots_ = false, streams_out_ = false;
   bool dead_ = false;
 };
 

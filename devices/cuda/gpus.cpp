@@ -130,6 +130,7 @@ Submitted copy_with_host(const Piece& piece, GpuWay way, const CopySides& sides,
   copy.device = sides.device;
   copy.host = sides.host;
   copy.length = piece.length;
+  copy.whole_bytes = piece.whole_bytes;
   copy.watermark = piece.watermark;
   copy.context = copy.source_context = gpu.context();
   // What haul itself has pinned counts only for pieces that name it: it may be given back, or be
@@ -280,6 +281,21 @@ void unregister_with_gpus(std::uint64_t region) {
     return true;
   });
   replace_registered(region, 0);
+}
+
+bool registering_pays_once(std::size_t bytes, unsigned threads) {
+  bool pays = false;
+  any_open([&](const Gpu& gpu) {
+    const GpuFigures& measured = gpu.figures;
+    if (measured.pin == 0 || measured.pinned_in == 0) return true;
+    const auto length = static_cast<double>(bytes);
+    const double staging_ns = length / (std::max(measured.in, measured.out) * threads);
+    const double straight_ns =
+        measured.pin_start_ns + length / measured.pin + length / measured.pinned_in;
+    pays = straight_ns < staging_ns;
+    return true;
+  });
+  return pays;
 }
 
 void describe_gpus(char* text, std::size_t text_bytes) {

@@ -15,8 +15,8 @@ inline constexpr int most_gpus = 16;
 // What HAUL_ENGINE_CUDA says.
 struct CudaChoices {
   char library[256] = {};      // "": the usual one
-  unsigned slots = 0;          // 0: 4
-  std::size_t slot_bytes = 0;  // 0: as the first copies say
+  unsigned slots = 0;          // 0: 4, and more where more threads stage at once
+  std::size_t slot_bytes = 0;  // 0: 2 MiB
 };
 
 // Starts the driver and counts GPUs, opening none: a context takes memory of the GPU. Once a
@@ -34,6 +34,9 @@ bool stop_gpus(unsigned channel);
 bool gpus_are_dead();
 Code register_with_gpus(std::uintptr_t address, std::size_t bytes, std::uint64_t* region);
 void unregister_with_gpus(std::uint64_t region);
+// Is registering so many bytes for one copy quicker than having so many threads copy them through
+// slots? As the GPU measured that was opened first.
+bool registering_pays_once(std::size_t bytes, unsigned threads);
 void describe_gpus(char* text, std::size_t text_bytes);
 
 }  // namespace haul::cuda

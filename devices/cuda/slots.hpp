@@ -35,6 +35,9 @@ class StagingSlots {
   StagingSlot& at(unsigned index) { return slots_[index]; }
 
   bool has_free() const { return taken_ - ended_ < count_; }
+  // Are all of them with their first worker, or with their second?
+  bool all_at_first() const { return taken_ - passed_ == count_; }
+  bool all_at_second() const { return passed_ - ended_ == count_; }
   bool idle() const { return taken_ == ended_; }
   // Takes the next one. Its index; there is a free one.
   unsigned take() {

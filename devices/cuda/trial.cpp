@@ -1,5 +1,6 @@
 #include "devices/cuda/trial.hpp"
 
+#include <emmintrin.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -13,20 +14,29 @@ namespace haul::cuda {
 namespace {
 
 constexpr unsigned usual_slots = 4;
-constexpr std::size_t usual_slot_bytes = std::size_t{1} << 20;
-constexpr std::size_t slot_sizes[] = {std::size_t{256} << 10, std::size_t{512} << 10,
-                                      std::size_t{1} << 20, std::size_t{2} << 20};
+constexpr std::size_t usual_slot_bytes = std::size_t{2} << 20;
 constexpr std::size_t trial_bytes = std::size_t{16} << 20, least_trial_bytes = 64 << 10;
 constexpr std::uint64_t patience_ns = 5'000'000'000;  // for one copy
 constexpr int rounds = 3;
-// A size is taken in place of a smaller one where it is that much faster.
-constexpr double worth_it = 1.03;
+constexpr double worth_it = 1.1;  // what streaming must gain, since it leaves nothing in the caches
 
 std::uint64_t clock_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// memcpy() past the caches, as haul's own copies with the affinity non-cacheable are made.
+void copy_streaming(unsigned char* to, const unsigned char* from, std::size_t bytes) {
+  const std::size_t head = std::min(bytes, -reinterpret_cast<std::uintptr_t>(to) % 16);
+  std::memcpy(to, from, head);
+  std::size_t at = head;
+  for (; at + 16 <= bytes; at += 16)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
+  _mm_sfence();
+  std::memcpy(to + at, from + at, bytes - at);
 }
 
 class FirstGpuCopies {
@@ -48,10 +58,10 @@ class FirstGpuCopies {
     const std::size_t first = choices.slot_bytes != 0 ? choices.slot_bytes : usual_slot_bytes;
     if (!gpu_.set_slots(slots, first) && !gpu_.set_slots(2, 64 << 10))
       return refuse("there is no pinned memory for its slots; raise ulimit -l");
+    gpu_.limit_slots(choices.slots != 0 ? choices.slots : StagingSlots::most);
     if (!allocate()) return false;
     if (!copies_are_right()) return false;
-    if (choices.slot_bytes == 0 && bytes_ == trial_bytes && !choose_slot_bytes(slots)) return false;
-    if (!measure(&gpu_.figures.in, &gpu_.figures.out, false)) return false;
+    if (!measure(&gpu_.figures.in, &gpu_.figures.out, false) || !try_streaming()) return false;
     return measure_pinned();
   }
 
@@ -108,7 +118,7 @@ class FirstGpuCopies {
     GpuCopy wanted;
     wanted.device = device_;
     wanted.host = reinterpret_cast<std::uintptr_t>(host);
-    wanted.length = bytes;
+    wanted.length = wanted.whole_bytes = bytes;
     wanted.straight = straight;
     wanted.context = wanted.source_context = gpu_.context();
     gpu_.take(way, wanted);
@@ -117,8 +127,13 @@ class FirstGpuCopies {
     while (gpu_.poll(&finished, 1) == 0) {
       StagingCopy staging;
       if (gpu_.take_staging(&staging)) {
-        std::memcpy(reinterpret_cast<void*>(staging.dst),
-                    reinterpret_cast<const void*>(staging.src), staging.bytes);
+        auto* const to = reinterpret_cast<unsigned char*>(staging.dst);
+        const auto* const from = reinterpret_cast<const unsigned char*>(staging.src);
+        if (staging.streams) {
+          copy_streaming(to, from, staging.bytes);
+        } else {
+          std::memcpy(to, from, staging.bytes);
+        }
         staging.done->store(1, std::memory_order_release);
       } else if (clock_ns() > deadline) {
         leaves_memory_ = !gpu_.stop();
@@ -145,33 +160,50 @@ class FirstGpuCopies {
     return true;
   }
 
-  bool choose_slot_bytes(unsigned slots) {
-    double best = 0;
-    std::size_t best_bytes = usual_slot_bytes;
-    for (const std::size_t bytes : slot_sizes) {
-      double in = 0, out = 0;
-      if (!gpu_.set_slots(slots, bytes)) continue;
-      if (!measure(&in, &out, false)) return false;
-      if (std::min(in, out) < best * worth_it) continue;
-      best = std::min(in, out);
-      best_bytes = bytes;
-    }
-    gpu_.set_slots(slots, best_bytes);  // (Where it cannot, it keeps those it had.)
+  bool try_streaming() {
+    GpuStream& out = gpu_.stream(GpuWay::out);
+    double in = 0, streamed = 0;
+    out.stream_out(true);
+    if (!measure(&in, &streamed, false)) return false;
+    const bool faster = streamed > gpu_.figures.out * worth_it;
+    out.stream_out(faster);
+    if (faster) gpu_.figures.out = streamed;
     return true;
+  }
+
+  Result set_registered(bool registered, std::size_t bytes) {
+    const InContext current(driver_, gpu_.context());
+    if (current.result() != success) return current.result();
+    return registered ? driver_.host_register(host_, bytes, host_portable)
+                      : driver_.host_unregister(host_);
   }
 
   // What cannot be registered goes through slots, always.
   bool measure_pinned() {
-    const auto host_register = [this] {
-      const InContext current(driver_, gpu_.context());
-      return current.result() == success ? driver_.host_register(host_, 2 * bytes_, host_portable)
-                                         : current.result();
-    };
-    if (host_register() != success) return true;
+    const double short_ns = measure_pinning(least_trial_bytes),
+                 long_ns = measure_pinning(2 * bytes_);
+    if (bytes_ == trial_bytes && short_ns > 0 && long_ns > short_ns) {
+      gpu_.figures.pin = (2.0 * trial_bytes - least_trial_bytes) / (long_ns - short_ns);
+      gpu_.figures.pin_start_ns = short_ns - least_trial_bytes / gpu_.figures.pin;
+    }
+    if (set_registered(true, 2 * bytes_) != success) return true;
     const bool measured = measure(&gpu_.figures.pinned_in, &gpu_.figures.pinned_out, true);
-    const InContext current(driver_, gpu_.context());
-    if (current.result() == success && !leaves_memory_) driver_.host_unregister(host_);
+    if (!leaves_memory_) set_registered(false, 2 * bytes_);
     return measured;
+  }
+
+  // Registering and giving back so many bytes: the better of two times, since a driver's first call
+  // takes longer. 0: they cannot be registered.
+  double measure_pinning(std::size_t bytes) {
+    double best = 0;
+    for (int round = 0; round < 2; ++round) {
+      const std::uint64_t begun = clock_ns();
+      if (set_registered(true, bytes) != success) return 0;
+      if (set_registered(false, bytes) != success) return 0;
+      const auto ns = static_cast<double>(clock_ns() - begun);
+      best = round == 0 ? ns : std::min(best, ns);
+    }
+    return best;
   }
 
   Gpu& gpu_;

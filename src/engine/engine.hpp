@@ -95,6 +95,7 @@ struct Finished {
 struct StagingCopy {
   std::uintptr_t dst = 0, src = 0;
   std::size_t bytes = 0;
+  bool streams = false;  // past the caches, as the engine has found that to be faster
   std::atomic<std::uint32_t>* done = nullptr;
 };
 

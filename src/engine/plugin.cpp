@@ -93,6 +93,12 @@ void* PluginEngine::open(void* engine) noexcept {
   return nullptr;
 }
 
+bool PluginEngine::pays_once(std::size_t bytes) const noexcept {
+  if (table_ == nullptr || table_->pays_once == nullptr) return false;
+  const auto movers = static_cast<unsigned>(knob_number(Knob::mover_cores));
+  return table_->pays_once(bytes, std::max(movers, 1u));
+}
+
 bool PluginEngine::wanted() const noexcept {
   return *knob_text(devices_) != '\0';
 }
@@ -241,17 +247,20 @@ Submitted PluginEngine::submit(const Piece& piece, std::uint64_t tag, Outcome& o
   if (piece.dst_space != self_space) named.dst_region = device_memory(piece.dst_space).region;
   if (piece.src_space != self_space) named.src_region = device_memory(piece.src_space).region;
   const Submitted answer = table_->submit(named, tag, outcome);
-  if (answer == Submitted::dead) die();
+  if (answer == Submitted::dead || (answer == Submitted::finished && has_died(outcome))) die();
   return answer;
 }
 
 std::size_t PluginEngine::poll(unsigned channel, Finished* finished, std::size_t most) noexcept {
   if (table_ == nullptr) return 0;
   const std::size_t count = table_->poll(channel, finished, most);
-  // (A device that has died says so by what it had; nothing may come after that.)
-  const bool failed = count != 0 && finished[count - 1].outcome.code == Code::io;
-  if (failed && table_->is_dead != nullptr && table_->is_dead()) die();
+  if (count != 0 && has_died(finished[count - 1].outcome)) die();
   return count;
+}
+
+// A device that has died says so by what it had, or is given then; nothing may come after that.
+bool PluginEngine::has_died(const Outcome& outcome) const noexcept {
+  return outcome.code == Code::io && table_->is_dead != nullptr && table_->is_dead();
 }
 
 bool PluginEngine::stop(unsigned channel) noexcept {

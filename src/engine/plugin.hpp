@@ -36,6 +36,8 @@ struct DeviceTable {
   bool pins_sources = true;         // else destinations alone
   std::size_t least_pin_bytes = 0;  // see Registrar::least_bytes()
   bool pins_by_choice = false;      // see Engine::registers_by_choice(), Registrar::unpins_late()
+  // As Registrar::pays_once(), if so many threads copy what is not registered; nullptr: never.
+  bool (*pays_once)(std::size_t bytes, unsigned threads) = nullptr;
   // As an engine's whose devices have memory of their own. Such a table is no device yet: each one
   // is opened, tried and measured by open_memory(), which any thread calls, one at a time. A piece
   // then has at least one side there, with its region. ok and *region, or why not.
@@ -90,6 +92,7 @@ class PluginEngine : public Engine {
     return table_ != nullptr && table_->pins_by_choice;
   }
   std::size_t least_bytes() const noexcept override { return least_bytes_; }
+  bool pays_once(std::size_t bytes) const noexcept override;
   bool unpins_late() const noexcept override { return registers_by_choice(); }
   Code pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept override;
   void unpin(std::uint64_t region) noexcept override;
@@ -119,6 +122,7 @@ class PluginEngine : public Engine {
   static void* open(void* engine) noexcept;
   const DeviceTable* try_to_open() noexcept;
   void die() noexcept;
+  bool has_died(const Outcome& outcome) const noexcept;
   bool is_mine(Space space) const noexcept;
 
   const char* file_;

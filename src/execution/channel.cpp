@@ -353,7 +353,8 @@ void ChannelTurn::stage() noexcept {
   if (!staged_) return;
   const std::uint64_t begun = age();
   copy::move_bytes(reinterpret_cast<void*>(copy.dst), reinterpret_cast<const void*>(copy.src),
-                   copy.bytes, Affinity::cacheable, Affinity::cacheable);
+                   copy.bytes, copy.streams ? Affinity::non_cacheable : Affinity::cacheable,
+                   Affinity::cacheable);
   // Release: pairs with the engine's look at the word.
   copy.done->store(1, std::memory_order_release);
   if (age() != begun) return;  // a handler has forked meanwhile: this is the child

@@ -56,6 +56,11 @@ bool drive(Ring& ring, std::uint64_t seq) noexcept {
   return give_to_channel(ring, job, true);
 }
 
+bool may_cost_a_copy(Ring& ring, std::uint64_t seq) noexcept {
+  Job job;
+  return read_driven(ring, seq, &job) && engine_at(job.engine).has_memory();
+}
+
 void drive_new(Ring& ring, const Job& job) noexcept {
   if (!job.fence && !a_mover_is_awake.load(std::memory_order_relaxed))
     give_to_channel(ring, job, false);

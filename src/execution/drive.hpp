@@ -32,6 +32,9 @@ void begin_driven(Ring& ring, const Job& job) noexcept;
 // which may have more for it.
 bool drive(Ring& ring, std::uint64_t seq) noexcept;
 void drive_all(Ring& ring) noexcept;
+// May driving this request take as long as copying its bytes would? Memory that a device with
+// memory of its own does not know is copied, or registered, by whoever drives it.
+bool may_cost_a_copy(Ring& ring, std::uint64_t seq) noexcept;
 // Has one of them not ended that its caller must drive now?
 bool any_driven(Ring& ring) noexcept;
 

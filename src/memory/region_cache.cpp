@@ -15,6 +15,7 @@ namespace {
 using os::page_bytes;
 constexpr std::size_t most_pages = 1024;
 constexpr std::uint64_t patience_ns = 100'000'000;  // until changes have been told of
+constexpr std::size_t watched_from_bytes = std::size_t{1} << 20;
 
 std::uintptr_t page_below(std::uintptr_t address) noexcept {
   return address & ~(page_bytes - 1);
@@ -90,7 +91,7 @@ void RegionCache::drop_unused(bool all) noexcept {
   }
 }
 
-// Registers what an entry says, which is reserved; with Keep::only not what could not stay so.
+// Registers what an entry says, which is reserved.
 Code RegionCache::pin(Entry& entry, Keep keep) noexcept {
   const std::size_t bytes = entry.end - entry.begin;
   bool settles = false;
@@ -98,7 +99,7 @@ Code RegionCache::pin(Entry& entry, Keep keep) noexcept {
                        watch_changes(entry.begin, bytes, &settles);
   {
     const QuietLock lock(table_lock_);
-    entry.once = !watched || settles;
+    entry.once = !watched || settles || keep == Keep::watched;
     if (entry.once && keep == Keep::only) {
       pinned_bytes_ += bytes;
       take_out(entry);
@@ -127,26 +128,64 @@ Code RegionCache::pin(Entry& entry, Keep keep) noexcept {
 
 Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
                           std::size_t before, std::size_t behind, RegisteredUse* use) noexcept {
-  return acquire(registrar, address, wanted, before, behind, Keep::if_possible, use);
+  const Code code = prepare(registrar);
+  return code == Code::ok
+             ? acquire(registrar, address, wanted, before, behind, Keep::if_possible, use)
+             : code;
+}
+
+// Before anything that is remembered is looked at: all changes of memory that can be seen have been
+// told of then.
+Code RegionCache::prepare(Registrar& registrar) noexcept {
+  if (entries_ == nullptr) {
+    auto* const mapped = static_cast<Entry*>(os::map_anonymous(room * sizeof(Entry)));
+    if (mapped == nullptr) return Code::no_memory;
+    const QuietLock lock(table_lock_);
+    entries_ = mapped;
+    registrar_ = &registrar;
+  }
+  if (!listens_) listens_ = listen_to_changes(*this);
+  const std::uint64_t deadline_ns = now_ns() + patience_ns;
+  for (Backoff backoff; changes_under_way(); backoff.pause())
+    if (now_ns() >= deadline_ns) return Code::timed_out;
+  return Code::ok;
 }
 
 Code RegionCache::acquire_whole(Registrar& registrar, std::uintptr_t address, std::size_t bytes,
                                 std::uint64_t asker, RegisteredUse* use) noexcept {
+  if (const Code ready = prepare(registrar); ready != Code::ok) return ready;
   if (late_.exchange(false, std::memory_order_relaxed)) {
     const QuietLock lock(registrar_lock_);
     drop_unused(false);
   }
   const bool keeps = registering() == Registering::cached;
+  Keep keep = keeps ? Keep::only : Keep::if_possible;
   const std::uintptr_t end = address + bytes;
   if (keeps) {
-    const bool again = sightings_.again(address, end, asker);
-    if (!holds(address, bytes) && (!again || bytes > knob_number(Knob::memory_registered_bytes)))
+    Sightings::Seen seen = Sightings::Seen::first;
+    bool held = false;
+    {
+      const QuietLock lock(table_lock_);
+      seen = sightings_.look(address, end, asker);
+      held = holds_locked(address, bytes);
+    }
+    using Seen = Sightings::Seen;
+    const bool pays = (seen == Seen::first || seen == Seen::same) && registrar.pays_once(bytes);
+    const bool worth = pays || seen == Seen::again;
+    if (!held && (!worth || bytes > knob_number(Knob::memory_registered_bytes))) {
+      // What is other memory by then does not come again. (Short copies are not worth the watch.)
+      bool ignored = false;
+      if (seen == Seen::first && listens_ && bytes >= watched_from_bytes)
+        watch_changes(page_below(address), page_above(end) - page_below(address), &ignored);
       return Code::again;
+    }
+    if (pays) keep = Keep::watched;
   }
-  const Code code =
-      acquire(registrar, address, bytes, 0, 0, keeps ? Keep::only : Keep::if_possible, use);
+  const Code code = acquire(registrar, address, bytes, 0, 0, keep, use);
   if (code != Code::ok) {
-    if (code != Code::timed_out && code != Code::again) sightings_.refuse(address, end);
+    if (code == Code::timed_out || code == Code::again) return code;
+    const QuietLock lock(table_lock_);
+    sightings_.refuse(address, end);
     return code;
   }
   if (use->bytes >= bytes) return Code::ok;
@@ -157,18 +196,6 @@ Code RegionCache::acquire_whole(Registrar& registrar, std::uintptr_t address, st
 Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
                           std::size_t before, std::size_t behind, Keep keep,
                           RegisteredUse* use) noexcept {
-  if (entries_ == nullptr) {
-    auto* const mapped = static_cast<Entry*>(os::map_anonymous(room * sizeof(Entry)));
-    if (mapped == nullptr) return Code::no_memory;
-    const QuietLock lock(table_lock_);
-    entries_ = mapped;
-    registrar_ = &registrar;
-  }
-  if (!listens_) listens_ = listen_to_changes(*this);
-  // What is remembered counts once all changes that can be seen have been told of.
-  const std::uint64_t deadline_ns = now_ns() + patience_ns;
-  for (Backoff backoff; changes_under_way(); backoff.pause())
-    if (now_ns() >= deadline_ns) return Code::timed_out;
   const std::uintptr_t begin = page_below(address);
   std::size_t bytes = std::clamp(before, page_bytes, most_pages * page_bytes);
   Entry* fresh = nullptr;
@@ -224,6 +251,10 @@ void RegionCache::release(const RegisteredUse& use) noexcept {
 
 bool RegionCache::holds(std::uintptr_t address, std::size_t bytes) noexcept {
   const QuietLock lock(table_lock_);
+  return holds_locked(address, bytes);
+}
+
+bool RegionCache::holds_locked(std::uintptr_t address, std::size_t bytes) noexcept {
   const Entry* const known = find(address);
   return known != nullptr && known->end >= address + bytes;
 }
@@ -232,6 +263,7 @@ void RegionCache::memory_changed(std::uintptr_t begin, std::uintptr_t end) noexc
   bool any = false, later = false;
   {
     const QuietLock lock(table_lock_);
+    sightings_.forget(begin, end);
     for (std::uint32_t i = 0; i < in_use_; ++i) {
       Entry& entry = entries_[i];
       if (entry.end == 0 || entry.stale || entry.begin >= end || begin >= entry.end) continue;
@@ -254,6 +286,7 @@ void RegionCache::forget() noexcept {
   std::fill(entries_, entries_ + in_use_, Entry{});
   in_use_ = 0;
   pinned_bytes_ = 0;
+  sightings_ = {};
 }
 
 }  // namespace haul

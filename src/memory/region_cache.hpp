@@ -10,8 +10,9 @@
 // Memory of which that cannot be told, and all memory where HAUL_MEMORY_REGISTER says so, is
 // registered for each use and given back after it.
 //
-// Of a device that moves other memory, too, only slower, memory is registered whole, when it comes
-// again and can stay registered (acquire_whole()).
+// Of a device that moves other memory, too, only slower, memory is registered whole
+// (acquire_whole()): what comes again and can stay registered; and what comes for the first time,
+// for that use alone, where that pays.
 #pragma once
 
 #include <pthread.h>
@@ -45,9 +46,10 @@ class RegionCache final : public ChangeListener {
   Code acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted, std::size_t before,
                std::size_t behind, RegisteredUse* use) noexcept;
   // Registers all of [address, address + bytes) for the request `asker`, if that is worth it: it is
-  // registered already; another request had it moved before, and it can stay registered; or
-  // HAUL_MEMORY_REGISTER asks for each use. Otherwise not ok, and nothing is in use. Of a registrar
-  // for which no parts are worth it (Registrar::least_bytes()).
+  // registered already; another request had it moved before, and it can stay registered; it pays
+  // for this use (Registrar::pays_once()); or HAUL_MEMORY_REGISTER asks for each use. Otherwise not
+  // ok, and nothing is in use. Of a registrar for which no parts are worth it
+  // (Registrar::least_bytes()).
   Code acquire_whole(Registrar& registrar, std::uintptr_t address, std::size_t bytes,
                      std::uint64_t asker, RegisteredUse* use) noexcept;
   // The copy that used it has ended.
@@ -79,9 +81,15 @@ class RegionCache final : public ChangeListener {
   };
 
   Entry* find(std::uintptr_t address) noexcept;
+  bool holds_locked(std::uintptr_t address, std::size_t bytes) noexcept;
   Entry* reserve(std::uintptr_t begin, std::uintptr_t end) noexcept;
   std::uint64_t take_out(Entry& entry) noexcept;
-  enum class Keep : std::uint8_t { if_possible, only };
+  enum class Keep : std::uint8_t {
+    if_possible,
+    only,     // refuses what could not stay registered
+    watched,  // for this use; it is heard of when the memory changes before it comes again
+  };
+  Code prepare(Registrar& registrar) noexcept;
   Code acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted, std::size_t before,
                std::size_t behind, Keep keep, RegisteredUse* use) noexcept;
   Code pin(Entry& entry, Keep keep) noexcept;

@@ -20,6 +20,9 @@ class Registrar {
   virtual Code pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept;
   // Parts of fewer bytes are not worth a registration of their own; SIZE_MAX: no parts are.
   virtual std::size_t least_bytes() const noexcept { return 0; }
+  // Of one that need not register: is registering so many bytes for a single use, and giving them
+  // back, quicker than moving them unregistered? From figures that were measured.
+  virtual bool pays_once(std::size_t /*bytes*/) const noexcept { return false; }
   // May what it calls wait for locks that a thread of the program's holds while it changes its
   // memory? Then nothing is unpinned on the thread that is told of changes (changes.hpp).
   virtual bool unpins_late() const noexcept { return false; }

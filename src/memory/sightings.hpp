@@ -10,19 +10,31 @@ namespace haul {
 // One thread at a time. Zero-initialized, it has seen nothing.
 class Sightings {
  public:
-  // Notes that `asker` (a request, by a number of its own) has [begin, end) moved. True: another
-  // one had all of it moved before.
-  bool again(std::uintptr_t begin, std::uintptr_t end, std::uint64_t asker) noexcept {
+  enum class Seen : std::uint8_t {
+    first,    // by nobody before
+    same,     // by this request only
+    again,    // another one had all of it moved before
+    refused,  // it cannot be registered
+  };
+
+  // Notes that `asker` (a request, by a number of its own) has [begin, end) moved.
+  Seen look(std::uintptr_t begin, std::uintptr_t end, std::uint64_t asker) noexcept {
     if (const Sighting* const known = find(begin, end); known != nullptr)
-      return !known->refused && known->asker != asker;
+      return known->refused ? Seen::refused : known->asker != asker ? Seen::again : Seen::same;
     seen_[next_] = {begin, end, asker, false};
     next_ = (next_ + 1) % room;
-    return false;
+    return Seen::first;
   }
 
-  // That range cannot be registered: again() is false for it from now on.
+  // That range cannot be registered.
   void refuse(std::uintptr_t begin, std::uintptr_t end) noexcept {
     if (Sighting* const known = find(begin, end); known != nullptr) known->refused = true;
+  }
+
+  // Memory that lies in the range is other memory from now on.
+  void forget(std::uintptr_t begin, std::uintptr_t end) noexcept {
+    for (Sighting& one : seen_)
+      if (one.begin < end && begin < one.end) one = {};
   }
 
  private:

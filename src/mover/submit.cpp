@@ -138,7 +138,7 @@ bool publish_driven(Operation operation, std::uintptr_t dst, std::uint64_t src_o
   job.operation = operation;
   job.dst = dst;
   job.src_or_pattern = src_or_pattern;
-  job.chunks = plan::cut_for_device(length, gate.block_log2.load(std::memory_order_relaxed));
+  job.chunks = plan::cut_for_device(length, false, gate.block_log2.load(std::memory_order_relaxed));
   if (!publish(*ring, job, nullptr, ticket, true)) return false;
   busy.end();
   drive_new(*ring, job);

@@ -112,6 +112,16 @@ Route route_to(const Inputs& inputs, Mover dedicated, Probe access) noexcept {
   return decided;
 }
 
+// Who drives a copy to or from memory of a device's own. Of memory that the device does not know
+// its driver copies every byte, so it is a mover's as soon as that takes longer than handing over.
+// No thresholds of copies by the CPU hold here: nobody reads there what a mover leaves in his
+// cache, and a caller who waits drives the copy himself until the mover is awake.
+Route route_staging(const Inputs& inputs, Mover dedicated) noexcept {
+  const double lines = static_cast<double>(inputs.request.length) / 64;
+  const bool worth = lines * inputs.calibration.cold_line_ns > hand_over_ns(inputs);
+  return {worth ? dedicated : Mover::caller, Reason::staged};
+}
+
 // Decides by what counts whatever the length, the most compelling reason first.
 template <class Probe>
 Route choose_mover(const Inputs& inputs, Mover dedicated, Probe access) noexcept {
@@ -129,6 +139,7 @@ Route choose_mover(const Inputs& inputs, Mover dedicated, Probe access) noexcept
   if (request.force_dedicated) return {dedicated, Reason::dedicated_asked};
   if (by_setting) return {dedicated, Reason::dedicated_set};
   if (request.fenced_behind) return {dedicated, Reason::fenced};
+  if (request.device_memory) return route_staging(inputs, dedicated);
   return route_to(inputs, dedicated, access);
 }
 
@@ -201,7 +212,7 @@ Plan make_plan(const Inputs& inputs, Reasons* reasons) noexcept {
   } else {
     plan.chunks =
         plan.engine >= 0 && inputs.engines[plan.engine].device
-            ? cut_for_device(request.length, block_log2)
+            ? cut_for_device(request.length, request.device_memory, block_log2)
             : cut_for_mover(request.length, min_chunk_bytes(round_trip_ns(inputs)), block_log2);
     const unsigned largest = plan.chunks.taper;  // the one with the odd blocks
     say(reasons,

@@ -121,9 +121,11 @@ inline Chunks cut_for_mover(std::size_t length, std::size_t min_chunk,
 }
 
 // How a request for a device is cut: nobody takes half of it, and each piece costs its driver a
-// submit and a poll.
-inline Chunks cut_for_device(std::size_t length, std::uint32_t block_log2) noexcept {
-  constexpr std::size_t unit = std::size_t{1} << 20;
+// submit and a poll. Links to memory of a device's own are the fastest, and rest for 2.6 us between
+// two pieces (an H100 at 55 bytes/ns), so there pieces are larger.
+inline Chunks cut_for_device(std::size_t length, bool device_memory,
+                             std::uint32_t block_log2) noexcept {
+  const std::size_t unit = std::size_t{device_memory ? 4u : 1u} << 20;
   return Chunks::cut(length, unit, unit / 4, block_log2);
 }
 

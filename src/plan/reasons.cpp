@@ -72,6 +72,9 @@ const char* ground_of(Reason reason) noexcept {
     case Reason::dedicated_set: return "HAUL_PLAN_MOVER asks for it";
     case Reason::fenced:
       return "a fence, and earlier requests are pending; the caller need not wait for them";
+    case Reason::staged:
+      return "what a device does not know is copied by whoever drives it, which is a mover's where "
+             "it takes longer than handing over";
     default: return "";
   }
 }

@@ -49,6 +49,7 @@ enum class Reason : std::uint8_t {
   dedicated_asked,  // HAUL_DEDICATED
   dedicated_set,    // HAUL_PLAN_MOVER=thread or service
   fenced,           // behind a fence the caller would have to wait
+  staged,           // memory of a device's own, whose driver may have to copy as much as a caller
   large,            // alone, or with the burst that it belongs to
   in_memory,        // between the thresholds, and its source lies in memory
   new_pages,        // between the thresholds, and its destination has no pages yet

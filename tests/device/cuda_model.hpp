@@ -24,6 +24,7 @@ struct CudaControl {
   std::atomic<std::size_t> memory_limit{SIZE_MAX};  // bytes that a GPU has for all
   std::atomic<std::size_t> pinned_limit{SIZE_MAX};  // and the process for pinned memory
   std::atomic<unsigned> late_us{0};                 // each copy ends so much later
+  std::atomic<unsigned> page_ns{0};                 // registering a page takes so much longer
   std::atomic<bool> stuck{false};                   // nothing ends
   std::atomic<bool> lost{false};                    // it fell off the bus: every call fails
   std::atomic<bool> spoils{false};                  // a byte of each copy is wrong

@@ -60,11 +60,10 @@ TEST_P(Cuda, BytesOfEverySizeGoThereAndComeBack) {
   }));
 }
 
-// As it measures for itself.
-TEST_P(Cuda, TheFirstCopiesChooseSlots) {
+TEST_P(Cuda, TheFirstCopiesAreMeasured) {
   SKIP_OR_GOOD(child(
       [](CudaModel& model, haul_space space) {
-        CHILD_CHECK(std::strstr(cuda().status, "through 4 slots of ") != nullptr);
+        CHILD_CHECK(std::strstr(cuda().status, "through 4 slots of 2048 KiB") != nullptr);
         CHILD_CHECK(std::strstr(cuda().status, "model GPU 0, no hardware") != nullptr);
         round_trip(model, space, 9 * mib + 5, 3, 7);
       },
@@ -266,6 +265,33 @@ TEST_P(Cuda, ManyThreadsAtOnce) {
 }
 
 // Copies that end late and in both directions at once: more than the channel takes.
+// More threads than slots stage at once: there are more slots then, and all bytes are right.
+TEST(CudaAlone, ThereAreMoreSlotsWhereMoreThreadsStage) {
+  SKIP_OR_GOOD(with_cuda(
+      "caller", "", [](CudaControl&) { setenv("HAUL_MEMORY_REGISTERED_BYTES", "0", 1); },
+      [](CudaModel& model, haul_space space) {
+        const auto few = [] { return std::strstr(cuda().status, " 4 slots of ") != nullptr; };
+        CHILD_CHECK(few());
+        constexpr std::size_t bytes = 16 * mib;
+        std::vector<std::thread> threads;
+        for (unsigned number = 0; number < 8; ++number) {
+          threads.emplace_back([&, number] {
+            const GpuBuffer gpu(model, bytes);
+            const Buffer from(bytes), to(bytes);
+            for (unsigned turn = 0; turn < 2 || (few() && turn < 50); ++turn) {
+              from.fill(number * 100 + turn);
+              CHILD_EQUAL(result_of(to_gpu(space, gpu.at(), from.data(), bytes)), 0);
+              CHILD_EQUAL(std::memcmp(gpu.bytes(), from.data(), bytes), 0);
+              CHILD_EQUAL(result_of(from_gpu(space, to.data(), gpu.at(), bytes)), 0);
+              CHILD_EQUAL(std::memcmp(to.data(), from.data(), bytes), 0);
+            }
+          });
+        }
+        for (std::thread& thread : threads) thread.join();
+        CHILD_CHECK(!few());
+      }));
+}
+
 TEST_P(Cuda, LateEndsAndAFullChannel) {
   SKIP_OR_GOOD(child([](CudaModel& model, haul_space space) {
     model.control().late_us = 300;

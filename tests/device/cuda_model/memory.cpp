@@ -20,12 +20,19 @@ std::size_t in_pages(std::size_t bytes) {
   return (bytes + page - 1) & ~(page - 1);
 }
 
-// Is all of it mapped? (The kernel is asked, since a byte of each page would fault.)
+// Is all of it mapped? (The kernel is asked, for many pages at a time, since a byte of each page
+// would fault.)
 bool is_mapped(std::uintptr_t begin, std::size_t bytes) {
-  for (std::uintptr_t at = begin & ~(page - 1); at < begin + bytes; at += page) {
-    char byte = 0;
-    const iovec local{&byte, 1}, remote{reinterpret_cast<void*>(std::max(at, begin)), 1};
-    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1) return false;
+  constexpr std::size_t most = 512;
+  char read[most];
+  iovec remote[most];
+  for (std::uintptr_t at = begin & ~(page - 1); at < begin + bytes;) {
+    std::size_t count = 0;
+    for (; count < most && at < begin + bytes; at += page)
+      remote[count++] = {reinterpret_cast<void*>(std::max(at, begin)), 1};
+    const iovec local{read, count};
+    if (process_vm_readv(getpid(), &local, 1, remote, count, 0) != static_cast<ssize_t>(count))
+      return false;
   }
   return true;
 }
@@ -121,6 +128,8 @@ MODEL_API int cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned) {
   const auto begin = reinterpret_cast<std::uintptr_t>(at);
   if (bytes == 0 || !is_mapped(begin, bytes)) return invalid_value;
   ModelWorld& all = world();
+  if (const unsigned late_ns = all.control.page_ns; late_ns != 0)
+    usleep(static_cast<useconds_t>(bytes / 4096 * late_ns / 1000));
   const std::lock_guard<std::mutex> locked(all.lock);
   for (const ModelRange& range : all.ranges)
     if (!range.is_device && overlap_in_pages(range, begin, bytes)) return already_registered;

@@ -35,7 +35,10 @@ class CountingRegistrar final : public Registrar {
     return sum;
   }
 
-  std::size_t limit = SIZE_MAX;
+  bool pays_once(std::size_t bytes) const noexcept override { return bytes >= pays_from; }
+  std::size_t least_bytes() const noexcept override { return least; }
+
+  std::size_t limit = SIZE_MAX, pays_from = SIZE_MAX, least = 0;
   std::uint64_t last = 0;
   std::map<std::uint64_t, Range> regions;
   std::vector<std::size_t> sizes;  // in pages
@@ -69,6 +72,12 @@ class Memory {
                                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   }
   ~Memory() { munmap(reinterpret_cast<void*>(address), bytes); }
+  // Other memory at its address.
+  void renew() const {
+    ASSERT_NE(
+        mmap(at(0), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+        MAP_FAILED);
+  }
   void* at(std::size_t which) const { return reinterpret_cast<void*>(address + which * page); }
   std::uintptr_t address;
   std::size_t bytes;
@@ -189,6 +198,58 @@ TEST(RegionCache, AFullRegistrarIsGivenRoom) {
   const Memory large(64);
   world.registrar.limit = 0;
   EXPECT_EQ(world.cache.acquire(world.registrar, large.address, page, 0, 0, &use), Code::no_memory);
+}
+
+std::uint64_t asker = 0;
+
+// One use of memory by a device that need not register it: registered meanwhile?
+bool use_whole(World& world, const Memory& memory, std::size_t bytes) {
+  RegisteredUse use;
+  const Code code =
+      world.cache.acquire_whole(world.registrar, memory.address, bytes, ++asker, &use);
+  if (code == Code::ok) world.cache.release(use);
+  return code == Code::ok;
+}
+
+TEST(RegionCache, WhatComesOnceIsRegisteredForThatUseWhereItPays) {
+  if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
+  World& world = new_world();
+  world.registrar.pays_from = 8 * page;
+  world.registrar.least = SIZE_MAX;
+  const Memory small(4), large(16);
+  EXPECT_FALSE(use_whole(world, small, 4 * page)) << "it does not pay";
+  EXPECT_TRUE(use_whole(world, large, 16 * page));
+  EXPECT_EQ(world.registrar.pinned_bytes(), 0u) << "for that use alone";
+  EXPECT_TRUE(use_whole(world, large, 16 * page));
+  EXPECT_EQ(world.registrar.pinned_bytes(), 16 * page) << "it came again";
+  EXPECT_TRUE(use_whole(world, small, 4 * page)) << "this, too";
+}
+
+// New memory at an address is no memory that comes again.
+TEST(RegionCache, NewMemoryComesForTheFirstTime) {
+  if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
+  World& world = new_world();
+  world.registrar.pays_from = 8 * page;
+  world.registrar.least = SIZE_MAX;
+  const Memory memory(16);
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_TRUE(use_whole(world, memory, 16 * page));
+    EXPECT_EQ(world.registrar.pinned_bytes(), 0u);
+    memory.renew();
+  }
+}
+
+TEST(RegionCache, NorIsItRegisteredWhereItDoesNotPay) {
+  if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
+  World& world = new_world();
+  world.registrar.least = SIZE_MAX;
+  const Memory memory(256);
+  for (int turn = 0; turn < 4; ++turn) {
+    EXPECT_FALSE(use_whole(world, memory, memory.bytes));
+    memory.renew();
+  }
+  EXPECT_FALSE(use_whole(world, memory, memory.bytes));
+  EXPECT_TRUE(use_whole(world, memory, memory.bytes)) << "it came again";
 }
 
 }  // namespace

@@ -7,32 +7,34 @@
 namespace haul {
 namespace {
 
+using Seen = Sightings::Seen;
+
 TEST(Sightings, WhatAnotherRequestHadComesAgain) {
   Sightings seen;
-  EXPECT_FALSE(seen.again(1000, 2000, 1));
-  EXPECT_FALSE(seen.again(1000, 2000, 1)) << "the same request's next chunk";
-  EXPECT_TRUE(seen.again(1000, 2000, 2));
-  EXPECT_TRUE(seen.again(1200, 1300, 3)) << "a part of it";
-  EXPECT_FALSE(seen.again(1999, 2001, 4)) << "more than was seen";
-  EXPECT_FALSE(seen.again(0, 10, 5));
+  EXPECT_NE(seen.look(1000, 2000, 1), Seen::again);
+  EXPECT_NE(seen.look(1000, 2000, 1), Seen::again) << "the same request's next chunk";
+  EXPECT_EQ(seen.look(1000, 2000, 2), Seen::again);
+  EXPECT_EQ(seen.look(1200, 1300, 3), Seen::again) << "a part of it";
+  EXPECT_NE(seen.look(1999, 2001, 4), Seen::again) << "more than was seen";
+  EXPECT_NE(seen.look(0, 10, 5), Seen::again);
 }
 
 TEST(Sightings, WhatIsRefusedDoesNotComeAgain) {
   Sightings seen;
-  seen.again(1000, 2000, 1);
+  seen.look(1000, 2000, 1);
   seen.refuse(1000, 2000);
-  EXPECT_FALSE(seen.again(1000, 2000, 2));
+  EXPECT_NE(seen.look(1000, 2000, 2), Seen::again);
   seen.refuse(5000, 6000);  // was never seen
-  EXPECT_FALSE(seen.again(5000, 6000, 3));
-  EXPECT_TRUE(seen.again(5000, 6000, 4));
+  EXPECT_NE(seen.look(5000, 6000, 3), Seen::again);
+  EXPECT_EQ(seen.look(5000, 6000, 4), Seen::again);
 }
 
 TEST(Sightings, TheOldestAreForgotten) {
   Sightings seen;
   for (std::uintptr_t number = 0; number < 40; ++number)
-    EXPECT_FALSE(seen.again(number * 100, number * 100 + 50, 1));
-  EXPECT_FALSE(seen.again(0, 50, 2));
-  EXPECT_TRUE(seen.again(3900, 3950, 2));
+    EXPECT_NE(seen.look(number * 100, number * 100 + 50, 1), Seen::again);
+  EXPECT_NE(seen.look(0, 50, 2), Seen::again);
+  EXPECT_EQ(seen.look(3900, 3950, 2), Seen::again);
 }
 
 }  // namespace

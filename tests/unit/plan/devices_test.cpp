@@ -76,6 +76,33 @@ TEST(PlanDevices, NorWithoutFigures) {
   EXPECT_EQ(chosen(inputs), "cpu");
 }
 
+// A copy to memory of the device's own, which goes to a mover by rules of its own.
+TEST(PlanDevices, WhoeverDrivesCopiesToDeviceMemoryMayHaveToCopy) {
+  Inputs inputs = machine_with_device();
+  inputs.request.device_memory = true;
+  inputs.request.access = Access::cached;
+  inputs.thresholds.own = never;  // the cores are far from each other
+  for (const MoverState state : {MoverState::none, MoverState::asleep, MoverState::awake}) {
+    inputs.mover = state;
+    inputs.request.length = 64u << 20;
+    EXPECT_STREQ(scheme_of(make_plan(inputs, nullptr), inputs), "MCI");
+    EXPECT_TRUE(says(inputs, "copied by whoever drives it"));
+    inputs.request.length = 4096;
+    EXPECT_STREQ(scheme_of(make_plan(inputs, nullptr), inputs), "SCI");
+  }
+  inputs.mover = MoverState::denied;
+  inputs.request.length = 64u << 20;
+  EXPECT_STREQ(scheme_of(make_plan(inputs, nullptr), inputs), "SCI");
+}
+
+TEST(PlanDevices, PiecesForDeviceMemoryAreLarger) {
+  Inputs inputs = machine_with_device();
+  inputs.request.length = 16u << 20;
+  const unsigned usual = make_plan(inputs, nullptr).chunks.count();
+  inputs.request.device_memory = true;
+  EXPECT_LT(make_plan(inputs, nullptr).chunks.count(), usual);
+}
+
 struct Hindrance {
   const char* name;
   void (*make)(Inputs& inputs);
