@@ -56,6 +56,14 @@ RegionCache::Entry* RegionCache::reserve(std::uintptr_t begin, std::uintptr_t en
   return nullptr;
 }
 
+// What lies in a range that is about to be registered does not stay beside it.
+void RegionCache::replace_within(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  for (std::uint32_t i = 0; i < in_use_; ++i) {
+    Entry& entry = entries_[i];
+    if (entry.end != 0 && begin <= entry.begin && entry.end <= end) entry.once = true;
+  }
+}
+
 // Frees a place that nobody uses, under the table's lock. What it returns must be unpinned.
 std::uint64_t RegionCache::take_out(Entry& entry) noexcept {
   const std::uint64_t region = entry.region;
@@ -90,7 +98,8 @@ void RegionCache::drop_unused(bool all) noexcept {
   }
 }
 
-// Registers what an entry says, which is reserved; with Keep::only not what could not stay so.
+// Registers what an entry says, which is reserved; unless Keep::if_possible not what could not stay
+// so.
 Code RegionCache::pin(Entry& entry, Keep keep) noexcept {
   const std::size_t bytes = entry.end - entry.begin;
   bool settles = false;
@@ -99,7 +108,7 @@ Code RegionCache::pin(Entry& entry, Keep keep) noexcept {
   {
     const QuietLock lock(table_lock_);
     entry.once = !watched || settles;
-    if (entry.once && keep == Keep::only) {
+    if (entry.once && keep != Keep::if_possible) {
       pinned_bytes_ += bytes;
       take_out(entry);
       return watched ? Code::again : Code::not_supported;
@@ -132,10 +141,7 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
 
 Code RegionCache::acquire_whole(Registrar& registrar, std::uintptr_t address, std::size_t bytes,
                                 std::uint64_t asker, RegisteredUse* use) noexcept {
-  if (late_.exchange(false, std::memory_order_relaxed)) {
-    const QuietLock lock(registrar_lock_);
-    drop_unused(false);
-  }
+  tidy();
   const bool keeps = registering() == Registering::cached;
   const std::uintptr_t end = address + bytes;
   if (keeps) {
@@ -152,6 +158,15 @@ Code RegionCache::acquire_whole(Registrar& registrar, std::uintptr_t address, st
   if (use->bytes >= bytes) return Code::ok;
   release(*use);
   return Code::again;
+}
+
+Code RegionCache::acquire_lasting(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
+                                  std::size_t before, std::size_t behind,
+                                  RegisteredUse* use) noexcept {
+  tidy();
+  if (registering() != Registering::cached || wanted > knob_number(Knob::memory_registered_bytes))
+    return Code::not_supported;
+  return acquire(registrar, address, wanted, before, behind, Keep::in_one, use);
 }
 
 Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
@@ -175,7 +190,8 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
   {
     const QuietLock lock(table_lock_);
     Entry* const known = find(address);
-    if (known != nullptr && (known->end >= address + wanted || known->users != 0)) {
+    if (known != nullptr &&
+        (known->end >= address + wanted || (known->users != 0 && keep != Keep::in_one))) {
       ++known->users;
       known->used_at = ++uses_;
       *use = {known->region, std::min(wanted, known->end - address),
@@ -183,15 +199,16 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
       return Code::ok;
     }
     // A buffer that comes again is registered in one piece, in place of its parts.
-    if (known != nullptr) {
+    if (known != nullptr && keep != Keep::in_one) {
       known->once = true;
       bytes = wanted;
     }
     if (registering() == Registering::blocking) bytes = wanted + behind;
     const std::size_t least = registrar.least_bytes(), all = wanted + behind;
-    bytes = std::max(bytes, least);
+    bytes = std::max({bytes, least, keep == Keep::in_one ? wanted : 0});
     if (bytes >= all || all - bytes < least) bytes = all;
     const std::uintptr_t end = page_above(address + bytes);
+    if (keep == Keep::in_one) replace_within(begin, end);
     fresh = reserve(begin, end);
   }
   if (fresh == nullptr) {
@@ -215,11 +232,28 @@ void RegionCache::release(const RegisteredUse& use) noexcept {
     const QuietLock lock(table_lock_);
     Entry& entry = entries_[use.place];
     --entry.users;
-    drop = entry.users == 0 && !entry.lasts();
+    drop = entry.users == 0 &&
+           (!entry.lasts() || pinned_bytes_ > knob_number(Knob::memory_registered_bytes));
   }
   if (!drop) return;
   const QuietLock lock(registrar_lock_);
   drop_unused(false);
+}
+
+std::uintptr_t RegionCache::begin_of(const RegisteredUse& use) noexcept {
+  return entries_[use.place].begin;  // (of what is in use, others change no more than `stale`)
+}
+
+void RegionCache::tidy() noexcept {
+  if (!late_.load(std::memory_order_relaxed) || !late_.exchange(false, std::memory_order_relaxed))
+    return;
+  const QuietLock lock(registrar_lock_);
+  drop_unused(false);
+}
+
+void RegionCache::spare() noexcept {
+  const QuietLock lock(registrar_lock_);
+  drop_unused(true);
 }
 
 bool RegionCache::holds(std::uintptr_t address, std::size_t bytes) noexcept {
@@ -254,6 +288,20 @@ void RegionCache::forget() noexcept {
   std::fill(entries_, entries_ + in_use_, Entry{});
   in_use_ = 0;
   pinned_bytes_ = 0;
+}
+
+void RegionCache::close() noexcept {
+  if (listens_) end_listening(*this);
+  listens_ = false;
+  if (entries_ == nullptr) return;
+  spare();
+  os::unmap(entries_, room * sizeof(Entry));
+  entries_ = nullptr;
+  in_use_ = 0;
+}
+
+void RegionCache::abandon() noexcept {
+  end_listening_in_child(*this);
 }
 
 }  // namespace haul
