@@ -5,6 +5,7 @@
 #include "base/knobs.hpp"
 #include "engine/registry.hpp"
 #include "memory/arena.hpp"
+#include "memory/foreign_regions.hpp"
 #include "memory/new_pages.hpp"
 #include "mover/offload.hpp"
 #include "mover/submit.hpp"
@@ -80,6 +81,34 @@ extern "C" bool haul_private_offload(void* dst, const void* src, std::size_t len
     return false;
   *ticket = haul::api::to_c(offloaded);
   return true;
+}
+
+extern "C" HaulPrivateRegions* haul_private_open_regions(
+    const HaulPrivateRegistrar* registrar) noexcept {
+  return HaulPrivateRegions::open(*registrar);
+}
+
+extern "C" bool haul_private_hold_region(HaulPrivateRegions* regions, std::uintptr_t address,
+                                         std::size_t wanted, std::size_t before, std::size_t behind,
+                                         HaulPrivateHold* hold) noexcept {
+  return regions->hold(address, wanted, before, behind, hold);
+}
+
+extern "C" void haul_private_release_region(HaulPrivateRegions* regions,
+                                            const HaulPrivateHold* hold) noexcept {
+  regions->release(*hold);
+}
+
+extern "C" void haul_private_tidy_regions(HaulPrivateRegions* regions, bool all) noexcept {
+  regions->tidy(all);
+}
+
+extern "C" void haul_private_close_regions(HaulPrivateRegions* regions, bool in_child) noexcept {
+  if (in_child) {
+    regions->abandon();
+  } else {
+    regions->close();
+  }
 }
 
 extern "C" std::uint64_t haul_private_left_ns(const haul_ticket* ticket) noexcept {

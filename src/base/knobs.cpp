@@ -97,20 +97,18 @@ constexpr KnobRow rows[] = {
      "more than two threads for each CPU want to run), on, off."},
     {Knob::memory_register, KnobKind::choice, "HAUL_MEMORY_REGISTER", "cached",
      "cached|overlapped|blocking", 0, 0, false,
-     "When memory is registered with a device that needs that: cached (the default) once, beside "
-     "the copying of what comes before it, and until it is unmapped or changed otherwise; "
-     "overlapped the same for each copy, which watches no memory; blocking each copy's whole "
-     "memory "
-     "before it begins, for measurements."},
+     "When memory is registered with a device or a network card that needs that: cached (the "
+     "default) once, beside the copying of what comes before it, and until it is unmapped or "
+     "changed otherwise; overlapped the same for each copy, which watches no memory; blocking "
+     "each copy's whole memory before it begins, for measurements."},
     {Knob::memory_registered_bytes, KnobKind::bytes, "HAUL_MEMORY_REGISTERED_BYTES", "256M", "", 0,
      1024 * kib* mib, false,
-     "How much memory stays registered with a device while no copy uses it (0 to 1024G, default "
-     "256M); it counts for the limit of locked memory (ulimit -l)."},
+     "How much memory stays registered with a device or a network card while no copy uses it (0 "
+     "to 1024G, default 256M); it counts for the limit of locked memory (ulimit -l)."},
     {Knob::service_use, KnobKind::choice, "HAUL_SERVICE_USE", "auto", "auto|off|demand", 0, 0,
      false,
      "Whether to use the node's service: auto (the default) where one runs, off never, demand "
-     "starts "
-     "`haul serve` if none runs (it ends after a minute without clients)."},
+     "starts `haul serve` if none runs (it ends after a minute without clients)."},
     {Knob::service_socket, KnobKind::text, "HAUL_SERVICE_SOCKET", "", "", 0, 0, false,
      "Path of the service's socket (default empty: haul/service.sock below XDG_RUNTIME_DIR or "
      "/run/user/UID, else /tmp/haul-UID/service.sock)."},
@@ -131,11 +129,15 @@ constexpr KnobRow rows[] = {
     {Knob::fabric_kernel_bytes, KnobKind::text, "HAUL_FABRIC_KERNEL_BYTES", "auto", "auto", 0,
      unbounded - 1, false,
      "Messages between pages of 4 KiB are copied once, by the kernel, from this many bytes on; "
-     "auto "
-     "(the default) takes the figure from the calibration and tries both ways around it."},
+     "auto (the default) takes the figure from the calibration and tries both ways around it."},
     {Knob::fabric_offnode, KnobKind::text, "HAUL_FABRIC_OFFNODE", "auto", "", 0, 0, false,
      "What carries messages to other nodes: a libfabric provider such as tcp;ofi_rxm, socket, "
      "auto (the default: the best that there is), or off; a name must be the same on all nodes."},
+    {Knob::fabric_register, KnobKind::choice, "HAUL_FABRIC_REGISTER", "auto", "auto|always", 0, 0,
+     false,
+     "Whether memory that other nodes read, or that is read into from there, is registered as "
+     "HAUL_MEMORY_REGISTER says: auto (the default) where the libfabric provider asks for "
+     "registered memory, or pins it; always also where registering is free, for tests."},
     {Knob::fabric_report, KnobKind::text, "HAUL_FABRIC_REPORT", "", "", 0, 0, false,
      "Set by `haul run --report`: the abstract socket to which endpoints report what they sent "
      "(default empty: none)."},

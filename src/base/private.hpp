@@ -126,6 +126,50 @@ extern "C" [[gnu::visibility("default")]] bool haul_private_offload(void* dst, c
 extern "C" [[gnu::visibility("default")]] std::uint64_t haul_private_left_ns(
     const haul_ticket* ticket) noexcept;
 
+// Registers memory by functions of another of haul's libraries, as memory/registrar.hpp has it, and
+// a page as often as it is asked to. They are called within the calls below, on their threads, and
+// may allocate.
+struct HaulPrivateRegistrar {
+  void* self = nullptr;
+  // Registers whole pages. 0 and *region, never 0; or ENOMEM: there is no room for more; or another
+  // errno.
+  int (*pin)(void* self, std::uintptr_t address, std::size_t bytes,
+             std::uint64_t* region) noexcept = nullptr;
+  void (*unpin)(void* self, std::uint64_t region) noexcept = nullptr;
+  std::size_t least_bytes = 0;  // fewer are not worth a registration of their own
+};
+
+// What such a registrar has registered, and stays so until the memory changes, up to
+// HAUL_MEMORY_REGISTERED_BYTES (memory/region_cache.hpp). nullptr: there is no memory. Each is used
+// by one thread at a time.
+struct HaulPrivateRegions;
+extern "C" [[gnu::visibility("default")]] HaulPrivateRegions* haul_private_open_regions(
+    const HaulPrivateRegistrar* registrar) noexcept;
+
+// One use of a region.
+struct HaulPrivateHold {
+  std::uint64_t region = 0;
+  std::uintptr_t begin = 0;  // of what is registered: a page
+  std::uint32_t place = 0;
+};
+// Holds a region that has all of [address, address + wanted), until it is released: a known one, or
+// a new one, which may reach on into the `behind` bytes that will be wanted next; `before` bytes
+// were. False: it would not stay registered (whoever wants it so registers it for this use), or
+// cannot be, and nothing is held. Blocks for as long as registering takes.
+extern "C" [[gnu::visibility("default")]] bool haul_private_hold_region(
+    HaulPrivateRegions* regions, std::uintptr_t address, std::size_t wanted, std::size_t before,
+    std::size_t behind, HaulPrivateHold* hold) noexcept;
+extern "C" [[gnu::visibility("default")]] void haul_private_release_region(
+    HaulPrivateRegions* regions, const HaulPrivateHold* hold) noexcept;
+// Unregisters what has changed meanwhile, nearly free where nothing has; or `all` that is not held,
+// where there is no room for other memory.
+extern "C" [[gnu::visibility("default")]] void haul_private_tidy_regions(
+    HaulPrivateRegions* regions, bool all) noexcept;
+// Unregisters all, of which nothing is held. In a child of fork, whose handlers are running, it
+// unregisters nothing: that is the parent's.
+extern "C" [[gnu::visibility("default")]] void haul_private_close_regions(
+    HaulPrivateRegions* regions, bool in_child) noexcept;
+
 // The calling thread's latest error, of Error::sentence_bytes bytes. libhaul.so.0 and
 // libhaul-atomic.so.0 both define this function, and both call it by its symbol: where a process
 // has loaded both, the definition that the loader finds first serves both, so haul_last_error()

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t settling_ns = 1'000'000'000;
 constexpr std::uint64_t nap_ns = 1'000'000'000;
-constexpr unsigned most_listeners = 16, most_settling = 32;
+constexpr unsigned most_listeners = 64, most_settling = 32;
 
 enum class WatchStage : std::uint8_t { closed, open, lost };
 
@@ -35,15 +35,23 @@ constinit os::SharedDescriptor userfault;
 // been told of.
 constinit std::atomic<bool> telling{false};
 constinit std::atomic<ChangeListener*> listeners[most_listeners];
+// Held while listeners are told, so that one who leaves is not told afterwards. Who holds it waits
+// for nothing else.
+constinit pthread_mutex_t telling_lock = PTHREAD_MUTEX_INITIALIZER;
 // Under the lock; overwritten in turn. One that is overwritten too early widens all.
 constinit Settling settling[most_settling];
 constinit unsigned next_settling = 0;
 
+template <class Tell>
+void tell_all(Tell tell) noexcept {
+  const QuietLock lock(telling_lock);
+  for (auto& listener : listeners)
+    if (auto* const it = listener.load(std::memory_order_acquire); it != nullptr) tell(*it);
+}
+
 void lose() noexcept {
   if (stage.exchange(WatchStage::lost) == WatchStage::lost) return;
-  for (auto& listener : listeners)
-    if (auto* const it = listener.load(std::memory_order_acquire); it != nullptr)
-      it->changes_lost();
+  tell_all([](ChangeListener& listener) noexcept { listener.changes_lost(); });
 }
 
 void note_settling(std::uintptr_t begin, std::uintptr_t end) noexcept {
@@ -83,10 +91,9 @@ void* serve(void*) noexcept {
         continue;
       }
       if (event.kind == Kind::removed) note_settling(event.begin, event.end);
-      for (auto& listener : listeners) {
-        if (auto* const it = listener.load(std::memory_order_acquire); it != nullptr)
-          it->memory_changed(event.begin, event.end);
-      }
+      tell_all([&](ChangeListener& listener) noexcept {
+        listener.memory_changed(event.begin, event.end);
+      });
     }
     telling.store(false, std::memory_order_release);
   }
@@ -122,11 +129,25 @@ bool open() noexcept {
 }  // namespace
 
 bool listen_to_changes(ChangeListener& listener) noexcept {
+  for (const auto& place : listeners)
+    if (place.load(std::memory_order_relaxed) == &listener) return true;
   for (auto& place : listeners) {
     ChangeListener* seen = nullptr;
-    if (place.compare_exchange_strong(seen, &listener) || seen == &listener) return true;
+    if (place.compare_exchange_strong(seen, &listener)) return true;
   }
   return false;
+}
+
+void end_listening(ChangeListener& listener) noexcept {
+  const QuietLock lock(telling_lock);
+  end_listening_in_child(listener);
+}
+
+void end_listening_in_child(ChangeListener& listener) noexcept {
+  for (auto& place : listeners) {
+    ChangeListener* seen = &listener;
+    if (place.compare_exchange_strong(seen, nullptr)) return;
+  }
 }
 
 bool watch_changes(std::uintptr_t begin, std::size_t bytes, bool* settles) noexcept {
@@ -148,7 +169,7 @@ bool changes_under_way() noexcept {
 }
 
 void forget_changes() noexcept {
-  mutex = PTHREAD_MUTEX_INITIALIZER;
+  mutex = telling_lock = PTHREAD_MUTEX_INITIALIZER;
   if (stage.load(std::memory_order_relaxed) == WatchStage::open) userfault.now().close();
   userfault.set(os::Descriptor());
   telling.store(false, std::memory_order_relaxed);

@@ -19,7 +19,7 @@
 
 namespace haul {
 
-// What is told of changes. Static storage: it is told until the process ends.
+// What is told of changes, until the process ends or it asks to be told no more.
 class ChangeListener {
  public:
   // [begin, end) is not what it was. On haul's thread, which then lets the program go on: must not
@@ -32,8 +32,16 @@ class ChangeListener {
   ~ChangeListener() = default;
 };
 
-// At most sixteen, each once; never fewer. False: there is no room.
+// At most 64 at a time, each once. False: there is no room.
 bool listen_to_changes(ChangeListener& listener) noexcept;
+
+// Tells a listener nothing more. Once this returns, nobody is telling it anything either, so it may
+// be destroyed. Waits for who tells it now: not for a listener itself, nor under a lock that it
+// takes.
+void end_listening(ChangeListener& listener) noexcept;
+
+// The same in a child of fork, in which nobody tells anything: waits for nothing.
+void end_listening_in_child(ChangeListener& listener) noexcept;
 
 // Watches whole pages, which may be watched already, and all of the mappings that they lie in,
 // until those are unmapped: a mapping of which a part is watched would be two, which mremap() does

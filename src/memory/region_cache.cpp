@@ -57,6 +57,14 @@ RegionCache::Entry* RegionCache::reserve(std::uintptr_t begin, std::uintptr_t en
   return nullptr;
 }
 
+// What lies in a range that is about to be registered does not stay beside it.
+void RegionCache::replace_within(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  for (std::uint32_t i = 0; i < in_use_; ++i) {
+    Entry& entry = entries_[i];
+    if (entry.end != 0 && begin <= entry.begin && entry.end <= end) entry.once = true;
+  }
+}
+
 // Frees a place that nobody uses, under the table's lock. What it returns must be unpinned.
 std::uint64_t RegionCache::take_out(Entry& entry) noexcept {
   const std::uint64_t region = entry.region;
@@ -91,7 +99,7 @@ void RegionCache::drop_unused(bool all) noexcept {
   }
 }
 
-// Registers what an entry says, which is reserved.
+// Registers what an entry says, which is reserved; only what can stay so, if `keep` wants that.
 Code RegionCache::pin(Entry& entry, Keep keep) noexcept {
   const std::size_t bytes = entry.end - entry.begin;
   bool settles = false;
@@ -100,7 +108,7 @@ Code RegionCache::pin(Entry& entry, Keep keep) noexcept {
   {
     const QuietLock lock(table_lock_);
     entry.once = !watched || settles || keep == Keep::watched;
-    if (entry.once && keep == Keep::only) {
+    if (entry.once && (keep == Keep::only || keep == Keep::in_one)) {
       pinned_bytes_ += bytes;
       take_out(entry);
       return watched ? Code::again : Code::not_supported;
@@ -153,11 +161,8 @@ Code RegionCache::prepare(Registrar& registrar) noexcept {
 
 Code RegionCache::acquire_whole(Registrar& registrar, std::uintptr_t address, std::size_t bytes,
                                 std::uint64_t asker, RegisteredUse* use) noexcept {
+  tidy();
   if (const Code ready = prepare(registrar); ready != Code::ok) return ready;
-  if (late_.exchange(false, std::memory_order_relaxed)) {
-    const QuietLock lock(registrar_lock_);
-    drop_unused(false);
-  }
   const bool keeps = registering() == Registering::cached;
   Keep keep = keeps ? Keep::only : Keep::if_possible;
   const std::uintptr_t end = address + bytes;
@@ -193,6 +198,17 @@ Code RegionCache::acquire_whole(Registrar& registrar, std::uintptr_t address, st
   return Code::again;
 }
 
+Code RegionCache::acquire_lasting(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
+                                  std::size_t before, std::size_t behind,
+                                  RegisteredUse* use) noexcept {
+  tidy();
+  if (registering() != Registering::cached || wanted > knob_number(Knob::memory_registered_bytes))
+    return Code::not_supported;
+  const Code ready = prepare(registrar);
+  return ready == Code::ok ? acquire(registrar, address, wanted, before, behind, Keep::in_one, use)
+                           : ready;
+}
+
 Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
                           std::size_t before, std::size_t behind, Keep keep,
                           RegisteredUse* use) noexcept {
@@ -202,7 +218,8 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
   {
     const QuietLock lock(table_lock_);
     Entry* const known = find(address);
-    if (known != nullptr && (known->end >= address + wanted || known->users != 0)) {
+    if (known != nullptr &&
+        (known->end >= address + wanted || (known->users != 0 && keep != Keep::in_one))) {
       ++known->users;
       known->used_at = ++uses_;
       *use = {known->region, std::min(wanted, known->end - address),
@@ -210,15 +227,16 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
       return Code::ok;
     }
     // A buffer that comes again is registered in one piece, in place of its parts.
-    if (known != nullptr) {
+    if (known != nullptr && keep != Keep::in_one) {
       known->once = true;
       bytes = wanted;
     }
     if (registering() == Registering::blocking) bytes = wanted + behind;
     const std::size_t least = registrar.least_bytes(), all = wanted + behind;
-    bytes = std::max(bytes, least);
+    bytes = std::max({bytes, least, keep == Keep::in_one ? wanted : 0});
     if (bytes >= all || all - bytes < least) bytes = all;
     const std::uintptr_t end = page_above(address + bytes);
+    if (keep == Keep::in_one) replace_within(begin, end);
     fresh = reserve(begin, end);
   }
   if (fresh == nullptr) {
@@ -242,11 +260,28 @@ void RegionCache::release(const RegisteredUse& use) noexcept {
     const QuietLock lock(table_lock_);
     Entry& entry = entries_[use.place];
     --entry.users;
-    drop = entry.users == 0 && !entry.lasts();
+    drop = entry.users == 0 &&
+           (!entry.lasts() || pinned_bytes_ > knob_number(Knob::memory_registered_bytes));
   }
   if (!drop) return;
   const QuietLock lock(registrar_lock_);
   drop_unused(false);
+}
+
+std::uintptr_t RegionCache::begin_of(const RegisteredUse& use) noexcept {
+  return entries_[use.place].begin;  // (of what is in use, others change no more than `stale`)
+}
+
+void RegionCache::tidy() noexcept {
+  if (!late_.load(std::memory_order_relaxed) || !late_.exchange(false, std::memory_order_relaxed))
+    return;
+  const QuietLock lock(registrar_lock_);
+  drop_unused(false);
+}
+
+void RegionCache::spare() noexcept {
+  const QuietLock lock(registrar_lock_);
+  drop_unused(true);
 }
 
 bool RegionCache::holds(std::uintptr_t address, std::size_t bytes) noexcept {
@@ -287,6 +322,20 @@ void RegionCache::forget() noexcept {
   in_use_ = 0;
   pinned_bytes_ = 0;
   sightings_ = {};
+}
+
+void RegionCache::close() noexcept {
+  if (listens_) end_listening(*this);
+  listens_ = false;
+  if (entries_ == nullptr) return;
+  spare();
+  os::unmap(entries_, room * sizeof(Entry));
+  entries_ = nullptr;
+  in_use_ = 0;
+}
+
+void RegionCache::abandon() noexcept {
+  end_listening_in_child(*this);
 }
 
 }  // namespace haul

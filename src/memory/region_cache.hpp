@@ -12,7 +12,8 @@
 //
 // Of a device that moves other memory, too, only slower, memory is registered whole
 // (acquire_whole()): what comes again and can stay registered; and what comes for the first time,
-// for that use alone, where that pays.
+// for that use alone, where that pays. Where one registration must hold all that is asked for, and
+// whoever asks can register for himself what cannot stay so, that is acquire_lasting().
 #pragma once
 
 #include <pthread.h>
@@ -36,7 +37,8 @@ struct RegisteredUse {
   std::uint32_t place = 0;
 };
 
-// acquire(), acquire_whole() and release() by one thread at a time; the others by any.
+// acquire(), acquire_whole(), acquire_lasting(), release(), tidy(), spare() and close() by one
+// thread at a time; the others by any.
 class RegionCache final : public ChangeListener {
  public:
   // Registers memory from `address` on: `wanted` bytes are about to be moved, `before` of the same
@@ -52,14 +54,33 @@ class RegionCache final : public ChangeListener {
   // (Registrar::least_bytes()).
   Code acquire_whole(Registrar& registrar, std::uintptr_t address, std::size_t bytes,
                      std::uint64_t asker, RegisteredUse* use) noexcept;
+  // Registers all of [address, address + wanted) in one piece, and of the `behind` bytes that will
+  // be wanted next as many as acquire() would, unless one registration has it already; only if it
+  // stays registered after the use. Otherwise not ok, and nothing is in use. Of a registrar that
+  // registers a page as often as it is asked to.
+  Code acquire_lasting(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
+                       std::size_t before, std::size_t behind, RegisteredUse* use) noexcept;
   // The copy that used it has ended.
   void release(const RegisteredUse& use) noexcept;
+  // Where the registration begins that is in use.
+  std::uintptr_t begin_of(const RegisteredUse& use) noexcept;
+  // Unpins what has changed, of a registrar that unpins late; the others have done so. One look at
+  // a word where nothing has.
+  void tidy() noexcept;
+  // Unpins all that is not in use, for who needs room.
+  void spare() noexcept;
 
   // Is all of it registered, as far as that is known now? Takes no system call.
   bool holds(std::uintptr_t address, std::size_t bytes) noexcept;
 
   // For a child of fork, whose regions are the parent's.
   void forget() noexcept;
+  // Unpins all and is told nothing more, so that the cache and its registrar may be destroyed.
+  // Nothing is in use.
+  void close() noexcept;
+  // In a child of fork: it is told nothing more, and leaves alone what is the parent's. Nothing but
+  // its memory may be used afterwards.
+  void abandon() noexcept;
 
   void memory_changed(std::uintptr_t begin, std::uintptr_t end) noexcept override;
   void changes_lost() noexcept override;
@@ -83,10 +104,12 @@ class RegionCache final : public ChangeListener {
   Entry* find(std::uintptr_t address) noexcept;
   bool holds_locked(std::uintptr_t address, std::size_t bytes) noexcept;
   Entry* reserve(std::uintptr_t begin, std::uintptr_t end) noexcept;
+  void replace_within(std::uintptr_t begin, std::uintptr_t end) noexcept;
   std::uint64_t take_out(Entry& entry) noexcept;
   enum class Keep : std::uint8_t {
     if_possible,
-    only,     // refuses what could not stay registered
+    only,     // nothing that could not stay registered
+    in_one,   // the same, in one registration, whoever uses a part of it
     watched,  // for this use; it is heard of when the memory changes before it comes again
   };
   Code prepare(Registrar& registrar) noexcept;

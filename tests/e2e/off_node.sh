@@ -50,15 +50,15 @@ left_out_words() {
   esac
 }
 
-# run MPI PROGRAM RANKS [CARRIER]
+# run MPI PROGRAM RANKS [CARRIER [VARIABLE=VALUE...]]
 run() {
   local mpi=$1 program=$2 ranks=$3 carrier=${4:-}
-  local what="$mpi, $program, $ranks ranks on 2 nodes${carrier:+ by $carrier}"
+  local what="$mpi, $program, $ranks ranks on 2 nodes${carrier:+ by $carrier}${5:+, ${*:5}}"
   local -a launch args crowd_args variables exports environment
   eval "environment=($MPI_ENV)" "launch=($MPI_LAUNCH)" "args=($MPI_OFI_ARGS)" "variables=($MPI_OFI_ENV $MPI_CROWD_ENV)"
   eval "crowd_args=($MPI_CROWD_ARGS)"
   case $mpi in openmpi*) crowd_args=(--bind-to none) ;; esac
-  variables+=(HAUL_TEST_NODES=2 HAUL_TUNE_BACKGROUND=off ${carrier:+"HAUL_FABRIC_OFFNODE=$carrier"})
+  variables+=(HAUL_TEST_NODES=2 HAUL_TUNE_BACKGROUND=off ${carrier:+"HAUL_FABRIC_OFFNODE=$carrier"} "${@:5}")
   mapfile -t exports < <(export_words "$mpi" "${variables[@]}")
   words_of "$mpi"
   # shellcheck disable=SC2046,SC2086 # words
@@ -88,6 +88,9 @@ for mpi in ${OFF_NODE_MPI:-$peers}; do
   if [ "$provider-$mpi" = haul-openmpi4 ]; then
     run "$mpi" nodes 4 socket
     run "$mpi" nodes 4 'tcp;ofi_rxm'
+    # Memory is registered, and stays so, as with a provider that pins it.
+    run "$mpi" nodes 4 'tcp;ofi_rxm' HAUL_FABRIC_REGISTER=always
+    run "$mpi" pt2pt 3 'tcp;ofi_rxm' HAUL_FABRIC_REGISTER=always
   fi
 done
 [ $failures = 0 ]

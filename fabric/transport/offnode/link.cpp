@@ -9,12 +9,12 @@ namespace {
 
 // A node that has vanished, or a cut cable, is an error after half a minute: shorter outages are
 // TCP's to bridge.
-constexpr int idle_s = 10, interval_s = 5, probes = 4;
+constexpr int link_idle_s = 10, link_interval_s = 5, link_probes = 4;
 
 }  // namespace
 
 OffnodeLink::OffnodeLink(int fd) noexcept : fd_(os::Descriptor::of(fd)) {
-  os::watch_connection(fd, idle_s, interval_s, probes);
+  os::watch_connection(fd, link_idle_s, link_interval_s, link_probes);
 }
 
 OffnodeLink::~OffnodeLink() {

@@ -200,7 +200,10 @@ void OffnodeNetwork::forked() noexcept {
     peer->end_attempts();
   }
   // The carriers' sockets are the parent's: closing them would end the parent's connections.
-  for (auto& carrier : carriers_) static_cast<void>(carrier.release());
+  for (auto& carrier : carriers_) {
+    carrier->forked();
+    static_cast<void>(carrier.release());
+  }
   carriers_.clear();
 }
 

@@ -87,6 +87,7 @@ std::int64_t OffnodeAccess::start(Peer& peer, Way way, const iovec* local, std::
   transfer.asked = 0;
   transfer.error = 0;
   transfer.alone_ns = 0;
+  transfer.refused = nullptr;
   for (Reading& part : transfer.parts) {
     part.kind = CarrierOperation::Kind::reading;
     part.user = &transfer;
@@ -99,11 +100,15 @@ std::int64_t OffnodeAccess::start(Peer& peer, Way way, const iovec* local, std::
 void OffnodeAccess::ask(Transfer& transfer) noexcept {
   for (Reading& part : transfer.parts) {
     if (transfer.error != 0 || transfer.asked == transfer.to.bytes) return;
-    if (part.busy) continue;
+    if (part.busy || (transfer.refused != nullptr && transfer.refused != &part)) continue;
     const std::size_t bytes = std::min(part_bytes, transfer.to.bytes - transfer.asked);
     const Pieces to = transfer.to.slice(transfer.asked, bytes);
+    const bool in_one = transfer.to.count == 1;
+    part.before = in_one ? transfer.asked : 0;
+    part.behind = in_one ? transfer.to.bytes - transfer.asked - bytes : 0;
     const int error = transfer.carrier->read(part, to.at, to.count, transfer.peer->outbox.address(),
                                              transfer.address + transfer.asked, transfer.key);
+    transfer.refused = error == -FI_EAGAIN ? &part : nullptr;
     if (error == -FI_EAGAIN) return;
     if (error != 0) {
       transfer.error = -error;
@@ -149,11 +154,17 @@ bool OffnodeAccess::is_over(Transfer& transfer) noexcept {
   return true;
 }
 
+void OffnodeAccess::give_up_refused(Transfer& transfer) noexcept {
+  if (transfer.refused != nullptr) transfer.carrier->give_up(*transfer.refused);
+  transfer.refused = nullptr;
+}
+
 int OffnodeAccess::test(std::int64_t ticket) noexcept {
   const auto index = static_cast<std::size_t>(ticket - 1);
   if (ticket <= 0 || index >= transfers_.size() || !transfers_[index]->taken) return -FI_EINVAL;
   Transfer& transfer = *transfers_[index];
   if (!is_over(transfer)) return 0;
+  if (!network_.is_forked()) give_up_refused(transfer);
   transfer.taken = false;
   return transfer.error != 0 ? -transfer.error : 1;
 }

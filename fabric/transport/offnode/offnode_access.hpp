@@ -49,10 +49,12 @@ class OffnodeAccess final : public DirectAccess {
     int error = 0;               // FI_E*
     std::uint64_t alone_ns = 0;  // since when its peer is known to have gone
     Reading parts[parts_at_once];
+    Reading* refused = nullptr;  // the part that the carrier would not take yet
   };
   OffnodePeer* find(const Peer& peer) const noexcept;
   static void ask(Transfer& transfer) noexcept;
   bool is_over(Transfer& transfer) noexcept;
+  static void give_up_refused(Transfer& transfer) noexcept;
 
   OffnodeNetwork& network_;
   std::vector<std::unique_ptr<Transfer>> transfers_;  // by ticket - 1; their addresses stay

@@ -6,11 +6,13 @@
 
 #include <cctype>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "base/machine/clock.hpp"
 #include "base/os/sealed.hpp"
+#include "fabric/protocol/operation.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
 #include "fabric/transport/offnode/network.hpp"
 
@@ -71,6 +73,45 @@ inline bool connect(Side& from, Side& to) {
   from.network->connect(to.address);
   return turn_until({&from, &to}, [&] { return from.outbox != nullptr || !from.ends.empty(); }) &&
          from.outbox != nullptr;
+}
+
+// Two sides that have met, and what each calls the other.
+struct Readers {
+  explicit Readers(const char* carrier) : a(carrier), b(carrier) {
+    EXPECT_TRUE(connect(a, b) && connect(b, a));
+    to_b.address = b.address;
+    to_a.address = a.address;
+  }
+  // What a lends to b.
+  MemoryPlace lend(void* at, std::size_t bytes) {
+    const iovec whole{at, bytes};
+    bool huge = true;
+    const MemoryPlace place = a.network->access().describe(to_b, &whole, 1, &huge);
+    EXPECT_FALSE(huge);
+    return place;
+  }
+  // Of a's memory, by b: 1, or an error.
+  int read(const MemoryPlace& place, std::uint64_t offset, const std::vector<iovec>& to) {
+    std::size_t bytes = 0;
+    for (const iovec& piece : to) bytes += piece.iov_len;
+    DirectAccess& access = b.network->access();
+    const std::int64_t ticket =
+        access.start(to_a, DirectAccess::Way::pull, to.data(), to.size(), place, offset, bytes);
+    if (ticket <= 0) return static_cast<int>(ticket);
+    int state = 0;
+    EXPECT_TRUE(turn_until({&a, &b}, [&] { return (state = access.test(ticket)) != 0; }));
+    return state;
+  }
+  static constexpr std::size_t size = (std::size_t{3} << 20) + 17;
+  Side a, b;
+  Peer to_a, to_b;
+};
+
+inline std::vector<std::byte> random_bytes(std::size_t size) {
+  std::mt19937_64 random(size);
+  std::vector<std::byte> bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
 }
 
 // Each test runs on every carrier that is here: GetParam().

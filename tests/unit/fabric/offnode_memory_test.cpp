@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "fabric/protocol/operation.hpp"
@@ -27,44 +26,10 @@ bool reads(const char* carrier) {
   return std::strcmp(carrier, OffnodeCarrier::socket_name) != 0;
 }
 
-// Two sides that have met, and what each calls the other.
-struct Readers {
-  explicit Readers(const char* carrier) : a(carrier), b(carrier) {
-    EXPECT_TRUE(connect(a, b) && connect(b, a));
-    to_b.address = b.address;
-    to_a.address = a.address;
-  }
-  // Of a's memory, by b.
-  int read(const MemoryPlace& place, std::uint64_t offset, const std::vector<iovec>& to) {
-    std::size_t bytes = 0;
-    for (const iovec& piece : to) bytes += piece.iov_len;
-    DirectAccess& access = b.network->access();
-    const std::int64_t ticket =
-        access.start(to_a, DirectAccess::Way::pull, to.data(), to.size(), place, offset, bytes);
-    if (ticket <= 0) return static_cast<int>(ticket);
-    int state = 0;
-    EXPECT_TRUE(turn_until({&a, &b}, [&] { return (state = access.test(ticket)) != 0; }));
-    return state;
-  }
-  static constexpr std::size_t size = (std::size_t{3} << 20) + 17;
-  Side a, b;
-  Peer to_a, to_b;
-};
-
-std::vector<std::byte> random_bytes(std::size_t size) {
-  std::mt19937_64 random(size);
-  std::vector<std::byte> bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
-
 TEST_P(OffnodeMemoryTest, WhatIsLentIsReadWholeAndInPartsAndNoMoreAfterwards) {
   Readers pair(GetParam());
   std::vector<std::byte> source = random_bytes(Readers::size);
-  const iovec whole{source.data(), source.size()};
-  bool huge = true;
-  const MemoryPlace place = pair.a.network->access().describe(pair.to_b, &whole, 1, &huge);
-  EXPECT_FALSE(huge);
+  const MemoryPlace place = pair.lend(source.data(), source.size());
   ASSERT_EQ(place.pieces, reads(GetParam()) ? 1u : 0u);
   if (!reads(GetParam())) {  // packets only: it refuses whatever it is told
     MemoryPlace claimed;

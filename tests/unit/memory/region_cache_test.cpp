@@ -4,84 +4,22 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <map>
 #include <memory>
+#include <new>
+#include <thread>
+#include <vector>
 
-#include "base/os/userfault.hpp"
+#include "base/knobs.hpp"
+#include "unit/memory/region_support.hpp"
 
 namespace haul {
 namespace {
-
-constexpr std::size_t page = 4096;
-
-class CountingRegistrar final : public Registrar {
- public:
-  struct Range {
-    std::uintptr_t begin;
-    std::size_t bytes;
-  };
-  Code pin(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) noexcept override {
-    if (pinned_bytes() + bytes > limit) return Code::no_memory;
-    *region = ++last;
-    regions[last] = {address, bytes};
-    sizes.push_back(bytes / page);
-    return Code::ok;
-  }
-  void unpin(std::uint64_t region) noexcept override { EXPECT_EQ(regions.erase(region), 1u); }
-  std::size_t pinned_bytes() const {
-    std::size_t sum = 0;
-    for (const auto& [region, range] : regions) sum += range.bytes;
-    return sum;
-  }
-
-  bool pays_once(std::size_t bytes) const noexcept override { return bytes >= pays_from; }
-  std::size_t least_bytes() const noexcept override { return least; }
-
-  std::size_t limit = SIZE_MAX, pays_from = SIZE_MAX, least = 0;
-  std::uint64_t last = 0;
-  std::map<std::uint64_t, Range> regions;
-  std::vector<std::size_t> sizes;  // in pages
-};
-
-// (Listeners are told until the process ends, so caches live as long.)
-struct World {
-  CountingRegistrar registrar;
-  RegionCache cache;
-};
-World& new_world() {
-  constexpr std::size_t most = 16;
-  static World* const worlds = new World[most];
-  static std::size_t next = 0;
-  EXPECT_LT(next, most);
-  return worlds[next++];
-}
-
-bool changes_are_told() {
-  return os::open_memory_events() >= 0;
-}
-
-class Memory {
- public:
-  // At addresses at which there was none before: what becomes of those is remembered for a second.
-  explicit Memory(std::size_t pages) : bytes(pages * page) {
-    static std::uintptr_t fresh = 0x2000'0000'0000;
-    fresh += 1u << 30;
-    address = reinterpret_cast<std::uintptr_t>(mmap(reinterpret_cast<void*>(fresh), bytes,
-                                                    PROT_READ | PROT_WRITE,
-                                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  }
-  ~Memory() { munmap(reinterpret_cast<void*>(address), bytes); }
-  // Other memory at its address.
-  void renew() const {
-    ASSERT_NE(
-        mmap(at(0), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-        MAP_FAILED);
-  }
-  void* at(std::size_t which) const { return reinterpret_cast<void*>(address + which * page); }
-  std::uintptr_t address;
-  std::size_t bytes;
-};
 
 // Registers all of a request's side as a channel does, piece by piece; how many pieces.
 unsigned go_through(World& world, std::uintptr_t address, std::size_t bytes) {
@@ -200,56 +138,175 @@ TEST(RegionCache, AFullRegistrarIsGivenRoom) {
   EXPECT_EQ(world.cache.acquire(world.registrar, large.address, page, 0, 0, &use), Code::no_memory);
 }
 
-std::uint64_t asker = 0;
+// ---- acquire_lasting(): of memory that is registered in one piece, and stays so, or not at all
+// ----
 
-// One use of memory by a device that need not register it: registered meanwhile?
-bool use_whole(World& world, const Memory& memory, std::size_t bytes) {
+Code acquire_lasting(World& world, std::uintptr_t address, std::size_t wanted, RegisteredUse* use,
+                     std::size_t before = 0, std::size_t behind = 0) {
+  return world.cache.acquire_lasting(world.registrar, address, wanted, before, behind, use);
+}
+
+TEST(RegionCache, WhatLastsIsRegisteredOnceInOnePieceWhateverIsInUse) {
+  if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
+  World& world = new_world();
+  const Memory memory(64);
+  RegisteredUse part, whole, again;
+  ASSERT_EQ(acquire_lasting(world, memory.address + 17, 3 * page, &part), Code::ok);
+  EXPECT_EQ(world.cache.begin_of(part), memory.address);
+  ASSERT_EQ(acquire_lasting(world, memory.address + 17, 60 * page, &whole), Code::ok);
+  EXPECT_NE(part.region, whole.region);
+  ASSERT_EQ(acquire_lasting(world, memory.address + 5 * page + 1, 2 * page, &again), Code::ok);
+  EXPECT_EQ(again.region, whole.region);
+  EXPECT_EQ(world.cache.begin_of(again), memory.address);
+  EXPECT_EQ(world.registrar.regions.size(), 2u);
+  world.cache.release(part);  // which the other has replaced
+  EXPECT_EQ(world.registrar.regions.size(), 1u);
+  world.cache.release(whole);
+  world.cache.release(again);
+  EXPECT_EQ(world.registrar.regions.size(), 1u);
+  EXPECT_TRUE(world.cache.holds(memory.address, 60 * page));
+}
+
+TEST(RegionCache, PartsThatShareAPageStayBesideEachOther) {
+  if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
+  World& world = new_world();
+  const Memory memory(65);
+  constexpr std::size_t part = 8 * page, all = 64 * page;
+  for (unsigned turn = 0; turn < 2; ++turn) {
+    for (std::size_t at = 0; at < all; at += part) {
+      RegisteredUse use;
+      ASSERT_EQ(acquire_lasting(world, memory.address + 100 + at, part, &use, at, all - at - part),
+                Code::ok);
+      EXPECT_EQ(use.bytes, part);
+      world.cache.release(use);
+    }
+    // 8 pages, as many, then as many as before each time.
+    EXPECT_EQ(world.registrar.sizes.size(), 4u);
+  }
+}
+
+TEST(RegionCache, WhatCannotLastIsNotRegisteredToLast) {
+  World& world = new_world();
   RegisteredUse use;
-  const Code code =
-      world.cache.acquire_whole(world.registrar, memory.address, bytes, ++asker, &use);
-  if (code == Code::ok) world.cache.release(use);
-  return code == Code::ok;
+  void* const shared =
+      mmap(nullptr, 8 * page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  EXPECT_NE(acquire_lasting(world, reinterpret_cast<std::uintptr_t>(shared), page, &use), Code::ok);
+  munmap(shared, 8 * page);
+  const Memory memory(8);
+  setenv("HAUL_MEMORY_REGISTERED_BYTES", "4096", 1);
+  reread_knobs();
+  EXPECT_NE(acquire_lasting(world, memory.address, 2 * page, &use), Code::ok);
+  setenv("HAUL_MEMORY_REGISTER", "overlapped", 1);
+  reread_knobs();
+  EXPECT_NE(acquire_lasting(world, memory.address, page, &use), Code::ok);
+  unsetenv("HAUL_MEMORY_REGISTER");
+  unsetenv("HAUL_MEMORY_REGISTERED_BYTES");
+  reread_knobs();
+  EXPECT_TRUE(world.registrar.sizes.empty());
 }
 
-TEST(RegionCache, WhatComesOnceIsRegisteredForThatUseWhereItPays) {
+TEST(RegionCache, TheBudgetHoldsOnceNothingIsInUse) {
   if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
   World& world = new_world();
-  world.registrar.pays_from = 8 * page;
-  world.registrar.least = SIZE_MAX;
-  const Memory small(4), large(16);
-  EXPECT_FALSE(use_whole(world, small, 4 * page)) << "it does not pay";
-  EXPECT_TRUE(use_whole(world, large, 16 * page));
-  EXPECT_EQ(world.registrar.pinned_bytes(), 0u) << "for that use alone";
-  EXPECT_TRUE(use_whole(world, large, 16 * page));
-  EXPECT_EQ(world.registrar.pinned_bytes(), 16 * page) << "it came again";
-  EXPECT_TRUE(use_whole(world, small, 4 * page)) << "this, too";
+  setenv("HAUL_MEMORY_REGISTERED_BYTES", "40K", 1);
+  reread_knobs();
+  const Memory memory(64);
+  RegisteredUse uses[8];
+  for (std::size_t i = 0; i < 8; ++i)
+    ASSERT_EQ(acquire_lasting(world, memory.address + i * 8 * page, 8 * page, &uses[i]), Code::ok);
+  EXPECT_EQ(world.registrar.pinned_bytes(), 64 * page);
+  for (const RegisteredUse& use : uses) world.cache.release(use);
+  EXPECT_EQ(world.registrar.pinned_bytes(), 8 * page);
+  unsetenv("HAUL_MEMORY_REGISTERED_BYTES");
+  reread_knobs();
 }
 
-// New memory at an address is no memory that comes again.
-TEST(RegionCache, NewMemoryComesForTheFirstTime) {
+TEST(RegionCache, MoreRegionsThanItHasRoomForAreRefusedWhileAllAreInUse) {
   if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
   World& world = new_world();
-  world.registrar.pays_from = 8 * page;
-  world.registrar.least = SIZE_MAX;
+  const Memory memory(600);
+  std::vector<RegisteredUse> uses;
+  RegisteredUse use;
+  while (acquire_lasting(world, memory.address + 2 * uses.size() * page, page, &use) == Code::ok) {
+    uses.push_back(use);
+    ASSERT_LT(uses.size(), 300u);
+  }
+  EXPECT_EQ(uses.size(), world.registrar.regions.size());
+  world.cache.release(uses.front());
+  uses.erase(uses.begin());
+  ASSERT_EQ(acquire_lasting(world, memory.address + 599 * page, page, &use), Code::ok);
+  world.cache.release(use);
+  for (const RegisteredUse& one : uses) world.cache.release(one);
+}
+
+// A registrar that unpins late has what changed unpinned by tidy().
+TEST(RegionCache, WhatIsUnpinnedLateIsUnpinnedByTidy) {
+  if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
+  World& world = new_world();
+  world.registrar.late = true;
   const Memory memory(16);
-  for (int turn = 0; turn < 3; ++turn) {
-    EXPECT_TRUE(use_whole(world, memory, 16 * page));
-    EXPECT_EQ(world.registrar.pinned_bytes(), 0u);
-    memory.renew();
+  RegisteredUse use;
+  ASSERT_EQ(acquire_lasting(world, memory.address, memory.bytes, &use), Code::ok);
+  world.cache.release(use);
+  munmap(memory.at(3), page);
+  for (int turn = 0; turn < 5000 && world.cache.holds(memory.address, page); ++turn) usleep(1000);
+  EXPECT_EQ(world.registrar.regions.size(), 1u);
+  for (int turn = 0; turn < 5000 && !world.registrar.regions.empty(); ++turn) {
+    world.cache.tidy();
+    usleep(1000);
   }
+  EXPECT_TRUE(world.registrar.regions.empty());
 }
 
-TEST(RegionCache, NorIsItRegisteredWhereItDoesNotPay) {
+// Caches come and go, more of them than can listen at once, while memory changes.
+TEST(RegionCache, OneThatIsClosedHasUnpinnedAllAndIsToldNothing) {
+  if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
+  const Memory memory(16);
+  std::atomic<bool> over{false};
+  std::thread changer([&] {
+    while (!over) {
+      const Memory passing(4);
+      bool settles = false;
+      watch_changes(passing.address, passing.bytes, &settles);
+    }
+  });
+  for (unsigned turn = 0; turn < 500; ++turn) {
+    // (Who told it of changes once it is closed would find nothing there.)
+    void* const place =
+        mmap(nullptr, sizeof(World), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    World* const world = new (place) World;
+    RegisteredUse use;
+    const Code code = acquire_lasting(*world, memory.address, memory.bytes, &use);
+    EXPECT_TRUE(code == Code::ok || code == Code::timed_out) << describe(code);
+    if (code == Code::ok) {
+      world->cache.release(use);
+      EXPECT_EQ(world->registrar.regions.size(), 1u);
+    }
+    world->cache.close();
+    EXPECT_TRUE(world->registrar.regions.empty());
+    world->~World();
+    munmap(place, sizeof(World));
+  }
+  over = true;
+  changer.join();
+}
+
+TEST(RegionCache, OneThatIsAbandonedInAChildLeavesRegionsToTheParent) {
   if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
   World& world = new_world();
-  world.registrar.least = SIZE_MAX;
-  const Memory memory(256);
-  for (int turn = 0; turn < 4; ++turn) {
-    EXPECT_FALSE(use_whole(world, memory, memory.bytes));
-    memory.renew();
+  const Memory memory(16);
+  RegisteredUse use;
+  ASSERT_EQ(acquire_lasting(world, memory.address, memory.bytes, &use), Code::ok);
+  const pid_t child = fork();
+  if (child == 0) {
+    world.cache.abandon();
+    _exit(world.registrar.regions.size() == 1 ? 0 : 1);
   }
-  EXPECT_FALSE(use_whole(world, memory, memory.bytes));
-  EXPECT_TRUE(use_whole(world, memory, memory.bytes)) << "it came again";
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  world.cache.release(use);
+  EXPECT_TRUE(world.cache.holds(memory.address, memory.bytes));
 }
 
 }  // namespace

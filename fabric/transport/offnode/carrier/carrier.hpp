@@ -16,6 +16,7 @@
 
 #include "base/error.hpp"
 #include "base/net/inet.hpp"
+#include "fabric/transport/offnode/carrier/provider_memory.hpp"
 
 namespace haul::fabric {
 
@@ -48,7 +49,10 @@ struct Landing : CarrierOperation {
 
 // Bytes of a peer's memory that are on their way here.
 struct Reading : CarrierOperation {
-  fid_mr* registration = nullptr;  // of where they go, if the provider wants one
+  ProviderMemory::Use into;  // of where they go, if the provider must know that
+  // Of the same message, how many bytes were asked for before, and will be, which go to memory that
+  // is one piece with this.
+  std::size_t before = 0, behind = 0;
   bool busy = false;
   void* user = nullptr;
 };
@@ -96,13 +100,21 @@ class OffnodeCarrier {
 
   // ---- the program's memory, where the provider reads that of peers (RDMA) ----
   virtual bool reads() const noexcept { return false; }
-  // Lets peers read [at, at + bytes), by *address and *key, until it is taken back. 0 or -FI_E*.
+  // Lets peers read [at, at + bytes), by *address and *key, until it is taken back: not before, and
+  // if it stays registered also afterwards. Several loans may share a key. 0 or -FI_E*.
   virtual int lend(void* at, std::size_t bytes, std::uint64_t* address,
                    std::uint32_t* key) noexcept;
   virtual void take_back(std::uint32_t) noexcept {}
-  // Reads what a peer has lent. 0: was_read() follows. -FI_EAGAIN: not now. Else -FI_E*.
+  // Reads what a peer has lent. 0: was_read() follows. -FI_EAGAIN: not now, and either this is
+  // asked again with the same reading or give_up() is called. Else -FI_E*.
   virtual int read(Reading& reading, const iovec* to, std::size_t count, fi_addr_t from,
                    std::uint64_t address, std::uint32_t key) noexcept;
+  // This reading, which is not under way, is not asked for again.
+  virtual void give_up(Reading&) noexcept {}
+
+  // This is a child of fork: nothing else is called from now on, and all that is open is the
+  // parent's.
+  virtual void forked() noexcept {}
 
   // A buffer for a packet; nullptr without memory.
   Departure* take(std::size_t bytes) noexcept;

@@ -7,6 +7,7 @@
 
 #include <new>
 
+#include "base/knobs.hpp"
 #include "base/log.hpp"
 #include "base/thread/uncancelled.hpp"
 #include "fabric/transport/libfabric.hpp"
@@ -34,7 +35,8 @@ int LibfabricCarrier::set_up(const fi_info& info) noexcept {
   const Uncancelled guard;
   provider_ = info.fabric_attr->prov_name;
   const auto mode = static_cast<std::uint64_t>(info.domain_attr->mr_mode);
-  registers_ = (mode & FI_MR_LOCAL) != 0;
+  const bool always = knob_number(Knob::fabric_register) != 0;
+  registers_ = (mode & FI_MR_LOCAL) != 0 || always;
   by_address_ = (mode & FI_MR_VIRT_ADDR) != 0;
   chooses_keys_ = (mode & FI_MR_PROV_KEY) != 0;
   reads_ = (info.caps & read_caps) == read_caps;
@@ -44,6 +46,12 @@ int LibfabricCarrier::set_up(const fi_info& info) noexcept {
   if (info_ == nullptr) return -FI_ENOMEM;
   int error = library.fabric(info_->fabric_attr, &fabric_, nullptr);
   if (error == 0) error = fi_domain(fabric_, info_, &domain_, nullptr);
+  if (error == 0) {
+    // Over tcp it is free, and remembering it is not.
+    const bool costs = registers_ || (mode & (FI_MR_PROV_KEY | FI_MR_ALLOCATED)) != 0;
+    memory_lent_.open(*domain_, FI_REMOTE_READ, chooses_keys_, costs);
+    places_read_into_.open(*domain_, FI_READ, chooses_keys_, costs);
+  }
   fi_cq_attr queue{};
   queue.size = queue_entries;
   queue.format = FI_CQ_FORMAT_DATA;
@@ -137,6 +145,8 @@ void LibfabricCarrier::let_go(Landing& landing) noexcept {
 
 bool LibfabricCarrier::poll(User& user) noexcept {
   const Uncancelled guard;
+  memory_lent_.tidy();
+  places_read_into_.tidy();
   constexpr std::size_t at_once = 32;
   fi_cq_data_entry entries[at_once];
   if (!unposted_.empty()) {

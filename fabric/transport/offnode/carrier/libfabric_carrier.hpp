@@ -33,6 +33,13 @@ class LibfabricCarrier final : public OffnodeCarrier {
   void take_back(std::uint32_t key) noexcept override;
   int read(Reading& reading, const iovec* to, std::size_t count, fi_addr_t from,
            std::uint64_t address, std::uint32_t key) noexcept override;
+  void give_up(Reading& reading) noexcept override;
+  void forked() noexcept override;
+
+  // How often the provider was told of the program's memory.
+  std::uint64_t registrations() const noexcept {
+    return memory_lent_.registrations() + places_read_into_.registrations();
+  }
 
  private:
   int set_up(const fi_info& info) noexcept;
@@ -42,9 +49,14 @@ class LibfabricCarrier final : public OffnodeCarrier {
   bool poll_error(User& user) noexcept;
 
   // ---- libfabric_memory.cpp ----
-  int enlist(void* at, std::size_t bytes, std::uint64_t access, fid_mr** registration) noexcept;
+  struct Loan {
+    ProviderMemory::Use use;
+    unsigned times = 0;
+  };
   void close_registrations() noexcept;
-  static void release(Reading& reading) noexcept;
+  int acquire(ProviderMemory& memory, const iovec& what, std::size_t before, std::size_t behind,
+              ProviderMemory::Use* use) noexcept;
+  void end_one(const Loan& loan) noexcept;
   void ended(Reading& reading, int error, User& user) noexcept;
 
   bool registers_ = false;     // local memory too
@@ -52,8 +64,11 @@ class LibfabricCarrier final : public OffnodeCarrier {
   bool chooses_keys_ = false;  // the provider does
   bool reads_ = false;
   std::size_t most_pieces_ = 1;
-  std::unordered_map<std::uint32_t, fid_mr*> lent_;  // by key
-  std::vector<Reading*> pinned_;                     // under way, into memory that is registered
+  // Apart, so that peers cannot read what was only read into.
+  ProviderMemory memory_lent_, places_read_into_;
+  std::unordered_map<std::uint32_t, Loan> lent_;  // by key
+  std::vector<Reading*> pinned_;                  // into memory that is registered
+  std::uint64_t loans_ = 0, parts_read_ = 0;      // into such memory
   fi_info* info_ = nullptr;
   fid_fabric* fabric_ = nullptr;
   fid_domain* domain_ = nullptr;

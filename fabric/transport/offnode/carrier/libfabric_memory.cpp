@@ -3,28 +3,16 @@
 #include <rdma/fi_rma.h>
 
 #include "base/log.hpp"
-#include "base/os/sealed.hpp"
 #include "base/thread/uncancelled.hpp"
 #include "fabric/transport/libfabric.hpp"
 #include "fabric/transport/offnode/carrier/libfabric_carrier.hpp"
 
 namespace haul::fabric {
 
-int LibfabricCarrier::enlist(void* at, std::size_t bytes, std::uint64_t access,
-                             fid_mr** registration) noexcept {
-  // A key that the provider does not choose is random, so that nobody guesses it; one in use is
-  // refused, and another one tried.
-  for (;;) {
-    std::uint32_t key = 0;
-    if (!chooses_keys_) os::random_bytes(&key, sizeof key);
-    const int error = fi_mr_reg(domain_, at, bytes, access, 0, key, 0, registration, nullptr);
-    if (error != -FI_ENOKEY || chooses_keys_) return error;
-  }
-}
-
 bool LibfabricCarrier::register_slab(Slab& slab) noexcept {
   if (!registers_) return true;
-  const int error = enlist(slab.memory, slab.bytes, FI_SEND | FI_RECV, &slab.registration);
+  const int error = register_memory(*domain_, chooses_keys_, slab.memory, slab.bytes,
+                                    FI_SEND | FI_RECV, &slab.registration);
   if (error == 0) {
     slab.descriptor = fi_mr_desc(slab.registration);
     return true;
@@ -38,30 +26,57 @@ bool LibfabricCarrier::register_slab(Slab& slab) noexcept {
 void LibfabricCarrier::close_registrations() noexcept {
   for (const Slab& slab : slabs_)
     if (slab.registration != nullptr) fi_close(&slab.registration->fid);
-  for (const auto& [key, registration] : lent_) fi_close(&registration->fid);
-  for (Reading* reading : pinned_) release(*reading);
+  for (auto& [key, loan] : lent_)
+    for (unsigned i = 0; i < loan.times; ++i) end_one(loan);
+  for (Reading* reading : pinned_) places_read_into_.release(reading->into);
+  log(LogLevel::debug, "%s registered memory %llu times for %llu loans and parts of reads",
+      provider_.c_str(), static_cast<unsigned long long>(registrations()),
+      static_cast<unsigned long long>(loans_ + parts_read_));
+  memory_lent_.close();
+  places_read_into_.close();
+}
+
+void LibfabricCarrier::forked() noexcept {
+  memory_lent_.forked();
+  places_read_into_.forked();
+}
+
+// Where there is no room for more, what is not in use goes first.
+int LibfabricCarrier::acquire(ProviderMemory& memory, const iovec& what, std::size_t before,
+                              std::size_t behind, ProviderMemory::Use* use) noexcept {
+  const int error = memory.acquire(what.iov_base, what.iov_len, before, behind, use);
+  if (error != -FI_ENOMEM) return error;
+  memory_lent_.spare();
+  places_read_into_.spare();
+  return memory.acquire(what.iov_base, what.iov_len, before, behind, use);
 }
 
 int LibfabricCarrier::lend(void* at, std::size_t bytes, std::uint64_t* address,
                            std::uint32_t* key) noexcept {
   const Uncancelled guard;
-  fid_mr* registration = nullptr;
-  const int error = enlist(at, bytes, FI_REMOTE_READ, &registration);
+  Loan loan;
+  const int error = acquire(memory_lent_, {at, bytes}, 0, 0, &loan.use);
   if (error != 0) return error;
-  const std::uint64_t whole_key = fi_mr_key(registration);
-  *key = static_cast<std::uint32_t>(whole_key);
-  *address = by_address_ ? reinterpret_cast<std::uintptr_t>(at) : 0;
-  if (*key == whole_key && lent_.try_emplace(*key, registration).second) return 0;
-  fi_close(&registration->fid);
-  return -FI_EOPNOTSUPP;  // packets have no room for such keys
+  ++loans_;
+  const auto place = reinterpret_cast<std::uintptr_t>(at);
+  *key = static_cast<std::uint32_t>(fi_mr_key(loan.use.registration));
+  *address = by_address_ ? place : place - loan.use.begin;
+  // Loans of memory that stays registered may share a registration, and so a key.
+  ++lent_.try_emplace(*key, loan).first->second.times;
+  return 0;
+}
+
+void LibfabricCarrier::end_one(const Loan& loan) noexcept {
+  ProviderMemory::Use use = loan.use;
+  memory_lent_.release(use);
 }
 
 void LibfabricCarrier::take_back(std::uint32_t key) noexcept {
   const Uncancelled guard;
   const auto found = lent_.find(key);
   if (found == lent_.end()) return;
-  fi_close(&found->second->fid);
-  lent_.erase(found);
+  end_one(found->second);
+  if (--found->second.times == 0) lent_.erase(found);
 }
 
 int LibfabricCarrier::read(Reading& reading, const iovec* to, std::size_t count, fi_addr_t from,
@@ -71,28 +86,30 @@ int LibfabricCarrier::read(Reading& reading, const iovec* to, std::size_t count,
   void* descriptor = nullptr;
   // Paper 001, III-B: memory is pinned a part at a time, while the part before it comes in.
   if (registers_) {
-    const int error = enlist(to[0].iov_base, to[0].iov_len, FI_READ, &reading.registration);
-    if (error != 0) return error;
-    descriptor = fi_mr_desc(reading.registration);
+    if (reading.into.registration == nullptr) {
+      const int error =
+          acquire(places_read_into_, to[0], reading.before, reading.behind, &reading.into);
+      if (error != 0) return error;
+      ++parts_read_;
+      pinned_.push_back(&reading);
+    }
+    descriptor = fi_mr_desc(reading.into.registration);
   }
   const ssize_t error = fi_readv(endpoint_, to, registers_ ? &descriptor : nullptr, count, from,
                                  address, key, &reading.words);
-  if (error != 0) {
-    release(reading);
-  } else if (registers_) {
-    pinned_.push_back(&reading);
-  }
+  if (error != 0 && error != -FI_EAGAIN) give_up(reading);
   return static_cast<int>(error);
 }
 
-void LibfabricCarrier::release(Reading& reading) noexcept {
-  if (reading.registration != nullptr) fi_close(&reading.registration->fid);
-  reading.registration = nullptr;
+void LibfabricCarrier::give_up(Reading& reading) noexcept {
+  if (reading.into.registration == nullptr) return;
+  const Uncancelled guard;
+  places_read_into_.release(reading.into);
+  std::erase(pinned_, &reading);
 }
 
 void LibfabricCarrier::ended(Reading& reading, int error, User& user) noexcept {
-  release(reading);
-  std::erase(pinned_, &reading);
+  give_up(reading);
   user.was_read(reading, error);
 }
 
