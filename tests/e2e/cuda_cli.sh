@@ -40,7 +40,7 @@ python3 - "$work/rows.json" << 'EOF' || failed "haul bench cuda has other rows"
 import json, sys
 rows = json.load(open(sys.argv[1]))["rows"]
 kinds = {(r["direction"], r["by"], r["memory"]) for r in rows}
-assert len(rows) == len(kinds) == 10, kinds
+assert len(rows) == len(kinds) == 12, kinds
 assert all(r["gbps"] > 0 and r["copy_ns"] > 0 and r["caller_cpu"] >= 0 for r in rows)
 EOF
 
