@@ -17,25 +17,27 @@ Result GpuStream::open(const Driver& driver, GpuWay way) {
 }
 
 Result GpuStream::set_slots(unsigned count, std::size_t bytes) {
+  const unsigned before = slots_.count();
+  if (count <= before) return success;
   void* memory = nullptr;
-  Result result = driver_->host_alloc(&memory, count * bytes, host_portable);
-  for (unsigned i = 0; i < count && result == success; ++i)
+  Result result = driver_->host_alloc(&memory, (count - before) * bytes, host_portable);
+  for (unsigned i = before; i < count && result == success; ++i)
     if (slots_.at(i).event == nullptr)
       result = driver_->event_create(&slots_.at(i).event, event_disable_timing);
   if (result != success) {
     if (memory != nullptr) driver_->host_free(memory);
     return result;
   }
-  free_slots();
-  slots_.set_count(count);
+  blocks_[block_count_++] = memory;
   slot_bytes_ = bytes;
-  for (unsigned i = 0; i < count; ++i)
-    slots_.at(i).memory = static_cast<unsigned char*>(memory) + i * bytes;
+  for (unsigned i = before; i < count; ++i)
+    slots_.at(i).memory = static_cast<unsigned char*>(memory) + (i - before) * bytes;
+  slots_.set_count(count);
   return success;
 }
 
 void GpuStream::free_slots() {
-  if (slots_.count() != 0) driver_->host_free(slots_.at(0).memory);
+  while (block_count_ != 0) driver_->host_free(blocks_[--block_count_]);
   slots_.set_count(0);
 }
 

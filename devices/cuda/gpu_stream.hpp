@@ -52,8 +52,9 @@ class GpuStream {
 
   // Makes the stream and its events; the GPU's context is current. success, or why not.
   Result open(const Driver& driver, GpuWay way);
-  // Gives it slots, or others while none is in use. Context current. (No room: it keeps those that
-  // it had.)
+  // Gives it so many slots in all, while none is in use; those that it has stay, of the same size,
+  // since giving pinned memory back may wait for all that the GPU is at. Context current. (No room:
+  // it keeps those that it had.)
   Result set_slots(unsigned count, std::size_t bytes);
   // From the GPU: whether the CPU empties slots past its caches, into requests that would not stay
   // in the nearest ones. (To the GPU it is all the same.)
@@ -119,6 +120,9 @@ class GpuStream {
   StreamPart parts_[most_parts];  // with the stream, in order
   unsigned first_part_ = 0, part_count_ = 0;
   StagingSlots slots_;
+  void* blocks_[5] =
+      {};  // of pinned memory, in which they lie: one, and one each time they doubled
+  unsigned block_count_ = 0;
   std::size_t slot_bytes_ = 0;
   unsigned most_slots_ = 0;
   bool wants_slots_ = false, streams_out_ = false;
