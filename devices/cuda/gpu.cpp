@@ -63,8 +63,12 @@ void Gpu::close() {
 
 bool Gpu::set_slots(unsigned count, std::size_t bytes) {
   const InContext current(*driver_, context_);
-  return current.result() == success && stream(GpuWay::in).set_slots(count, bytes) == success &&
-         stream(GpuWay::out).set_slots(count, bytes) == success;
+  if (current.result() != success) return false;
+  if (stream(GpuWay::in).set_slots(count, bytes) == success &&
+      stream(GpuWay::out).set_slots(count, bytes) == success)
+    return true;
+  for (GpuStream& stream : streams_) stream.free_slots();
+  return false;
 }
 
 void Gpu::limit_slots(unsigned most) {

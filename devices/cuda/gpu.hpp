@@ -27,7 +27,8 @@ class Gpu {
   // Of one that cannot be used after all, and has nothing under way: gives back slots and context.
   // (Streams and events go with the context.)
   void close();
-  // Slots for both directions. False: there is no pinned memory for them; it keeps those it had.
+  // Slots for both directions, the first ones. False: there is no pinned memory for them, and it
+  // has none.
   bool set_slots(unsigned count, std::size_t bytes);
   // How many each direction may have in time, as more threads stage at once.
   void limit_slots(unsigned most);

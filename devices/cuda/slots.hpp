@@ -29,19 +29,20 @@ class StagingSlots {
  public:
   static constexpr unsigned most = 16;
 
-  // Once, before they are used; all have memory and an event.
-  void set_count(unsigned count) { count_ = count; }
-  unsigned count() const { return count_; }
+  // While none is taken; so many have memory and an event.
+  void set_count(unsigned count) { count_.store(count, std::memory_order_relaxed); }
+  // Any thread.
+  unsigned count() const { return count_.load(std::memory_order_relaxed); }
   StagingSlot& at(unsigned index) { return slots_[index]; }
 
-  bool has_free() const { return taken_ - ended_ < count_; }
+  bool has_free() const { return taken_ - ended_ < count(); }
   // Are all of them with their first worker, or with their second?
-  bool all_at_first() const { return taken_ - passed_ == count_; }
-  bool all_at_second() const { return passed_ - ended_ == count_; }
+  bool all_at_first() const { return taken_ - passed_ == count(); }
+  bool all_at_second() const { return passed_ - ended_ == count(); }
   bool idle() const { return taken_ == ended_; }
   // Takes the next one. Its index; there is a free one.
   unsigned take() {
-    const unsigned index = static_cast<unsigned>(taken_++ % count_);
+    const unsigned index = static_cast<unsigned>(taken_++ % count());
     slots_[index].arrived = false;
     slots_[index].done.store(0, std::memory_order_relaxed);
     return index;
@@ -49,15 +50,15 @@ class StagingSlots {
 
   // The one that passes to its second worker next, and the one that ends next; nullptr: none has
   // been taken, or has passed.
-  StagingSlot* to_pass() { return passed_ < taken_ ? &slots_[passed_ % count_] : nullptr; }
-  StagingSlot* to_end() { return ended_ < passed_ ? &slots_[ended_ % count_] : nullptr; }
+  StagingSlot* to_pass() { return passed_ < taken_ ? &slots_[passed_ % count()] : nullptr; }
+  StagingSlot* to_end() { return ended_ < passed_ ? &slots_[ended_ % count()] : nullptr; }
   unsigned index_of(const StagingSlot& slot) const { return static_cast<unsigned>(&slot - slots_); }
   void pass() { ++passed_; }
   void end() { ++ended_; }
 
  private:
   StagingSlot slots_[most];
-  unsigned count_ = 0;
+  std::atomic<unsigned> count_{0};
   std::uint64_t taken_ = 0, passed_ = 0, ended_ = 0;
 };
 

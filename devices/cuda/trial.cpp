@@ -27,7 +27,8 @@ std::uint64_t clock_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// memcpy() past the caches, as haul's own copies with the affinity non-cacheable are made.
+// memcpy() past the caches, about as haul's own copies with the affinity non-cacheable are made,
+// which this library has not.
 void copy_streaming(unsigned char* to, const unsigned char* from, std::size_t bytes) {
   const std::size_t head = std::min(bytes, -reinterpret_cast<std::uintptr_t>(to) % 16);
   std::memcpy(to, from, head);

@@ -77,10 +77,10 @@ constexpr KnobRow rows[] = {
      "xdp, how frames are received, netns=NAME, where the ports are, and for tests fragment=BYTES "
      "and trial=PERCENT, of frames lost, repeated and overtaken."},
     {Knob::engine_cuda, KnobKind::text, "HAUL_ENGINE_CUDA", "", "", 0, 0, false,
-     "How the engine cuda reaches GPUs (default empty: as it measures), words separated by blanks: "
-     "library=PATH, the CUDA driver's library if it is not libcuda.so.1; slots=N slot_bytes=BYTES, "
-     "the pinned memory through which pageable memory is copied, in each direction (2 to 16 slots "
-     "of 4K to 64M, in K or M)."},
+     "How the engine cuda reaches GPUs (default empty: as it finds them), words separated by "
+     "blanks: library=PATH, the CUDA driver's library if it is not libcuda.so.1; slots=N "
+     "slot_bytes=BYTES, the pinned memory through which pageable memory is copied, in each "
+     "direction (2 to 16 slots of 4K to 64M, in K or M)."},
     {Knob::tune_cache, KnobKind::text, "HAUL_TUNE_CACHE", "", "", 0, 0, false,
      "Path of the calibration file (default empty: one file a machine in haul/ below the XDG cache "
      "directory)."},
@@ -103,8 +103,9 @@ constexpr KnobRow rows[] = {
      "each copy's whole memory before it begins, for measurements."},
     {Knob::memory_registered_bytes, KnobKind::bytes, "HAUL_MEMORY_REGISTERED_BYTES", "256M", "", 0,
      1024 * kib* mib, false,
-     "How much memory stays registered with a device or a network card while no copy uses it (0 "
-     "to 1024G, default 256M); it counts for the limit of locked memory (ulimit -l)."},
+     "How much memory stays registered with a device, or each way with a network card, while no "
+     "copy uses it (0 to 1024G, default 256M); it counts for the limit of locked memory (ulimit "
+     "-l)."},
     {Knob::service_use, KnobKind::choice, "HAUL_SERVICE_USE", "auto", "auto|off|demand", 0, 0,
      false,
      "Whether to use the node's service: auto (the default) where one runs, off never, demand "

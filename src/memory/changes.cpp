@@ -35,8 +35,8 @@ constinit os::SharedDescriptor userfault;
 // been told of.
 constinit std::atomic<bool> telling{false};
 constinit std::atomic<ChangeListener*> listeners[most_listeners];
-// Held while listeners are told, so that one who leaves is not told afterwards. Who holds it waits
-// for nothing else.
+// Held while listeners are told, so that one who leaves is not told afterwards. Within it listeners
+// take locks of their own, none of which is held while somebody waits for this one.
 constinit pthread_mutex_t telling_lock = PTHREAD_MUTEX_INITIALIZER;
 // Under the lock; overwritten in turn. One that is overwritten too early widens all.
 constinit Settling settling[most_settling];

@@ -57,11 +57,12 @@ RegionCache::Entry* RegionCache::reserve(std::uintptr_t begin, std::uintptr_t en
   return nullptr;
 }
 
-// What lies in a range that is about to be registered does not stay beside it.
-void RegionCache::replace_within(std::uintptr_t begin, std::uintptr_t end) noexcept {
+// What lies within a range that has just been registered does not stay beside it. (Locked.)
+void RegionCache::replace_within(const Entry& whole) noexcept {
   for (std::uint32_t i = 0; i < in_use_; ++i) {
     Entry& entry = entries_[i];
-    if (entry.end != 0 && begin <= entry.begin && entry.end <= end) entry.once = true;
+    const bool within = whole.begin <= entry.begin && entry.end <= whole.end;
+    if (entry.end != 0 && within && &entry != &whole) entry.once = true;
   }
 }
 
@@ -122,7 +123,11 @@ Code RegionCache::pin(Entry& entry, Keep keep) noexcept {
     drop_unused(true);
     code = registrar_->pin(entry.begin, bytes, &region);
   }
-  drop_unused(false);  // what has changed meanwhile
+  if (code == Code::ok && keep == Keep::in_one) {
+    const QuietLock table(table_lock_);
+    replace_within(entry);
+  }
+  drop_unused(false);  // what has changed meanwhile, or was replaced
   const QuietLock table(table_lock_);
   pinned_bytes_ += bytes;
   if (code != Code::ok) {
@@ -186,7 +191,11 @@ Code RegionCache::acquire_whole(Registrar& registrar, std::uintptr_t address, st
     }
     if (pays) keep = Keep::watched;
   }
-  const Code code = acquire(registrar, address, bytes, 0, 0, keep, use);
+  Code code = acquire(registrar, address, bytes, 0, 0, keep, use);
+  // What comes again and cannot stay registered may be worth it for this use.
+  if (keep == Keep::only && (code == Code::again || code == Code::not_supported) &&
+      registrar.pays_once(bytes))
+    code = acquire(registrar, address, bytes, 0, 0, Keep::watched, use);
   if (code != Code::ok) {
     if (code == Code::timed_out || code == Code::again) return code;
     const QuietLock lock(table_lock_);
@@ -236,7 +245,6 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
     bytes = std::max({bytes, least, keep == Keep::in_one ? wanted : 0});
     if (bytes >= all || all - bytes < least) bytes = all;
     const std::uintptr_t end = page_above(address + bytes);
-    if (keep == Keep::in_one) replace_within(begin, end);
     fresh = reserve(begin, end);
   }
   if (fresh == nullptr) {
@@ -269,7 +277,7 @@ void RegionCache::release(const RegisteredUse& use) noexcept {
 }
 
 std::uintptr_t RegionCache::begin_of(const RegisteredUse& use) noexcept {
-  return entries_[use.place].begin;  // (of what is in use, others change no more than `stale`)
+  return entries_[use.place].begin;  // (of what is in use others change flags alone)
 }
 
 void RegionCache::tidy() noexcept {

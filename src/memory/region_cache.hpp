@@ -104,7 +104,7 @@ class RegionCache final : public ChangeListener {
   Entry* find(std::uintptr_t address) noexcept;
   bool holds_locked(std::uintptr_t address, std::size_t bytes) noexcept;
   Entry* reserve(std::uintptr_t begin, std::uintptr_t end) noexcept;
-  void replace_within(std::uintptr_t begin, std::uintptr_t end) noexcept;
+  void replace_within(const Entry& whole) noexcept;
   std::uint64_t take_out(Entry& entry) noexcept;
   enum class Keep : std::uint8_t {
     if_possible,

@@ -118,14 +118,8 @@ bool MoverLoop::visit(Seat& seat) noexcept {
     const ChannelTurn turn(channel_of(ring, job));
     if (!turn) return true;  // another thread is at it
     if (turn->has_room()) {
-      if (!take_chunk(ring, job, tenancy, turn.channel())) continue;
-      // What is registered for one request alone stays so as long as any chunk of it is under way:
-      // its chunks follow each other at once.
-      if (engine_at(job.engine).registers_by_choice()) {
-        while (turn->has_room() && take_chunk(ring, job, tenancy, turn.channel())) {
-        }
-      }
-      return true;
+      if (take_chunk(ring, job, tenancy, turn.channel())) return true;
+      continue;
     }
     // The channel is full: meanwhile this mover's CPU does one itself, where it may.
     if (job.checked || !cpu_engine().reaches(job.operation, job.dst_space, job.src_space))

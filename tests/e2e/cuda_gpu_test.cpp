@@ -188,7 +188,8 @@ TEST_P(CudaGpu, ManyThreads) {
   }));
 }
 
-// A program forks, ends and is killed while copies are under way; the GPU serves others.
+// Programs that fork, or end in one way or another, right after they have asked for a copy: the
+// next one's copies are right.
 TEST_P(CudaGpu, ProgramsEndAmidCopies) {
   for (const int end : {0, 1, 2}) {
     ON_A_GPU(child([end](CudaDriver& driver, haul_space space) {

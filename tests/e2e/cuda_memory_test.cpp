@@ -76,14 +76,16 @@ TEST_P(CudaMemory, WhatComesOnceIsRegisteredWhereThatPays) {
         GetParam(), "slots=2 slot_bytes=64K",
         [slow](CudaControl& control) {
           control.late_us = slow ? 0 : 500;
-          control.page_ns = slow ? 20'000 : 0;
+          control.page_ns = slow ? 100'000 : 0;
         },
         [slow](CudaModel& model, haul_space space) {
           const GpuBuffer gpu(model, large);
           const Buffer from(large), to(large);
           const unsigned before = model.control().registrations;
           there_and_back(model, space, gpu, from, to, 1);
-          CHILD_EQUAL(model.control().registrations, before + (slow ? 0 : 2));
+          // (More than two where all that is under way of a copy ends before its next chunk comes.)
+          const unsigned count = model.control().registrations - before;
+          CHILD_CHECK(slow ? count == 0 : count >= 2);
           CHILD_EQUAL(model.control().registered_now, 0);
           CHILD_EQUAL(model.control().blocking, 0);
         }));

@@ -264,7 +264,6 @@ TEST_P(Cuda, ManyThreadsAtOnce) {
   }));
 }
 
-// Copies that end late and in both directions at once: more than the channel takes.
 // More threads than slots stage at once: there are more slots then, and all bytes are right.
 TEST(CudaAlone, ThereAreMoreSlotsWhereMoreThreadsStage) {
   SKIP_OR_GOOD(with_cuda(
@@ -292,6 +291,7 @@ TEST(CudaAlone, ThereAreMoreSlotsWhereMoreThreadsStage) {
       }));
 }
 
+// Copies that end late and in both directions at once: more than the channel takes.
 TEST_P(Cuda, LateEndsAndAFullChannel) {
   SKIP_OR_GOOD(child([](CudaModel& model, haul_space space) {
     model.control().late_us = 300;

@@ -134,8 +134,9 @@ MODEL_API int cuDevicePrimaryCtxReset_v2(int device) {
 MODEL_API int cuCtxPushCurrent_v2(ModelContext* context) {
   if (const int result = enter("cuCtxPushCurrent"); result != ok) return result;
   if (!context->alive) return context_is_destroyed;
-  stack.push_back(context);
-  return ok;
+  if (stack.push_back(context)) return ok;
+  ++world().control.mistakes;
+  return out_of_memory;
 }
 
 MODEL_API int cuCtxPopCurrent_v2(ModelContext** context) {

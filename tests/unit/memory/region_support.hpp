@@ -45,7 +45,7 @@ class CountingRegistrar final : public Registrar {
   std::vector<std::size_t> sizes;  // in pages
 };
 
-// (Listeners are told until the process ends, so caches live as long.)
+// (Those that are not closed are told of changes until the process ends, so they live as long.)
 struct World {
   CountingRegistrar registrar;
   RegionCache cache;
