@@ -29,9 +29,9 @@ void LibfabricCarrier::close_registrations() noexcept {
   for (auto& [key, loan] : lent_)
     for (unsigned i = 0; i < loan.times; ++i) end_one(loan);
   for (Reading* reading : pinned_) places_read_into_.release(reading->into);
+  const unsigned long long times = registrations(), uses = loans_ + parts_read_;
   log(LogLevel::debug, "%s registered memory %llu times for %llu loans and parts of reads",
-      provider_.c_str(), static_cast<unsigned long long>(registrations()),
-      static_cast<unsigned long long>(loans_ + parts_read_));
+      provider_.c_str(), times, uses);
   memory_lent_.close();
   places_read_into_.close();
 }
