@@ -172,15 +172,15 @@ Code RegionCache::acquire_whole(Registrar& registrar, std::uintptr_t address, st
   Keep keep = keeps ? Keep::only : Keep::if_possible;
   const std::uintptr_t end = address + bytes;
   if (keeps) {
-    Sightings::Seen seen = Sightings::Seen::first;
+    using Seen = Sightings::Seen;
+    Seen seen = Seen::first;
     bool held = false;
     {
       const QuietLock lock(table_lock_);
       seen = sightings_.look(address, end, asker);
       held = holds_locked(address, bytes);
     }
-    using Seen = Sightings::Seen;
-    const bool pays = (seen == Seen::first || seen == Seen::same) && registrar.pays_once(bytes);
+    const bool pays = seen != Seen::again && seen != Seen::refused && registrar.pays_once(bytes);
     const bool worth = pays || seen == Seen::again;
     if (!held && (!worth || bytes > knob_number(Knob::memory_registered_bytes))) {
       // What is other memory by then does not come again. (Short copies are not worth the watch.)
@@ -192,19 +192,26 @@ Code RegionCache::acquire_whole(Registrar& registrar, std::uintptr_t address, st
     if (pays) keep = Keep::watched;
   }
   Code code = acquire(registrar, address, bytes, 0, 0, keep, use);
-  // What comes again and cannot stay registered may be worth it for this use.
-  if (keep == Keep::only && (code == Code::again || code == Code::not_supported) &&
-      registrar.pays_once(bytes))
+  if (keep == Keep::only && (code == Code::again || code == Code::not_supported)) {
+    if (code == Code::not_supported) judge(address, end, Sightings::Seen::passing);
+    // What cannot stay registered may be worth it for this use.
+    if (!registrar.pays_once(bytes)) return code;
     code = acquire(registrar, address, bytes, 0, 0, Keep::watched, use);
+  }
   if (code != Code::ok) {
-    if (code == Code::timed_out || code == Code::again) return code;
-    const QuietLock lock(table_lock_);
-    sightings_.refuse(address, end);
+    if (code != Code::timed_out && code != Code::again)
+      judge(address, end, Sightings::Seen::refused);
     return code;
   }
   if (use->bytes >= bytes) return Code::ok;
   release(*use);
   return Code::again;
+}
+
+void RegionCache::judge(std::uintptr_t begin, std::uintptr_t end,
+                        Sightings::Seen verdict) noexcept {
+  const QuietLock lock(table_lock_);
+  sightings_.judge(begin, end, verdict);
 }
 
 Code RegionCache::acquire_lasting(Registrar& registrar, std::uintptr_t address, std::size_t wanted,

@@ -113,6 +113,7 @@ class RegionCache final : public ChangeListener {
     watched,  // for this use; it is heard of when the memory changes before it comes again
   };
   Code prepare(Registrar& registrar) noexcept;
+  void judge(std::uintptr_t begin, std::uintptr_t end, Sightings::Seen verdict) noexcept;
   Code acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted, std::size_t before,
                std::size_t behind, Keep keep, RegisteredUse* use) noexcept;
   Code pin(Entry& entry, Keep keep) noexcept;

@@ -14,21 +14,24 @@ class Sightings {
     first,    // by nobody before
     same,     // by this request only
     again,    // another one had all of it moved before
+    passing,  // it cannot stay registered: it lies in memory of which that is known
     refused,  // it cannot be registered
   };
 
   // Notes that `asker` (a request, by a number of its own) has [begin, end) moved.
   Seen look(std::uintptr_t begin, std::uintptr_t end, std::uint64_t asker) noexcept {
     if (const Sighting* const known = find(begin, end); known != nullptr)
-      return known->refused ? Seen::refused : known->asker != asker ? Seen::again : Seen::same;
-    seen_[next_] = {begin, end, asker, false};
+      return known->verdict != Seen::first ? known->verdict
+             : known->asker != asker       ? Seen::again
+                                           : Seen::same;
+    seen_[next_] = {begin, end, asker, Seen::first};
     next_ = (next_ + 1) % room;
     return Seen::first;
   }
 
-  // That range cannot be registered.
-  void refuse(std::uintptr_t begin, std::uintptr_t end) noexcept {
-    if (Sighting* const known = find(begin, end); known != nullptr) known->refused = true;
+  // That range is `verdict`, passing or refused, from now on.
+  void judge(std::uintptr_t begin, std::uintptr_t end, Seen verdict) noexcept {
+    if (Sighting* const known = find(begin, end); known != nullptr) known->verdict = verdict;
   }
 
   // Memory that lies in the range is other memory from now on.
@@ -43,7 +46,7 @@ class Sightings {
   struct Sighting {
     std::uintptr_t begin = 0, end = 0;
     std::uint64_t asker = 0;
-    bool refused = false;
+    Seen verdict = Seen::first;  // none
   };
 
   Sighting* find(std::uintptr_t begin, std::uintptr_t end) noexcept {

@@ -22,11 +22,20 @@ TEST(Sightings, WhatAnotherRequestHadComesAgain) {
 TEST(Sightings, WhatIsRefusedDoesNotComeAgain) {
   Sightings seen;
   seen.look(1000, 2000, 1);
-  seen.refuse(1000, 2000);
+  seen.judge(1000, 2000, Seen::refused);
   EXPECT_NE(seen.look(1000, 2000, 2), Seen::again);
-  seen.refuse(5000, 6000);  // was never seen
+  seen.judge(5000, 6000, Seen::refused);  // was never seen
   EXPECT_NE(seen.look(5000, 6000, 3), Seen::again);
   EXPECT_EQ(seen.look(5000, 6000, 4), Seen::again);
+}
+
+TEST(Sightings, APartOfWhatCannotStayCannotEither) {
+  Sightings seen;
+  seen.look(1000, 2000, 1);
+  seen.judge(1000, 2000, Seen::passing);
+  EXPECT_EQ(seen.look(1200, 1300, 2), Seen::passing);
+  seen.forget(1999, 3000);  // other memory lies there
+  EXPECT_EQ(seen.look(1000, 2000, 3), Seen::first);
 }
 
 TEST(Sightings, TheOldestAreForgotten) {
