@@ -475,9 +475,9 @@ typedef struct haul_plan {
                                   destination has pages; UINT64_MAX: none */
   char scheme[8];              /* SCNI, MCNI, SCI, MCI (paper 000, I) */
   char mover[16];              /* caller, thread, service */
-  char engine[16];             /* cpu, cma, fault, dmadev, dsa, nic, uring; none if no engine can */
-  uint32_t reason_count;       /* 0 to HAUL_PLAN_REASONS */
-  uint32_t reserved;           /* 0 */
+  char engine[16]; /* cpu, cma, dmadev, cuda, as haul_engine() names them; none: no engine can */
+  uint32_t reason_count; /* 0 to HAUL_PLAN_REASONS */
+  uint32_t reserved;     /* 0 */
   /* One sentence each: why this mover, why this engine, how it is cut, what the costs are. */
   char reasons[HAUL_PLAN_REASONS][192];
 } haul_plan;
