@@ -180,10 +180,9 @@ constexpr auto pinning_columns = columns_of(
 
 std::string why_no_pinning() {
   for (const haul_engine_info& engine : settled_engines()) {
-    const std::string status = engine.status;
     if (std::strcmp(engine.name, pinning_engine) == 0 &&
-        status.find("refuses") != std::string::npos)
-      return status;
+        std::strstr(engine.status, "refuses") != nullptr)
+      return engine.status;
   }
   return "";
 }
