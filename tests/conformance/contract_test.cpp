@@ -15,6 +15,7 @@
 #include "engine/fault/fault.hpp"
 #include "engine/registry.hpp"
 #include "engine/spaces.hpp"
+#include "repeats.hpp"
 
 namespace haul::conformance {
 namespace {
@@ -276,7 +277,7 @@ TEST(Failing, ASeedFailsTheSameWayTwiceAndReorders) {
 }
 
 TEST(Failing, EverySeedsDeathLosesNoPiece) {
-  for (int seed = 0; seed < 100; ++seed) {
+  for (unsigned seed = 0; seed < haul_test::repeats(100); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const std::string schedule =
         "p_die=3,p_partial=10,p_fail=5,delay=9,seed=" + std::to_string(seed);

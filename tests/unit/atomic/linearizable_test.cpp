@@ -1,4 +1,5 @@
 #include "tests/atomic/linearizable.hpp"
+#include "repeats.hpp"
 
 #include <gtest/gtest.h>
 
@@ -200,7 +201,8 @@ TEST(linearizable, guarded_words_refuse_who_comes_behind_a_newer_one) {
 }
 
 TEST(linearizable, random_histories_of_every_operation) {
-  unsigned seen = 0, rounds = 200;
+  constexpr unsigned rounds = haul_test::repeats(200);
+  unsigned seen = 0;
   for (unsigned i = 0; i < rounds; ++i) {
     Maker maker(i);
     std::uint64_t word = 0;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "harness.hpp"
+#include "repeats.hpp"
 
 namespace haul::fabric::test {
 namespace {
@@ -153,7 +154,10 @@ TEST(Interleavings, ASharedTransferEndsWhole) {
   const std::size_t bytes = 200 * kib;
   const auto data = pattern(bytes, 8);
   std::vector<std::byte> got(bytes);
-  for (unsigned schedule = 0; schedule < (1u << depth); ++schedule) {
+  // (An odd stride: each turn is either one's in what a sanitizer's run has.)
+  constexpr unsigned schedules = 1u << depth;
+  for (unsigned i = 0; i < haul_test::repeats(schedules); ++i) {
+    const unsigned schedule = i * 13 % schedules;
     World world(2);
     world[0].network.reach = world[1].network.reach =
         Reachability{.pull = true, .push = true, .delay = 1 + schedule % 2};
@@ -161,7 +165,7 @@ TEST(Interleavings, ASharedTransferEndsWhole) {
     int sent = 0, received = 0;
     ASSERT_EQ(world[1].receive(nullptr, got.data(), bytes, 0, &received), 0);
     ASSERT_EQ(world[0].send(world[1], data.data(), bytes, 0, &sent), 0);
-    for (unsigned i = 0; i < depth; ++i) world[(schedule >> i) & 1].matcher.progress();
+    for (unsigned turn = 0; turn < depth; ++turn) world[(schedule >> turn) & 1].matcher.progress();
     world.settle();
     ASSERT_EQ(world[0].take(&sent).error, 0) << "schedule " << schedule;
     ASSERT_EQ(world[1].take(&received).error, 0) << "schedule " << schedule;
