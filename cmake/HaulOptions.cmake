@@ -53,10 +53,16 @@ endif()
 # Only to save time, and only by GCC: what Clang compiles shows that each file includes what it needs.
 function(haul_precompile target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_precompile_headers(${target} PRIVATE ${ARGN})
-    # ccache must see through it.
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+    haul_precompile_always(${target} PRIVATE ${ARGN})
   endif()
+endfunction()
+
+# haul_precompile_always(TARGET ARGUMENT...): by Clang, too, as tests may; otherwise as target_precompile_headers().
+function(haul_precompile_always target)
+  target_precompile_headers(${target} ${ARGN})
+  # ccache must see through it.
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess> "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endfunction()
 
 # haul_unity(TARGET [APART REGEX]): several files of the target are compiled as one, so that what they include is read

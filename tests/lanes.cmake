@@ -24,7 +24,7 @@ set(tests_aside
   edges.atfork_test edges.atomic_cancel_test edges.atomic_ends_test edges.daemon_test edges.exec_test
   edges.fork_amid_test edges.late_destructors_test edges.limits_test edges.longjmp_test edges.opened_signals_test
   edges.patched_code_test edges.personality_test edges.remade_movers_test edges.rights_test edges.stop_test
-  edges.stopped_service_test edges.table_grows edges.users_test unit.atomic)
+  edges.stopped_service_test edges.table_grows edges.users_test stress unit.atomic)
 set(labels_aside "^transparent\\.")
 
 # Programs that wait for most of their time, for the five seconds that a stopped service is given and the like, and

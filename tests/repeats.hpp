@@ -1,7 +1,7 @@
 // How often a test with random or counted cases repeats itself.
 #pragma once
 
-namespace haul_test {
+namespace testing_haul {
 
 // Of so many cases of a test of one thread those that run. A sanitizer takes up to ten times as
 // long for each, and sees in a few what it would see in all; the builds without one run them all.
@@ -15,4 +15,4 @@ constexpr unsigned repeats(unsigned cases) noexcept {
 #endif
 }
 
-}  // namespace haul_test
+}  // namespace testing_haul

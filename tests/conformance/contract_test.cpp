@@ -277,7 +277,7 @@ TEST(Failing, ASeedFailsTheSameWayTwiceAndReorders) {
 }
 
 TEST(Failing, EverySeedsDeathLosesNoPiece) {
-  for (unsigned seed = 0; seed < haul_test::repeats(100); ++seed) {
+  for (unsigned seed = 0; seed < testing_haul::repeats(100); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const std::string schedule =
         "p_die=3,p_partial=10,p_fail=5,delay=9,seed=" + std::to_string(seed);

@@ -201,7 +201,7 @@ TEST(linearizable, guarded_words_refuse_who_comes_behind_a_newer_one) {
 }
 
 TEST(linearizable, random_histories_of_every_operation) {
-  constexpr unsigned rounds = haul_test::repeats(200);
+  constexpr unsigned rounds = testing_haul::repeats(200);
   unsigned seen = 0;
   for (unsigned i = 0; i < rounds; ++i) {
     Maker maker(i);

@@ -260,12 +260,12 @@ void storm(unsigned seed, unsigned count, const Weather& weather, bool deaths) {
 }
 
 TEST(LockStorm, Fair) {
-  for (unsigned seed = 0; seed < haul_test::repeats(40); ++seed)
+  for (unsigned seed = 0; seed < testing_haul::repeats(40); ++seed)
     storm(seed, 2 + seed % 4, {}, false);
 }
 
 TEST(LockStorm, LossesAndPauses) {
-  for (unsigned seed = 0; seed < haul_test::repeats(60); ++seed) {
+  for (unsigned seed = 0; seed < testing_haul::repeats(60); ++seed) {
     Weather weather;
     weather.lost_per_mille = seed % 3 == 0 ? 0 : 20;
     weather.paused_per_mille = seed % 3 == 1 ? 0 : 1;
@@ -274,7 +274,7 @@ TEST(LockStorm, LossesAndPauses) {
 }
 
 TEST(LockStorm, Deaths) {
-  for (unsigned seed = 0; seed < haul_test::repeats(40); ++seed) {
+  for (unsigned seed = 0; seed < testing_haul::repeats(40); ++seed) {
     Weather weather;
     weather.lost_per_mille = seed % 2 == 0 ? 0 : 10;
     weather.paused_per_mille = 1;

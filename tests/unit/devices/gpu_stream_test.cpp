@@ -190,7 +190,7 @@ TEST_P(GpuStreams, WhateverComesWhen) {
   enum class End { well, dies, refuses, record_fails, query_fails, stops };
   for (const End end :
        {End::well, End::dies, End::refuses, End::record_fails, End::query_fails, End::stops}) {
-    for (unsigned round = 0; round < haul_test::repeats(150); ++round) {
+    for (unsigned round = 0; round < testing_haul::repeats(150); ++round) {
       SCOPED_TRACE(testing::Message() << "end " << static_cast<int>(end) << " round " << round);
       ASSERT_NO_FATAL_FAILURE(begin(2 + static_cast<unsigned>(random_() % 4)));
       std::deque<Copy> copies;

@@ -156,7 +156,7 @@ TEST(Interleavings, ASharedTransferEndsWhole) {
   std::vector<std::byte> got(bytes);
   // (An odd stride: each turn is either one's in what a sanitizer's run has.)
   constexpr unsigned schedules = 1u << depth;
-  for (unsigned i = 0; i < haul_test::repeats(schedules); ++i) {
+  for (unsigned i = 0; i < testing_haul::repeats(schedules); ++i) {
     const unsigned schedule = i * 13 % schedules;
     World world(2);
     world[0].network.reach = world[1].network.reach =
