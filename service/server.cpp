@@ -16,7 +16,7 @@
 #include "base/machine/topology.hpp"
 #include "base/os/descriptor.hpp"
 #include "base/os/os.hpp"
-#include "mover/lease.hpp"
+#include "mover/cores/lease.hpp"
 #include "service/copying/work.hpp"
 #include "service/talk/connections.hpp"
 #include "service/talk/listener.hpp"

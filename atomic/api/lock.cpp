@@ -9,7 +9,7 @@
 #include "atomic/lock/places.hpp"
 #include "base/machine/clock.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 
 using namespace haul::atomics;
 using haul::Code;

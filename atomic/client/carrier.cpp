@@ -4,7 +4,7 @@
 #include <new>
 
 #include "base/machine/clock.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 
 namespace haul::atomics {
 

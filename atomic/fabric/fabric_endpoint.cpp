@@ -9,7 +9,7 @@
 
 #include "atomic/link/socket_address.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 
 namespace haul::atomics {
 

@@ -7,7 +7,7 @@
 
 #include "base/os/keep_errno.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 
 namespace haul::atomics {
 

@@ -1,6 +1,6 @@
 #include "atomic/responder/responder.hpp"
 
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 
 namespace haul::atomics {
 

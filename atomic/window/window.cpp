@@ -6,7 +6,7 @@
 #include "atomic/responder/tables.hpp"
 #include "atomic/wire/convert.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 
 namespace haul::atomics {
 

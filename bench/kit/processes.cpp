@@ -17,7 +17,7 @@
 #include "base/machine/clock.hpp"
 #include "base/net/socket.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "tools/failure.hpp"
 #include "tools/program.hpp"
 

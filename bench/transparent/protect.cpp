@@ -8,7 +8,7 @@
 
 #include "base/machine/huge_pages.hpp"
 #include "base/os/os.hpp"
-#include "base/os/userfault.hpp"
+#include "base/os/pages/userfault.hpp"
 #include "bench/kit/buffer.hpp"
 #include "bench/kit/columns.hpp"
 #include "bench/kit/trial.hpp"

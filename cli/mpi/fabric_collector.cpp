@@ -9,7 +9,7 @@
 
 #include "base/net/socket.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::cli {

@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "tools/failure.hpp"
 #include "tools/program.hpp"
 

@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/machine/clock.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "fabric/endpoint/completion/counter.hpp"
 
 namespace haul::fabric {

@@ -7,7 +7,7 @@
 // be read the kernel itself lets nobody provide pages.)
 #pragma once
 
-#include "base/os/userfault.hpp"
+#include "base/os/pages/userfault.hpp"
 #include "base/sync/turnstile.hpp"
 
 namespace haul::preload {

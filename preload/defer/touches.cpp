@@ -16,7 +16,7 @@
 
 #include "base/os/descriptor.hpp"
 #include "base/os/os.hpp"
-#include "base/os/userfault.hpp"
+#include "base/os/pages/userfault.hpp"
 #include "base/sync/backoff.hpp"
 #include "base/sync/process_lock.hpp"
 #include "base/thread/apart.hpp"

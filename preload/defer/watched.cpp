@@ -4,8 +4,8 @@
 #include <cerrno>
 
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
-#include "base/os/userfault.hpp"
+#include "base/os/pages/sealed.hpp"
+#include "base/os/pages/userfault.hpp"
 
 namespace haul::preload {
 namespace {

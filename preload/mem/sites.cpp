@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/machine/clock.hpp"
-#include "base/os/mappings.hpp"
 #include "base/os/os.hpp"
+#include "base/os/pages/mappings.hpp"
 
 namespace haul::preload {
 namespace {

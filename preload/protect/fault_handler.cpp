@@ -9,7 +9,7 @@
 
 #include "base/os/keep_errno.hpp"
 #include "base/os/os.hpp"
-#include "base/os/own_memory.hpp"
+#include "base/os/pages/own_memory.hpp"
 #include "base/thread/uncancelled.hpp"
 #include "preload/defer/next_function.hpp"
 #include "preload/defer/watched.hpp"

@@ -8,7 +8,7 @@
 #include "base/machine/page_facts.hpp"
 #include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
-#include "base/os/own_memory.hpp"
+#include "base/os/pages/own_memory.hpp"
 #include "base/sync/backoff.hpp"
 #include "preload/defer/pending.hpp"
 #include "preload/mem/front.hpp"

@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 
 namespace haul::service {
 namespace {

@@ -52,7 +52,7 @@ void follow_board(Client& client) {
   }
 }
 
-// Times the read of a line that the ring's owner has just written, as mover/drift.cpp does.
+// Times the read of a line that the ring's owner has just written, as mover/cores/drift.cpp does.
 void sample_line(Client& client, const Ring& ring) {
   const std::uint64_t now = ticks();
   if (now - client.line_sampled_ticks < line_pause_ticks) return;

@@ -12,7 +12,7 @@
 
 #include "base/machine/clock.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "engine/spaces.hpp"
 #include "service/talk/connections.hpp"
 #include "service/talk/printable.hpp"

@@ -7,9 +7,9 @@
 #include "memory/arena.hpp"
 #include "memory/foreign_regions.hpp"
 #include "memory/new_pages.hpp"
+#include "mover/cores/survey.hpp"
 #include "mover/offload.hpp"
 #include "mover/submit.hpp"
-#include "mover/survey.hpp"
 #include "plan/messages.hpp"
 #include "tune/background.hpp"
 

@@ -11,7 +11,7 @@
 #include "engine/registry.hpp"
 #include "execution/counters.hpp"
 #include "gate/gate.hpp"
-#include "mover/lease.hpp"
+#include "mover/cores/lease.hpp"
 #include "mover/mover.hpp"
 #include "mover/submit.hpp"
 #include "plan/thresholds.hpp"

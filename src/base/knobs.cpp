@@ -46,8 +46,7 @@ constexpr KnobRow rows[] = {
      0, false,
      "Who moves the bytes: auto (the default) plans each request, caller is always the calling "
      "thread, thread always a dedicated core of the process, service the node's service wherever "
-     "it "
-     "reaches."},
+     "it reaches."},
     {Knob::plan_engine, KnobKind::choice, "HAUL_PLAN_ENGINE", "auto",
      "auto|cpu|cma|fault|dmadev|dsa|nic|uring|cuda", 0, 0, false,
      "Which engine moves the bytes: auto (the default) plans each request, a name forces that "
@@ -60,19 +59,16 @@ constexpr KnobRow rows[] = {
      "The schedule of faults that the engine fault injects (default empty: none); for tests."},
     {Knob::engine_dmadev, KnobKind::text, "HAUL_ENGINE_DMADEV", "", "", 0, 0, false,
      "Devices that the engine dmadev has DPDK look for, beside those of Linux' idxd driver "
-     "(default "
-     "empty: none), separated by blanks: PCI addresses such as 0000:00:04.0, bound to a driver of "
-     "DPDK's, or dma_skeleton0, a thread that stands for a device."},
+     "(default empty: none), separated by blanks: PCI addresses such as 0000:00:04.0, bound to a "
+     "driver of DPDK's, or dma_skeleton0, a thread that stands for a device."},
     {Knob::engine_dsa, KnobKind::text, "HAUL_ENGINE_DSA", "", "", 0, 0, false,
      "The work queues of Linux' idxd driver that the engine dsa takes (default empty: the first "
-     "one "
-     "for users that can be opened), such as wq0.1, or wq0.0,wq1.0, which share the requests; for "
-     "tests the file of a stand-in for a device, memory of one page or a pipe, with what it is "
+     "one for users that can be opened), such as wq0.1, or wq0.0,wq1.0, which share the requests; "
+     "for tests the file of a stand-in for a device, memory of one page or a pipe, with what it is "
      "like: depth=N batch=N transfer=BYTES shared block_on_fault."},
     {Knob::engine_nic, KnobKind::text, "HAUL_ENGINE_NIC", "", "", 0, 0, false,
      "The looped network ports of the engine nic (default empty: the veth pairs that haul nic "
-     "setup "
-     "makes), separated by blanks: eth1, a port whose output returns to its own input, or "
+     "setup makes), separated by blanks: eth1, a port whose output returns to its own input, or "
      "eth1>eth2, two ports on one cable; words that may stand with them: packet (the default) or "
      "xdp, how frames are received, netns=NAME, where the ports are, and for tests fragment=BYTES "
      "and trial=PERCENT, of frames lost, repeated and overtaken."},
@@ -99,8 +95,8 @@ constexpr KnobRow rows[] = {
      "cached|overlapped|blocking", 0, 0, false,
      "When memory is registered with a device or a network card that needs that: cached (the "
      "default) once, beside the copying of what comes before it, and until it is unmapped or "
-     "changed otherwise; overlapped the same for each copy, which watches no memory; blocking "
-     "each copy's whole memory before it begins, for measurements."},
+     "changed otherwise; overlapped the same for each copy, which watches no memory; blocking each "
+     "copy's whole memory before it begins, for measurements."},
     {Knob::memory_registered_bytes, KnobKind::bytes, "HAUL_MEMORY_REGISTERED_BYTES", "256M", "", 0,
      1024 * kib* mib, false,
      "How much memory stays registered with a device, or each way with a network card, while no "
@@ -132,8 +128,8 @@ constexpr KnobRow rows[] = {
      "Messages between pages of 4 KiB are copied once, by the kernel, from this many bytes on; "
      "auto (the default) takes the figure from the calibration and tries both ways around it."},
     {Knob::fabric_offnode, KnobKind::text, "HAUL_FABRIC_OFFNODE", "auto", "", 0, 0, false,
-     "What carries messages to other nodes: a libfabric provider such as tcp;ofi_rxm, socket, "
-     "auto (the default: the best that there is), or off; a name must be the same on all nodes."},
+     "What carries messages to other nodes: a libfabric provider such as tcp;ofi_rxm, socket, auto "
+     "(the default: the best that there is), or off; a name must be the same on all nodes."},
     {Knob::fabric_register, KnobKind::choice, "HAUL_FABRIC_REGISTER", "auto", "auto|always", 0, 0,
      false,
      "Whether memory that other nodes read, or that is read into from there, is registered as "
@@ -148,9 +144,8 @@ constexpr KnobRow rows[] = {
      "is fastest at each place, libc is always its own function, caller makes missing pages first, "
      "together shares each call with a mover, deferred lets copies and fills of new memory and of "
      "huge pages return before their bytes are there, profile is libc and looks closely (`haul "
-     "profile`), blocking is auto "
-     "without deferring, protected lets all copies return early by mprotect() and SIGSEGV, for "
-     "measurements: system calls on such memory fail."},
+     "profile`), blocking is auto without deferring, protected lets all copies return early by "
+     "mprotect() and SIGSEGV, for measurements: system calls on such memory fail."},
     {Knob::transparent_from_bytes, KnobKind::bytes, "HAUL_TRANSPARENT_FROM_BYTES", "1M", "",
      32 * kib, unbounded - 1, false,
      "Calls of a program under `haul run --transparent` of fewer bytes than this are left to libc "

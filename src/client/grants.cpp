@@ -8,7 +8,7 @@
 
 #include "base/machine/clock.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "base/sync/quiet_lock.hpp"
 #include "client/link.hpp"
 #include "client/link_socket.hpp"

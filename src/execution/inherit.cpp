@@ -10,7 +10,7 @@
 #include "execution/inherit.hpp"
 
 #include "base/machine/clock.hpp"
-#include "base/os/mappings.hpp"
+#include "base/os/pages/mappings.hpp"
 #include "engine/engine.hpp"
 #include "execution/own_rings.hpp"
 #include "request/rings.hpp"

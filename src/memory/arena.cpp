@@ -19,7 +19,7 @@
 
 #include "base/knobs.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "base/sync/backoff.hpp"
 #include "memory/page_map.hpp"
 

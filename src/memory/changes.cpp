@@ -9,7 +9,7 @@
 #include "base/machine/page_facts.hpp"
 #include "base/os/descriptor.hpp"
 #include "base/os/os.hpp"
-#include "base/os/userfault.hpp"
+#include "base/os/pages/userfault.hpp"
 #include "base/sync/quiet_lock.hpp"
 #include "base/thread/own_threads.hpp"
 

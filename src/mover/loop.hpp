@@ -6,7 +6,7 @@
 
 #include "execution/channel.hpp"
 #include "execution/execution.hpp"
-#include "mover/drift.hpp"
+#include "mover/cores/drift.hpp"
 #include "request/rings.hpp"
 
 namespace haul {

@@ -4,11 +4,11 @@
 #include "execution/channel.hpp"
 #include "execution/drive.hpp"
 #include "gate/gate.hpp"
+#include "mover/cores/survey.hpp"
 #include "mover/mover.hpp"
 #include "mover/request_view.hpp"
 #include "mover/short_road.hpp"
 #include "mover/submit.hpp"
-#include "mover/survey.hpp"
 #include "request/rights.hpp"
 
 namespace haul {

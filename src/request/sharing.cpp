@@ -9,7 +9,7 @@
 #include "request/sharing.hpp"
 
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "base/thread/unforked.hpp"
 #include "completion/ledger.hpp"
 #include "request/rings.hpp"

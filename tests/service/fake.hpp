@@ -11,7 +11,7 @@
 
 #include "base/net/socket.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "request/board.hpp"
 #include "request/wire.hpp"
 #include "service/server.hpp"

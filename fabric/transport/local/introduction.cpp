@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "base/private.hpp"
 
 namespace haul::fabric {

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 
 namespace haul::fabric {
 namespace {

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 
 namespace haul::fabric {
 namespace {

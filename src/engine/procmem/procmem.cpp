@@ -2,7 +2,7 @@
 #include <cerrno>
 
 #include "base/os/os.hpp"
-#include "base/os/own_memory.hpp"
+#include "base/os/pages/own_memory.hpp"
 #include "engine/registry.hpp"
 
 namespace haul {

@@ -7,8 +7,8 @@
 #include "base/machine/huge_pages.hpp"
 #include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
-#include "base/os/own_memory.hpp"
-#include "base/os/userfault.hpp"
+#include "base/os/pages/own_memory.hpp"
+#include "base/os/pages/userfault.hpp"
 #include "copy/copy.hpp"
 
 namespace haul {

@@ -8,7 +8,7 @@
 #include "base/machine/pages.hpp"
 #include "base/os/descriptor.hpp"
 #include "base/os/os.hpp"
-#include "base/os/userfault.hpp"
+#include "base/os/pages/userfault.hpp"
 #include "base/sync/backoff.hpp"
 #include "copy/copy.hpp"
 #include "engine/registry.hpp"

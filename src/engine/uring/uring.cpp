@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "base/os/uring.hpp"
 #include "engine/plugin.hpp"
 #include "engine/registry.hpp"

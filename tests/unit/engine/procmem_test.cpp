@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/machine/huge_pages.hpp"
-#include "base/os/own_memory.hpp"
+#include "base/os/pages/own_memory.hpp"
 #include "engine/registry.hpp"
 
 namespace haul {

@@ -13,7 +13,7 @@
 #include "base/machine/huge_pages.hpp"
 #include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
-#include "base/os/userfault.hpp"
+#include "base/os/pages/userfault.hpp"
 #include "engine/registry.hpp"
 
 namespace haul {

@@ -10,7 +10,7 @@
 
 #include "base/knobs.hpp"
 #include "base/net/socket.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "local_harness.hpp"
 
 namespace haul::fabric::local_test {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/machine/clock.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "fabric/protocol/operation.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
 #include "fabric/transport/offnode/network.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/knobs.hpp"
-#include "base/os/userfault.hpp"
+#include "base/os/pages/userfault.hpp"
 #include "fabric/transport/offnode/carrier/libfabric_carrier.hpp"
 #include "unit/fabric/offnode_harness.hpp"
 

@@ -18,7 +18,7 @@
 #include "base/machine/clock.hpp"
 #include "base/net/inet.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "fabric/protocol/operation.hpp"
 #include "fabric/transport/offnode/carrier/carrier.hpp"
 #include "fabric/transport/offnode/wire.hpp"

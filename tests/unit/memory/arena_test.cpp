@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/knobs.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "e2e/support.hpp"
 
 namespace haul {

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "base/os/userfault.hpp"
+#include "base/os/pages/userfault.hpp"
 
 namespace haul {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/machine/clock.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
+#include "base/os/pages/userfault.hpp"
 #include "base/os/uring.hpp"
-#include "base/os/userfault.hpp"
 
 namespace haul {
 namespace {

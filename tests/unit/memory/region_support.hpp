@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "base/os/userfault.hpp"
+#include "base/os/pages/userfault.hpp"
 #include "memory/region_cache.hpp"
 
 namespace haul {

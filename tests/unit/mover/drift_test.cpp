@@ -1,5 +1,5 @@
 // The drift watch: a lasting change of the times it is given, and nothing less.
-#include "mover/drift.hpp"
+#include "mover/cores/drift.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The lease: one holder at a time, given back, and not inherited.
-#include "mover/lease.hpp"
+#include "mover/cores/lease.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What of a process's memory is shared with others.
-#include "base/os/mappings.hpp"
+#include "base/os/pages/mappings.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

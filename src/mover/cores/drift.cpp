@@ -1,5 +1,5 @@
 // Compares the median of the latest timed reads with that of the first ones.
-#include "mover/drift.hpp"
+#include "mover/cores/drift.hpp"
 
 #include <algorithm>
 

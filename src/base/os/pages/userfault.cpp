@@ -1,4 +1,4 @@
-#include "base/os/userfault.hpp"
+#include "base/os/pages/userfault.hpp"
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>

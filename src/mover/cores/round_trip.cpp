@@ -6,7 +6,7 @@
 // times. Each side gives up at its time limit, and the mover ends the game by storing a number past
 // the last turn, so that neither waits for the other for long. `gone` is the helper's last store:
 // the meter may be used again from then on.
-#include "mover/round_trip.hpp"
+#include "mover/cores/round_trip.hpp"
 
 #include <algorithm>
 

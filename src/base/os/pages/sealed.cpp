@@ -1,4 +1,4 @@
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>

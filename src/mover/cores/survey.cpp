@@ -1,4 +1,4 @@
-#include "mover/survey.hpp"
+#include "mover/cores/survey.hpp"
 
 #include <atomic>
 #include <climits>

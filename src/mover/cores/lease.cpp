@@ -1,6 +1,6 @@
 // One abstract Unix socket a lease: binding it takes the lease, closing it (or dying) gives it
 // back.
-#include "mover/lease.hpp"
+#include "mover/cores/lease.hpp"
 
 #include <atomic>
 #include <cerrno>

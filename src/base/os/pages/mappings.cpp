@@ -1,5 +1,5 @@
 // Read in pieces: "begin-end rwxs offset device inode name", a line a mapping.
-#include "base/os/mappings.hpp"
+#include "base/os/pages/mappings.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "base/os/own_memory.hpp"
+#include "base/os/pages/own_memory.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 #include "base/os/descriptor.hpp"
 #include "base/os/keep_errno.hpp"
 #include "base/os/os.hpp"
-#include "base/os/sealed.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "base/thread/uncancelled.hpp"
 
 namespace haul::os {
