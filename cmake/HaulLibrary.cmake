@@ -43,7 +43,6 @@ foreach(part base upper)
       -fvisibility-inlines-hidden -fno-exceptions -fno-rtti -ftls-model=initial-exec)
     if(HAUL_SANITIZE OR HAUL_UNITY STREQUAL "ALL")
       haul_unity(haul_${part}_objects APART "${apart_sources}")
-      target_compile_options(haul_${part}_objects PRIVATE -Wno-shadow)  # of other files' names
     endif()
     list(APPEND all_objects $<TARGET_OBJECTS:haul_${part}_objects>)
   endif()
