@@ -8,6 +8,7 @@
 #include "completion/ledger.hpp"
 #include "execution/drive.hpp"
 #include "execution/help.hpp"
+#include "gate/gate.hpp"
 #include "mover/mover.hpp"
 #include "mover/submit.hpp"
 
@@ -53,7 +54,7 @@ extern "C" HAUL_API int haul_reap(haul_completion* entries, std::size_t max) {
   Ring* ring = own_ring();
   if (ring == nullptr || thread_slot.busy)
     return 0;  // busy: a signal handler has interrupted a submit or reap
-  if (ring->completions.front() == nullptr) drive_all(*ring);
+  if (ring->completions.front() == nullptr) drive_all(*ring, !gate.mover_wakes());
   std::size_t count = 0;
   // If a signal handler forks during this, the entries not handed out yet are the parent's.
   const std::uint32_t survived = forks_survived.load(std::memory_order_relaxed);

@@ -93,19 +93,13 @@ Named resolve(Ticket ticket) noexcept {
   return code;
 }
 
-// A mover has been called, and is awake in a moment.
-bool mover_wakes() noexcept {
-  return gate.state.load(std::memory_order_relaxed) == plan::MoverState::asleep &&
-         gate.asleep.load(std::memory_order_relaxed) == mover_runs;
-}
-
 // For calls that do not wait: has it ended? A request that a child of fork inherited unfinished, or
 // whose caller drives a device, is moved only by the threads that look at its ticket: so this does.
 bool ended_or_tended(Ring& ring, std::uint64_t seq) noexcept {
   if (ring.ended(seq)) return true;
   if (ring.nobody_moves(seq)) {
     tend_inherited(ring, seq, no_deadline);
-  } else if (!mover_wakes() || !may_cost_a_copy(ring, seq)) {
+  } else if (!gate.mover_wakes() || !may_cost_a_copy(ring, seq)) {
     drive(ring, seq);
   }
   return ring.ended(seq);

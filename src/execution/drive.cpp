@@ -76,11 +76,11 @@ void begin_driven(Ring& ring, const Job& job) noexcept {
   --thread_slot.carrying;
 }
 
-void drive_all(Ring& ring) noexcept {
+void drive_all(Ring& ring, bool costly_ones) noexcept {
   if (a_mover_is_awake.load(std::memory_order_relaxed)) return;
   const std::uint64_t end = ring.next_seq();
   for (std::uint64_t seq = ring.first_unfinished(end); seq < end; ++seq)
-    if (!ring.ended(seq)) drive(ring, seq);
+    if (!ring.ended(seq) && (costly_ones || !may_cost_a_copy(ring, seq))) drive(ring, seq);
 }
 
 bool any_driven(Ring& ring) noexcept {

@@ -26,12 +26,12 @@ inline bool is_driven(const Job& job) noexcept {
 void drive_new(Ring& ring, const Job& job) noexcept;
 // The same, but for the first chunk, which the calling thread's CPU moves beside the device.
 void begin_driven(Ring& ring, const Job& job) noexcept;
-// Drives one request, published on this ring, or for all that have not ended. Any thread,
-// which need not be the one that asked. Nothing while a mover is awake, or where the request's
-// engine is synchronous. drive() says whether this thread has copied something for the engine,
-// which may have more for it.
+// Drives one request, published on this ring, or all that have not ended; without those that
+// may_cost_a_copy() unless they, too, are wanted. Any thread, which need not be the one that asked.
+// Nothing while a mover is awake, or where the request's engine is synchronous. drive() says
+// whether this thread has copied something for the engine, which may have more for it.
 bool drive(Ring& ring, std::uint64_t seq) noexcept;
-void drive_all(Ring& ring) noexcept;
+void drive_all(Ring& ring, bool costly_ones) noexcept;
 // May driving this request take as long as copying its bytes would? Memory that a device with
 // memory of its own does not know is copied, or registered, by whoever drives it.
 bool may_cost_a_copy(Ring& ring, std::uint64_t seq) noexcept;

@@ -78,6 +78,12 @@ struct alignas(64) Gate {
   GateWord device_from;
   std::atomic<std::uint8_t> driven_engine;
 
+  // Has a mover been called that is awake in a moment?
+  bool mover_wakes() const noexcept {
+    return state.load(std::memory_order_relaxed) == plan::MoverState::asleep &&
+           asleep.load(std::memory_order_relaxed) == mover_runs;
+  }
+
   // Which dedicated core would be asked? `is_mapped`: the service has all of the memory mapped.
   plan::Candidate candidate(bool is_mapped) const noexcept {
     if (!is_mapped) return plan::Candidate::thread;
