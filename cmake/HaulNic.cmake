@@ -26,7 +26,7 @@ add_custom_command(OUTPUT "${nic_bpf_object}" VERBATIM
   DEPENDS "${nic_dir}/nic.bpf.c" "${nic_dir}/frame.h"
   COMMENT "BPF program of the engine nic")
 add_custom_target(haul_nic_bpf DEPENDS "${nic_bpf_object}")
-file(GLOB nic_sources CONFIGURE_DEPENDS "${nic_dir}/*.cpp")
+file(GLOB nic_sources CONFIGURE_DEPENDS "${nic_dir}/*.cpp" "${nic_dir}/card/*.cpp")
 set_source_files_properties("${nic_dir}/program.cpp" PROPERTIES
   OBJECT_DEPENDS "${nic_bpf_object}" COMPILE_DEFINITIONS "HAUL_NIC_BPF_OBJECT=\"${nic_bpf_object}\"")
 add_library(haul_nic MODULE ${nic_sources})

@@ -87,7 +87,7 @@ bool Lane::reaches(const Piece& piece) const noexcept {
 }
 
 bool Lane::take(const Piece& piece, std::uint64_t tag) noexcept {
-  Load load{tag, piece.dst, piece.src, piece.length, 0, 0, piece.watermark};
+  Load load{tag, piece.dst, piece.src, piece.length, 0, 0, piece.watermark, 0, 0};
   if (program_ != nullptr)
     xsk_.margins(piece.dst, piece.length, stream_.fragment_bytes(), &load.front, &load.end);
   // No frame is so short that Ethernet pads it, or that XDP refuses to take its header away.

@@ -70,8 +70,18 @@ bool Loop::read(const char* arguments, char* sentence, std::size_t bytes) noexce
   for (char* word = strtok_r(words, " ", &rest); word != nullptr;
        word = strtok_r(nullptr, " ", &rest)) {
     char* end = nullptr;
-    if (std::strcmp(word, "xdp") == 0 || std::strcmp(word, "packet") == 0) {
+    if (std::strcmp(word, "xdp") == 0 || std::strcmp(word, "packet") == 0 ||
+        std::strcmp(word, "vfio") == 0) {
       choices_.xdp = word[0] == 'x';
+      choices_.vfio = word[0] == 'v';
+    } else if (std::strcmp(word, "plugged") == 0) {
+      choices_.plugged = true;
+    } else if (std::strncmp(word, "buffer=", 7) == 0) {
+      choices_.buffer = std::strtoul(word + 7, &end, 10);
+      // (What is no power of two from 256 to 2048 no card has.)
+      if (choices_.buffer < 256 || choices_.buffer > 2048 ||
+          (choices_.buffer & (choices_.buffer - 1)) != 0)
+        end = word;
     } else if (std::strncmp(word, "trial=", 6) == 0) {
       choices_.trial = static_cast<unsigned>(std::strtoul(word + 6, &end, 10));
     } else if (std::strncmp(word, "fragment=", 9) == 0) {

@@ -21,6 +21,9 @@ bool has_link(unsigned interface) noexcept;
 
 struct Choices {
   bool xdp = false;          // receive by AF_XDP, where memory is registered
+  bool vfio = false;         // a card by its PCI address, without the kernel
+  bool plugged = false;      // its frames return by a plug, and not within it
+  std::size_t buffer = 0;    // bytes of its receive buffers, 0: the usual
   unsigned trial = 0;        // percent of frames lost, repeated, overtaken
   std::size_t fragment = 0;  // bytes, 0: what the ports take
   char netns[64] = {};       // where the ports are; empty: see find()

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "devices/nic/card/engine.hpp"
 #include "devices/nic/lane.hpp"
 #include "devices/nic/loop.hpp"
 #include "devices/nic/program.hpp"
@@ -169,8 +170,8 @@ bool returns_frames() {
   return !own->dead && std::memcmp(from, to, sizeof from) == 0;
 }
 
-bool open_all(const char* arguments, char* sentence, std::size_t bytes) {
-  if (!own->loop.read(arguments, sentence, bytes) || !own->loop.find(sentence, bytes)) return false;
+bool open_ports(char* sentence, std::size_t bytes) {
+  if (!own->loop.find(sentence, bytes)) return false;
   const Port& first = own->loop.port(0);
   int error = 0;
   if (!own->loop.there(open_first_lane, &error)) error = errno;
@@ -223,7 +224,12 @@ extern "C" [[gnu::visibility("default")]] const haul::DeviceTable* haul_open_dev
     const char* arguments, char* sentence, std::size_t sentence_bytes) {
   alignas(Nic) static unsigned char room[sizeof(Nic)];
   own = new (room) Nic;
-  if (!open_all(arguments, sentence, sentence_bytes)) return nullptr;
+  if (!own->loop.read(arguments, sentence, sentence_bytes)) return nullptr;
+  if (own->loop.choices().vfio) {
+    const bool opened = open_card(own->loop.choices(), &table, sentence, sentence_bytes);
+    return opened ? &table : nullptr;
+  }
+  if (!open_ports(sentence, sentence_bytes)) return nullptr;
   const Port& first = own->loop.port(0);
   table.emulated = !first.hardware;
   std::snprintf(table.name, sizeof table.name, "port %s, %s", first.name,

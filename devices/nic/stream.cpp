@@ -32,7 +32,7 @@ Fragment FragmentStream::fragment(std::uint64_t number) const noexcept {
   const std::size_t offset = (number - loaded.first) * fragment_bytes_;
   const std::size_t from_start = loaded.load.front + offset;
   return {loaded.load.dst + from_start, loaded.load.src + from_start,
-          std::min(fragment_bytes_, middle - offset)};
+          std::min(fragment_bytes_, middle - offset), loaded.load.dst_shift, loaded.load.src_shift};
 }
 
 void FragmentStream::send(unsigned count, std::uint64_t now_ns) noexcept {

@@ -19,11 +19,14 @@ struct Load {
   std::uintptr_t dst = 0, src = 0;
   std::size_t length = 0, front = 0, end = 0;  // front + end < length
   Watermark watermark;
+  // What a card adds to the program's addresses to find them through an IOMMU.
+  std::uint64_t dst_shift = 0, src_shift = 0;
 };
 
 struct Fragment {
   std::uintptr_t dst = 0, src = 0;
   std::size_t bytes = 0;
+  std::uint64_t dst_shift = 0, src_shift = 0;
 };
 
 class FragmentStream {

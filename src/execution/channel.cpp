@@ -202,6 +202,11 @@ bool Channel::hold_sides(Flight& flight, const Piece& piece) noexcept {
   Engine& engine = engine_at(engine_index());
   RegionCache& regions = regions_of(engine_index());
   const std::size_t wanted = piece.length, before = piece.bytes_before, behind = piece.bytes_behind;
+  if (registers_source(engine, piece.operation) &&
+      regions.acquire_both(piece.dst, piece.src, wanted, &flight.dst, &flight.src)) {
+    flight.dst_held = flight.src_held = true;
+    return true;
+  }
   Code code = regions.acquire(engine, piece.dst, wanted, before, behind, &flight.dst);
   flight.dst_held = code == Code::ok;
   if (code == Code::ok && registers_source(engine, piece.operation)) {
@@ -239,8 +244,10 @@ void Channel::hold_what_is_worth_it(Flight& flight, const Piece& piece) noexcept
 void Channel::release_sides(Flight& flight) noexcept {
   flight.registered = false;
   RegionCache& regions = regions_of(engine_index());
-  if (std::exchange(flight.dst_held, false)) regions.release(flight.dst);
-  if (std::exchange(flight.src_held, false)) regions.release(flight.src);
+  const bool dst = std::exchange(flight.dst_held, false);
+  const bool src = std::exchange(flight.src_held, false);
+  if (dst || src)
+    regions.release(dst ? flight.dst : flight.src, dst && src ? &flight.src : nullptr);
 }
 
 void Channel::poll() noexcept {

@@ -236,10 +236,7 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
     Entry* const known = find(address);
     if (known != nullptr &&
         (known->end >= address + wanted || (known->users != 0 && keep != Keep::in_one))) {
-      ++known->users;
-      known->used_at = ++uses_;
-      *use = {known->region, std::min(wanted, known->end - address),
-              static_cast<std::uint32_t>(known - entries_)};
+      *use = this->use(*known, address, wanted);
       return Code::ok;
     }
     // A buffer that comes again is registered in one piece, in place of its parts.
@@ -269,14 +266,38 @@ Code RegionCache::acquire(Registrar& registrar, std::uintptr_t address, std::siz
   return Code::ok;
 }
 
-void RegionCache::release(const RegisteredUse& use) noexcept {
+RegisteredUse RegionCache::use(Entry& entry, std::uintptr_t address, std::size_t wanted) noexcept {
+  ++entry.users;
+  entry.used_at = ++uses_;
+  return {entry.region, std::min(wanted, entry.end - address),
+          static_cast<std::uint32_t>(&entry - entries_)};
+}
+
+bool RegionCache::acquire_both(std::uintptr_t dst, std::uintptr_t src, std::size_t bytes,
+                               RegisteredUse* dst_use, RegisteredUse* src_use) noexcept {
+  // (Where there is a change under way, acquire() waits.)
+  if (entries_ == nullptr || changes_under_way()) return false;
+  const QuietLock lock(table_lock_);
+  if (!holds_locked(dst, bytes) || !holds_locked(src, bytes)) return false;
+  *dst_use = use(*find(dst), dst, bytes);
+  *src_use = use(*find(src), src, bytes);
+  return true;
+}
+
+// True: somebody is to drop what nobody uses.
+bool RegionCache::leave(const RegisteredUse& use) noexcept {
+  Entry& entry = entries_[use.place];
+  --entry.users;
+  return entry.users == 0 &&
+         (!entry.lasts() || pinned_bytes_ > knob_number(Knob::memory_registered_bytes));
+}
+
+void RegionCache::release(const RegisteredUse& use, const RegisteredUse* other) noexcept {
   bool drop = false;
   {
     const QuietLock lock(table_lock_);
-    Entry& entry = entries_[use.place];
-    --entry.users;
-    drop = entry.users == 0 &&
-           (!entry.lasts() || pinned_bytes_ > knob_number(Knob::memory_registered_bytes));
+    drop = leave(use);
+    if (other != nullptr) drop = leave(*other) || drop;
   }
   if (!drop) return;
   const QuietLock lock(registrar_lock_);

@@ -37,8 +37,8 @@ struct RegisteredUse {
   std::uint32_t place = 0;
 };
 
-// acquire(), acquire_whole(), acquire_lasting(), release(), tidy(), spare() and close() by one
-// thread at a time; the others by any.
+// acquire(), acquire_both(), acquire_whole(), acquire_lasting(), release(), tidy(), spare() and
+// close() by one thread at a time; the others by any.
 class RegionCache final : public ChangeListener {
  public:
   // Registers memory from `address` on: `wanted` bytes are about to be moved, `before` of the same
@@ -47,6 +47,10 @@ class RegionCache final : public ChangeListener {
   // registering takes.
   Code acquire(Registrar& registrar, std::uintptr_t address, std::size_t wanted, std::size_t before,
                std::size_t behind, RegisteredUse* use) noexcept;
+  // Both sides of a copy of so many bytes, where each is registered already, with one question to
+  // the kernel for the two. False: nothing is in use, and each is to be acquired by itself.
+  bool acquire_both(std::uintptr_t dst, std::uintptr_t src, std::size_t bytes,
+                    RegisteredUse* dst_use, RegisteredUse* src_use) noexcept;
   // Registers all of [address, address + bytes) for the request `asker`, if that is worth it: it is
   // registered already; another request had it moved before, and it can stay registered; it pays
   // for this use (Registrar::pays_once()); or HAUL_MEMORY_REGISTER asks for each use. Otherwise not
@@ -60,8 +64,8 @@ class RegionCache final : public ChangeListener {
   // registers a page as often as it is asked to.
   Code acquire_lasting(Registrar& registrar, std::uintptr_t address, std::size_t wanted,
                        std::size_t before, std::size_t behind, RegisteredUse* use) noexcept;
-  // The copy that used it has ended.
-  void release(const RegisteredUse& use) noexcept;
+  // The copy that used it has ended; or that used the other, too (nullptr: there is none).
+  void release(const RegisteredUse& use, const RegisteredUse* other = nullptr) noexcept;
   // Where the registration begins that is in use.
   std::uintptr_t begin_of(const RegisteredUse& use) noexcept;
   // Unpins what has changed, of a registrar that unpins late; the others have done so. One look at
@@ -102,6 +106,8 @@ class RegionCache final : public ChangeListener {
   };
 
   Entry* find(std::uintptr_t address) noexcept;
+  RegisteredUse use(Entry& entry, std::uintptr_t address, std::size_t wanted) noexcept;
+  bool leave(const RegisteredUse& use) noexcept;
   bool holds_locked(std::uintptr_t address, std::size_t bytes) noexcept;
   Entry* reserve(std::uintptr_t begin, std::uintptr_t end) noexcept;
   void replace_within(const Entry& whole) noexcept;

@@ -161,8 +161,10 @@ TEST_P(Nic, TheProgramsThreadsStayWhereTheyAre) {
 }
 
 TEST(NoNic, IsSaidAndTheCpuCopies) {
-  for (const char* knob : {"netns=haul-no-such-place", "no_such_port", "lo>no_such_port", "trial=x",
-                           "xdp lo", "netns=../x", "trial=99"}) {
+  for (const char* knob :
+       {"netns=haul-no-such-place", "no_such_port", "lo>no_such_port", "trial=x", "xdp lo",
+        "netns=../x", "trial=99", "vfio", "vfio lo", "vfio ../0000:00:00.0",
+        "vfio 0000:00:03.0 0000:00:04.0", "vfio buffer=100 0000:00:03.0"}) {
     EXPECT_EQ(run_child([knob] {
                 const haul_engine_info info = opened("thread", knob);
                 CHILD_EQUAL(info.available, 0);

@@ -16,6 +16,10 @@ KERNEL_ARGUMENTS = "console=ttyS0 quiet panic=-1 mitigations=off nowatchdog rand
 # loops: the emulator counts a repeated string instruction as often as it repeats.
 COUNTING = ["-icount", "shift=0,sleep=off"]
 COUNTING_ARGUMENTS = " clearcpuid=112 tsc=reliable"
+# With an IOMMU, which is there for what programs own: the kernel's drivers go past it.
+IOMMU = ["-machine", "q35", "-device", "intel-iommu,intremap=on"]
+IOMMU_ARGUMENTS = " intel_iommu=on iommu=pt"
+SLOT = "3"  # of the card: 0000:00:03.0
 
 
 def looped_cable():
@@ -28,18 +32,20 @@ def looped_cable():
 
 
 class MachineWithCard:
-    def __init__(self, card, guest, initrd, counting):
+    def __init__(self, card, guest, initrd, counting, iommu):
         self._lines, self._pending, self.warnings = [], b"", b""
         cable = looped_cable()
         words = KERNEL_ARGUMENTS + (COUNTING_ARGUMENTS if counting else "")
+        words += IOMMU_ARGUMENTS if iommu else ""
         command = machine.bare() + ["-m", MEMORY, "-cpu", "qemu64,+rdrand"]
+        command += IOMMU if iommu else []
         if counting:
             command += ["-smp", "1", "-accel", "tcg,thread=single", *COUNTING]
         else:
             command += ["-smp", "2", "-accel", "tcg,thread=multi"]
         command += ["-kernel", os.path.join(guest, "vmlinuz"), "-initrd", initrd, "-append", words]
         command += ["-netdev", f"dgram,id=cable,local.type=fd,local.str={cable.fileno()}"]
-        command += ["-device", f"{card},netdev=cable"]
+        command += ["-device", f"{card},netdev=cable,addr={SLOT}"]
         try:
             self._qemu = children.start(command, pass_fds=[cable.fileno()], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -5,6 +5,7 @@ Usage: run.py [options]
 """
 
 import argparse
+import itertools
 import os
 import pathlib
 import re
@@ -60,7 +61,7 @@ class Run:
 
     def go(self):
         settings = self._settings
-        counting = self._steps[0].counting
+        first = self._steps[0]
         scripts = {
             "start.sh": (HERE / "start.sh").read_bytes(),
             "steps.sh": "".join(step.script(settings.quick) for step in self._steps).encode(),
@@ -69,7 +70,7 @@ class Run:
         with tempfile.TemporaryDirectory(prefix="haul-nic-guest-") as folder:
             initrd = os.path.join(folder, "initrd")
             archive.add_to(os.path.join(settings.guest, "initrd"), bundle(settings.build, programs, scripts), initrd)
-            self._machine = MachineWithCard(settings.card, settings.guest, initrd, counting)
+            self._machine = MachineWithCard(settings.card, settings.guest, initrd, first.counting, first.iommu)
             self._begun_steps = 0
             try:
                 self._listen()
@@ -147,8 +148,8 @@ def main():
     machine.need()
     make_guest(settings.guest)
     failed = 0
-    for counting in (False, True):
-        some = [step for step in steps if step.counting == counting]
+    for counting, iommu in itertools.product((False, True), repeat=2):
+        some = [step for step in steps if (step.counting, step.iommu) == (counting, iommu)]
         if some:
             failed += Run(settings, some).go()
     return 1 if failed else 0

@@ -2,6 +2,7 @@
 # Lines that begin with "HAUL: " are run.py's: step NAME, end STATUS, error CAUSE, done.
 export LD_LIBRARY_PATH=/haul/lib HOME=/tmp GTEST_COLOR=no
 card=eth0
+place=0000:00:03.0
 
 # The card's frames are of `mtu` bytes from now on, and its link is up.
 frames_of() {
@@ -13,6 +14,22 @@ frames_of() {
     [ $tries -lt 600 ] || fail "the card's link does not come up"
     usleep 50000
   done
+}
+
+# The card's driver is this one from now on.
+card_to() {
+  if [ -e /sys/bus/pci/devices/$place/driver ]; then echo $place > /sys/bus/pci/devices/$place/driver/unbind; fi
+  echo "$1" > /sys/bus/pci/devices/$place/driver_override
+  echo $place > /sys/bus/pci/drivers_probe
+}
+# Programs may drive it themselves, and then the kernel has it back.
+card_to_programs() {
+  card_to vfio-pci
+  [ -e /sys/bus/pci/drivers/vfio-pci/$place ] || fail "the card cannot be handed to programs"
+}
+card_to_kernel() {
+  card_to ""
+  [ ! -e /sys/bus/pci/drivers/vfio-pci/$place ] || fail "the kernel does not get the card back"
 }
 
 # step NAME COMMAND...
@@ -27,7 +44,7 @@ step() {
 # The same for a table of figures, as for a pipe. (QEMU's card is deaf for a second after it has been told to take in all
 # frames; a thread that waits for it would count all that while.)
 figure() {
-  ip link set dev $card promisc on && sleep 2
+  if [ -d /sys/class/net/$card ]; then ip link set dev $card promisc on && sleep 2; fi
   name=$1
   shift
   step "$name" sh -c '"$@" 2>&1 | cat' sh "$@"

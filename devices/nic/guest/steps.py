@@ -4,6 +4,7 @@ import dataclasses
 import shlex
 
 CONFORMANCE, END_TO_END, PLUGIN = "tests/haul_conformance_tests", "tests/e2e_nic_test", "tests/e2e_nic_plugin_test"
+BY_VFIO = "tests/e2e_nic_vfio_test"
 COMMAND = "bin/haul"
 ORDINARY, JUMBO = 1500, 9000  # bytes of a frame
 
@@ -19,6 +20,11 @@ class Step:
     tests: str = "*"
     quick_tests: str = ""
     counting: bool = False  # a figure, in a guest whose clock counts instructions
+    iommu: bool = False  # by vfio: the card is the program's
+
+    def _card(self):
+        """What the card is before the program and after it, in words of start.sh."""
+        return ("card_to_programs", "card_to_kernel") if self.iommu else (f"frames_of {self.mtu}", "")
 
     def script(self, quick):
         """The lines of steps.sh."""
@@ -26,7 +32,8 @@ class Step:
         command = ["env", *(f"{name}={value}" for name, value in self.environment),
                    f"/haul/bin/{self.program.rsplit('/', maxsplit=1)[-1]}", *self.arguments, *words]
         verb = "figure" if self.counting else "step"
-        return f"frames_of {self.mtu}\n{verb} {shlex.quote(self.name)} {shlex.join(command)}\n"
+        before, after = self._card()
+        return f"{before}\n{verb} {shlex.quote(self.name)} {shlex.join(command)}\n{after}\n"
 
 
 def _conformance(way, mtu, quick_tests=""):
@@ -34,10 +41,26 @@ def _conformance(way, mtu, quick_tests=""):
                 tests="*nic*", quick_tests=quick_tests)
 
 
+_FIGURE = ("bench", "receive-overhead", "--engine", "nic", "--quick", "--sizes", "4K,16K,64K")
+
+
 def _figure(way, mtu):
     environment = (("HAUL_ENGINE_NIC", f"{way} eth0"), ("HAUL_TUNE_BACKGROUND", "off"))
-    arguments = ("bench", "receive-overhead", "--engine", "nic", "--quick", "--sizes", "4K,16K,64K")
-    return Step(f"figure 1, {way}, frames of {mtu}", COMMAND, mtu, environment, arguments, counting=True)
+    return Step(f"figure 1, {way}, frames of {mtu}", COMMAND, mtu, environment, _FIGURE, counting=True)
+
+
+# The card's place. (Frames are as long as the card takes: no mtu is set.)
+_CARD = "0000:00:03.0"
+
+
+def _by_vfio(name, program, environment, **more):
+    return Step(f"{name}, vfio", program, 0, environment, iommu=True, **more)
+
+
+def _figure_by_vfio(words):
+    environment = (("HAUL_ENGINE_NIC", f"vfio {_CARD}{words}"), ("HAUL_TUNE_BACKGROUND", "off"))
+    sizes = (*_FIGURE[:-1], f"{_FIGURE[-1]},256K")
+    return _by_vfio(f"figure 1{words}", COMMAND, environment, arguments=sizes, counting=True)
 
 
 # These tests set the card's frames themselves.
@@ -54,4 +77,11 @@ STEPS = (
     Step("libhaul", END_TO_END, ORDINARY, _PORT, quick_tests="*.CopiesThroughPorts*/1:*.LosesNothing*/1"),
     _figure("packet", ORDINARY),
     _figure("packet", JUMBO),
+    _by_vfio("conformance", CONFORMANCE, (("HAUL_ENGINE_NIC", f"vfio {_CARD}"),), tests="*nic*",
+             quick_tests="*Contract*/nic*:*.LargePieces/nic*"),
+    _by_vfio("conformance, plugged", CONFORMANCE, (("HAUL_ENGINE_NIC", f"vfio plugged {_CARD}"),), tests="*nic*"),
+    _by_vfio("the plug-in and libhaul", BY_VFIO, (("E2E_NIC_VFIO", _CARD),), tests="*Vfio*",
+             quick_tests="*.MovesWhatIsRegisteredAlone:*.SaysWhyNot"),
+    _figure_by_vfio(""),
+    _figure_by_vfio(" plugged"),
 )

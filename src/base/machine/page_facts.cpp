@@ -15,6 +15,7 @@
 #include "base/os/descriptor.hpp"
 #include "base/os/keep_errno.hpp"
 #include "base/os/os.hpp"
+#include "base/os/pages/mappings.hpp"
 #include "base/thread/tasks.hpp"
 #include "base/thread/uncancelled.hpp"
 
@@ -112,6 +113,25 @@ bool look_for_stack(pid_t thread, void* context) noexcept {
   return false;
 }
 
+// For kernels that answer no such question.
+struct PrivateRun {
+  std::uintptr_t begin, end;
+  PageRun whole;
+  std::uintptr_t behind;  // as far as it is known to be private, from `begin` on
+
+  static void look(const Mapping& mapping, void* run) noexcept {
+    auto& self = *static_cast<PrivateRun*>(run);
+    if (mapping.end <= self.behind || mapping.begin > self.behind || self.behind >= self.end)
+      return;
+    const std::uintptr_t stack = stack_pointer();
+    if (!mapping.readable || mapping.shared || mapping.has_file ||
+        (stack >= mapping.begin && stack < mapping.end))
+      return;
+    if (self.behind == self.begin) self.whole.begin = mapping.begin;
+    self.behind = self.whole.end = mapping.end;
+  }
+};
+
 }  // namespace
 
 int scan_pages(int page_map, ScanArgument* scan) noexcept {
@@ -136,11 +156,21 @@ bool private_mappings(std::uintptr_t begin, std::uintptr_t end, PageRun* whole) 
   const Uncancelled guard;
   Descriptor maps = open_maps();
   MappingQuery first, last;
-  const bool are = query(maps, begin, &first) && query(maps, end - 1, &last) &&
-                   are_private(maps, begin, end, readable, readable);
+  errno = 0;
+  const bool answers = query(maps, begin, &first) || errno != ENOTTY;
+  const bool are =
+      answers && query(maps, end - 1, &last) && are_private(maps, begin, end, readable, readable);
   maps.close();
+  if (!answers) return private_mappings_by_list(begin, end, whole);
   *whole = {first.begin, last.end};
   return are;
+}
+
+bool private_mappings_by_list(std::uintptr_t begin, std::uintptr_t end, PageRun* whole) noexcept {
+  PrivateRun run{begin, end, {}, begin};
+  if (!for_each_mapping(PrivateRun::look, &run) || run.behind < end) return false;
+  *whole = run.whole;
+  return true;
 }
 
 bool is_plain_memory(std::uintptr_t begin, std::uintptr_t end) noexcept {

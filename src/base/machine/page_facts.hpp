@@ -21,8 +21,10 @@ struct PageRun {
 };
 
 // is_private_memory() for reading, and then, in *whole, all of the mappings that [begin, end) lies
-// in.
+// in. (Before Linux 6.11 by the next one.)
 bool private_mappings(std::uintptr_t begin, std::uintptr_t end, PageRun* whole) noexcept;
+// The same by the list of all mappings, on each kernel: the more there are, the longer it takes.
+bool private_mappings_by_list(std::uintptr_t begin, std::uintptr_t end, PageRun* whole) noexcept;
 
 // The first addresses of [begin, end) that one mapping has. 1; 0 if nothing is mapped there; -1 if
 // it cannot be told now, or by this kernel. Opens a file, as above.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,7 +17,9 @@ namespace haul::os {
 FileId file_id(int fd) noexcept {
   const KeepErrno keep;
   struct stat status {};
-  if (fd < 0 || fstat(fd, &status) != 0) return FileId{};
+  // (Not by the C library's fstat(), which asks by way of an empty path. Before Linux 6.11 that
+  // takes the kernel five times as long.)
+  if (fd < 0 || syscall(SYS_fstat, fd, &status) != 0) return FileId{};
   return FileId{status.st_dev, status.st_ino};
 }
 

@@ -65,6 +65,27 @@ TEST(RegionCache, WhatComesAgainIsRegisteredInOnePieceAndThenKnown) {
   EXPECT_TRUE(world.cache.holds(memory.address + 17, memory.bytes - 17));
 }
 
+TEST(RegionCache, BothSidesAreHadAtOnceWhereBothAreKnown) {
+  if (!changes_are_told()) GTEST_SKIP() << "no userfaultfd for this user";
+  World& world = new_world();
+  const Memory one(16), other(16);
+  RegisteredUse dst, src;
+  EXPECT_FALSE(world.cache.acquire_both(one.address, other.address, page, &dst, &src));
+  for (unsigned turn = 0; turn < 2; ++turn) go_through(world, one.address, one.bytes);
+  EXPECT_FALSE(world.cache.acquire_both(one.address, other.address, page, &dst, &src));
+  for (unsigned turn = 0; turn < 2; ++turn) go_through(world, other.address, other.bytes);
+  const std::size_t registered = world.registrar.sizes.size();
+  ASSERT_TRUE(world.cache.acquire_both(one.address + 5, other.address, page, &dst, &src));
+  EXPECT_EQ(world.registrar.regions.at(dst.region).begin, one.address);
+  EXPECT_EQ(world.registrar.regions.at(src.region).begin, other.address);
+  EXPECT_EQ(dst.bytes, page);
+  EXPECT_FALSE(world.cache.acquire_both(one.address, other.address, one.bytes + 1, &dst, &src));
+  world.cache.release(dst, &src);
+  world.cache.spare();
+  EXPECT_TRUE(world.registrar.regions.empty());
+  EXPECT_EQ(world.registrar.sizes.size(), registered);
+}
+
 struct Change {
   const char* name;
   void (*make)(Memory& memory);

@@ -40,8 +40,12 @@ class Line {
     switch (field_) {
       case begin: mapping_.begin = mapping_.begin << 4 | digit(c); break;
       case end: mapping_.end = mapping_.end << 4 | digit(c); break;
-      case rights: mapping_.shared = c == 's'; break;
+      case rights:
+        mapping_.readable = mapping_.readable || c == 'r';
+        mapping_.shared = c == 's';
+        break;
       case offset: mapping_.offset = mapping_.offset << 4 | digit(c); break;
+      case inode: mapping_.has_file = mapping_.has_file || c != '0'; break;
       case name:
         if (length_ < sizeof mapping_.name - 1) mapping_.name[length_++] = c;
         break;

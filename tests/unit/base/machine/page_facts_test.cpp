@@ -46,6 +46,35 @@ TEST_F(PageFacts, OnlyPrivateMemoryOfNoFileIsPrivate) {
   EXPECT_FALSE(is_private_memory(mine, mine + 8 * page, false));
 }
 
+// (Before Linux 6.11 both are the list.)
+TEST_F(PageFacts, TheListOfMappingsSaysTheSame) {
+  const std::uintptr_t mine = map(16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  const auto change = [&](std::size_t at, int rights) {
+    mprotect(reinterpret_cast<void*>(mine + at * page), page, rights);
+  };
+  change(3, PROT_READ);
+  change(6, PROT_NONE);
+  munmap(reinterpret_cast<void*>(mine + 10 * page), page);
+  ASSERT_NE(mmap(reinterpret_cast<void*>(mine + 13 * page), page, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+            MAP_FAILED);
+  unsigned private_ranges = 0;
+  for (std::uintptr_t begin = 0; begin < 16; ++begin) {
+    for (std::uintptr_t end = begin + 1; end <= 16; ++end) {
+      PageRun one, other;
+      const bool is = private_mappings(mine + begin * page, mine + end * page, &one);
+      ASSERT_EQ(private_mappings_by_list(mine + begin * page, mine + end * page, &other), is)
+          << begin << " to " << end;
+      if (!is) continue;
+      ++private_ranges;
+      EXPECT_EQ(one.begin, other.begin);
+      EXPECT_EQ(one.end, other.end);
+    }
+  }
+  // Of 6, 3, 2 and 2 pages in a row.
+  EXPECT_EQ(private_ranges, 21u + 6u + 3u + 3u);
+}
+
 TEST_F(PageFacts, FindsRunsOfPagesThatAreThere) {
   const std::uintptr_t begin = map(600, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   const std::uintptr_t end = begin + 600 * page;
