@@ -1,0 +1,1 @@
+/tmp/w/compare/sim/plots/plot.py
