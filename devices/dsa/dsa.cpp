@@ -20,16 +20,22 @@ bool add_queue(const char* name, const haul::dsa::Sentence& why) {
     return false;
   }
   if (device_table.channels++ == 0)
-    std::snprintf(device_table.name, sizeof device_table.name, "%.30s %s", queue.name,
-                  way_of_pieces());
+    std::snprintf(device_table.name, sizeof device_table.name, "%.26s %s%s", queue.name,
+                  way_of_pieces(), queue.verifies ? ", verified" : "");
   device_table.emulated = device_table.emulated || queue.emulated;
   return true;
+}
+
+// (Short: it is added to a sentence.)
+void remark_on_pieces(char* text, std::size_t text_bytes) {
+  if (const unsigned count = haul::dsa::count_differing_pieces(); count != 0)
+    std::snprintf(text, text_bytes, "; copies with wrong bytes: %u, put right", count);
 }
 
 }  // namespace
 
 // `arguments`: "" for the first work queue that there is; wq0.1 or /dev/dsa/wq0.1 for that one, or
-// what open_stand_in() takes, or several of these, separated by commas.
+// what else open_work_queue() takes, or several of these, separated by commas.
 extern "C" [[gnu::visibility("default")]] const haul::DeviceTable* haul_open_device(
     const char* arguments, char* sentence, std::size_t sentence_bytes) {
   using namespace haul::dsa;
@@ -50,5 +56,6 @@ extern "C" [[gnu::visibility("default")]] const haul::DeviceTable* haul_open_dev
   device_table.submit = submit_piece;
   device_table.poll = poll_pieces;
   device_table.stop = stop_pieces;
+  device_table.remark = remark_on_pieces;
   return &device_table;
 }

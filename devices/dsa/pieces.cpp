@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <new>
 
@@ -34,6 +35,8 @@ struct UnderWayTable {
 };
 UnderWayTable* tables[most_channels];
 unsigned table_count = 0;
+// Pieces whose compare found other bytes than were to be there; for people, so relaxed.
+constinit std::atomic<unsigned> differing_pieces{0};
 
 // Hands over what the piece's next descriptor says.
 Taken hand_over(UnderWayTable& table, Parts& parts) {
@@ -65,10 +68,13 @@ bool proceed(UnderWayTable& table, unsigned number, Outcome& outcome) {
         outcome = {parts.piece.length, Code::ok};
         table.failures = 0;
         return true;
+      case Ended::differing:
+        differing_pieces.fetch_add(1, std::memory_order_relaxed);
+        [[fallthrough]];
       case Ended::badly:
         if (++table.failures >= most_failures) table.dead = true;
         return true;
-      case Ended::not_begun: ++parts.idle_tries; break;
+      case Ended::not_begun: break;
       case Ended::at_a_page:
         if (table.dead) return true;
         outcome.code = parts.mend();
@@ -81,12 +87,6 @@ bool proceed(UnderWayTable& table, unsigned number, Outcome& outcome) {
   const Taken taken = hand_over(table, parts);
   table.waiting = taken == Taken::full ? table.waiting | bit : table.waiting & ~bit;
   return taken == Taken::broken;
-}
-
-std::size_t most_bytes_of(const UnderWayTable& table) {
-  const WorkQueue& queue = table.queue;
-  const bool batches = table.portal.takes_batches() && queue.most_batch > 1;
-  return queue.most_transfer * (batches ? std::min(queue.most_batch, most_parts) : 1);
 }
 
 }  // namespace
@@ -102,13 +102,15 @@ bool begin_pieces(const WorkQueue& queue, const Sentence& sentence) {
   made->queue = queue;
   made->depth = std::min(queue.depth, most_under_way);
   if (!made->portal.open(queue, sentence)) return false;
+  if (!made->portal.takes_batches()) made->queue.most_batch = 1;
   tables[table_count++] = made;
   return true;
 }
 
 std::size_t most_bytes_of_piece() {
   std::size_t most = SIZE_MAX;
-  for (unsigned i = 0; i < table_count; ++i) most = std::min(most, most_bytes_of(*tables[i]));
+  for (unsigned i = 0; i < table_count; ++i)
+    most = std::min(most, most_bytes_of_a_piece(tables[i]->queue));
   return most;
 }
 
@@ -116,10 +118,14 @@ const char* way_of_pieces() {
   return tables[0]->portal.way_text();
 }
 
+unsigned count_differing_pieces() {
+  return differing_pieces.load(std::memory_order_relaxed);
+}
+
 Submitted submit_piece(const Piece& piece, std::uint64_t tag, Outcome& outcome) {
   UnderWayTable& table = *tables[piece.channel];
   if (table.dead || table.depth == 0) return Submitted::dead;  // (0: this is a fork's child)
-  if (piece.length > most_bytes_of(table)) {
+  if (piece.length > most_bytes_of_a_piece(table.queue)) {
     outcome = {0, Code::not_supported};
     return Submitted::finished;
   }

@@ -24,7 +24,18 @@ bool number_of(const char* word, const char* name, std::size_t* number) {
   return *end == '\0' && *number != 0;
 }
 
-bool understand(const char* word, WorkQueue& queue) {
+// (Files in memory, and no others, tell of their seals.)
+bool is_harmless(int descriptor) {
+  struct stat facts {};
+  if (fstat(descriptor, &facts) != 0) return false;
+  return S_ISFIFO(facts.st_mode) ||
+         (S_ISREG(facts.st_mode) && static_cast<std::size_t>(facts.st_size) == portal_bytes &&
+          fcntl(descriptor, F_GET_SEALS) >= 0);
+}
+
+}  // namespace
+
+bool describe_stand_in(const char* word, WorkQueue& queue) {
   std::size_t number = 0;
   if (number_of(word, "depth", &number)) {
     queue.depth = static_cast<unsigned>(number);
@@ -42,28 +53,7 @@ bool understand(const char* word, WorkQueue& queue) {
   return true;
 }
 
-// (Files in memory, and no others, tell of their seals.)
-bool is_harmless(int descriptor) {
-  struct stat facts {};
-  if (fstat(descriptor, &facts) != 0) return false;
-  return S_ISFIFO(facts.st_mode) ||
-         (S_ISREG(facts.st_mode) && static_cast<std::size_t>(facts.st_size) == portal_bytes &&
-          fcntl(descriptor, F_GET_SEALS) >= 0);
-}
-
-}  // namespace
-
-bool open_stand_in(const char* text, WorkQueue& queue, const Sentence& sentence) {
-  char words[1024];
-  std::snprintf(words, sizeof words, "%s", text);
-  char* rest = nullptr;
-  const char* const path = strtok_r(words, " ", &rest);
-  if (path == nullptr) return false;
-  while (const char* const word = strtok_r(nullptr, " ", &rest)) {
-    if (understand(word, queue)) continue;
-    sentence.say("'%.40s' in HAUL_ENGINE_DSA says nothing; correct it", word);
-    return false;
-  }
+bool open_stand_in(const char* path, WorkQueue& queue, const Sentence& sentence) {
   // (A pipe is opened for reading too: without a reader, a write would raise SIGPIPE.)
   queue.descriptor = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (queue.descriptor < 0) {
@@ -80,20 +70,6 @@ bool open_stand_in(const char* text, WorkQueue& queue, const Sentence& sentence)
   std::snprintf(queue.name, sizeof queue.name, "%s", path);
   queue.emulated = true;
   return true;
-}
-
-bool open_work_queue(const char* text, WorkQueue& queue, const Sentence& sentence) {
-  constexpr char folder[] = "/dev/dsa/";
-  constexpr std::size_t folder_length = sizeof folder - 1;
-  const char* const name =
-      std::strncmp(text, folder, folder_length) == 0 ? text + folder_length : text;
-  if (std::strchr(name, '/') != nullptr) return open_stand_in(name, queue, sentence);
-  return find_work_queue(name, queue, sentence);
-}
-
-void close_work_queue(WorkQueue& queue) {
-  close(queue.descriptor);
-  queue.descriptor = -1;
 }
 
 }  // namespace haul::dsa

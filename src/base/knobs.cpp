@@ -64,8 +64,10 @@ constexpr KnobRow rows[] = {
     {Knob::engine_dsa, KnobKind::text, "HAUL_ENGINE_DSA", "", "", 0, 0, false,
      "The work queues of Linux' idxd driver that the engine dsa takes (default empty: the first "
      "one for users that can be opened), such as wq0.1, or wq0.0,wq1.0, which share the requests; "
-     "for tests the file of a stand-in for a device, memory of one page or a pipe, with what it is "
-     "like: depth=N batch=N transfer=BYTES shared block_on_fault."},
+     "with the word verify behind a queue, as in 'wq0.1 verify', the device compares what it has "
+     "moved, and the CPU puts right what is wrong; for tests the file of a stand-in for a device, "
+     "memory of one page or a pipe, with what it is like: depth=N batch=N transfer=BYTES shared "
+     "block_on_fault."},
     {Knob::engine_nic, KnobKind::text, "HAUL_ENGINE_NIC", "", "", 0, 0, false,
      "The looped network ports of the engine nic (default empty: the veth pairs that haul nic "
      "setup makes), separated by blanks: eth1, a port whose output returns to its own input, or "

@@ -30,6 +30,12 @@ ChannelsText channels_text(unsigned channels) noexcept {
   return result;
 }
 
+void add_remark(const DeviceTable* table, EngineStatus& status) noexcept {
+  if (table == nullptr || table->remark == nullptr) return;
+  const std::size_t said = std::strlen(status.sentence);
+  table->remark(status.sentence + said, sizeof status.sentence - said);
+}
+
 }  // namespace
 
 void on_device_opened(void (*function)() noexcept) noexcept {
@@ -150,6 +156,7 @@ EngineStatus PluginEngine::status() const noexcept {
         std::snprintf(status.sentence + said, sizeof status.sentence - said,
                       ", %.2f us to register a page", device_facts_.pin_page_ns / 1000);
       }
+      add_remark(table_, status);
       break;
     case Stage::refused: std::memcpy(status.sentence, why_, sizeof status.sentence); break;
     case Stage::dead:
@@ -158,6 +165,7 @@ EngineStatus PluginEngine::status() const noexcept {
         break;
       }
       std::snprintf(status.sentence, sizeof status.sentence, "dead; restart the program");
+      add_remark(table_, status);
       break;
     case Stage::inherited:
       std::snprintf(status.sentence, sizeof status.sentence,

@@ -49,6 +49,9 @@ struct DeviceTable {
   // What the devices are now, for people, or why they do not work any more; nullptr: what `name`
   // and the first copies say. Calls nothing of the foreign library.
   void (*describe)(char* text, std::size_t text_bytes) = nullptr;
+  // What is added to the sentence that `name` and the first copies make, or that it is dead; may
+  // say nothing. As describe().
+  void (*remark)(char* text, std::size_t text_bytes) = nullptr;
 };
 
 // The plug-in's one function, haul_open_device(): opens the device that the arguments name (of the

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,10 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device/dsa_memory.hpp"
+
 namespace haul_model {
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
 constexpr unsigned slots = page_bytes / sizeof(dsa_hw_desc);
 
 void must(bool holds, const char* what) {
@@ -23,40 +23,8 @@ void must(bool holds, const char* what) {
   std::abort();
 }
 
-void* pointer(std::uint64_t address) {
-  return reinterpret_cast<void*>(address);
-}
-
-// How many bytes from the front are there afterwards.
-std::size_t copy(std::uint64_t to, std::uint64_t from, std::size_t bytes) {
-  const iovec local{pointer(to), bytes}, remote{pointer(from), bytes};
-  const ssize_t copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-  return copied > 0 ? static_cast<std::size_t>(copied) : 0;
-}
-
-std::size_t fill(std::uint64_t to, std::uint64_t pattern, std::size_t bytes) {
-  std::uint64_t words[512];
-  std::fill(std::begin(words), std::end(words), pattern);
-  std::size_t done = 0;
-  while (done < bytes) {
-    const std::size_t step = std::min(bytes - done, sizeof words);
-    const std::size_t good = copy(to + done, reinterpret_cast<std::uintptr_t>(words), step);
-    done += good;
-    if (good < step) break;
-  }
-  return done;
-}
-
-// The bytes before the first page that is not there (unmapped ones count as there: they fault by
-// themselves).
-std::uint32_t bytes_there(std::uint64_t address, std::uint32_t bytes) {
-  for (std::uint64_t page = address & ~(page_bytes - 1); page < address + bytes;
-       page += page_bytes) {
-    unsigned char there = 0;
-    if (mincore(pointer(page), page_bytes, &there) == 0 && (there & 1) == 0)
-      return page <= address ? 0 : static_cast<std::uint32_t>(page - address);
-  }
-  return bytes;
+bool compares(const dsa_hw_desc& descriptor) {
+  return descriptor.opcode == DSA_OPCODE_COMPARE || descriptor.opcode == DSA_OPCODE_COMPVAL;
 }
 
 bool moves_bytes(const dsa_hw_desc& descriptor) {
@@ -98,6 +66,7 @@ std::string DsaModel::knob() const {
                      " transfer=" + std::to_string(conduct_.most_transfer);
   if (path_ == DsaPath::pipe) text += " shared";
   if (conduct_.block_on_fault) text += " block_on_fault";
+  if (conduct_.verified) text += " verify";
   return text;
 }
 
@@ -181,14 +150,14 @@ void DsaModel::execute_one() {
     return;
   }
   dsa_completion_record record{};
-  const std::uint8_t status = execute(descriptor, record);
+  const std::uint8_t status = execute(descriptor, record, false);
   end(descriptor, record, status);
 }
 
 void DsaModel::execute_batch(const dsa_hw_desc& batch) {
   ++counts_.batches;
   dsa_completion_record record{};
-  std::uint8_t status = check(batch);
+  std::uint8_t status = check(batch, false);
   if (status == DSA_COMP_SUCCESS && (batch.desc_list_addr & 63) != 0)
     status = DSA_COMP_DESCLIST_ALIGN;
   if (status == DSA_COMP_SUCCESS &&
@@ -205,84 +174,147 @@ void DsaModel::execute_batch(const dsa_hw_desc& batch) {
     count = static_cast<std::uint32_t>(random_() % count);
     status = DSA_COMP_BATCH_PAGE_FAULT;
   }
-  bool loses = false;
+  bool loses = false, all_well = true;
   for (std::uint32_t number = 0; number < count; ++number) {
     const auto* const descriptor =
         static_cast<const dsa_hw_desc*>(pointer(batch.desc_list_addr)) + number;
+    // Behind a fence nothing begins once one before it has ended other than well.
+    if ((descriptor->flags & IDXD_OP_FLAG_FENCE) != 0 && !all_well) break;
+    if (number != 0 && conduct_.slow_us != 0) usleep(conduct_.slow_us);
     dsa_completion_record end_of_one{};
-    const std::uint8_t ended = moves_bytes(*descriptor)
-                                   ? execute(*descriptor, end_of_one)
+    const std::uint8_t ended = moves_bytes(*descriptor) || compares(*descriptor)
+                                   ? execute(*descriptor, end_of_one, true)
                                    : static_cast<std::uint8_t>(DSA_COMP_BAD_OPCODE);
     loses = loses || losing_;
     end(*descriptor, end_of_one, ended);
-    if (ended != DSA_COMP_SUCCESS && status == DSA_COMP_SUCCESS) status = DSA_COMP_BATCH_FAIL;
+    all_well = all_well && ended == DSA_COMP_SUCCESS;
     if (ended == DSA_COMP_SUCCESS) ++record.bytes_completed;  // (descriptors, of a batch)
   }
+  if (!all_well && status == DSA_COMP_SUCCESS) status = DSA_COMP_BATCH_FAIL;
   losing_ = loses;
   end(batch, record, status);
 }
 
-std::uint8_t DsaModel::check(const dsa_hw_desc& descriptor) const {
+std::uint8_t DsaModel::check(const dsa_hw_desc& descriptor, bool in_batch) const {
   if (descriptor.priv != 0) return DSA_COMP_PRIV_BAD;
   if (descriptor.rsvd != 0 || descriptor.rsvd1 != 0) return DSA_COMP_NOZERO_RESERVE;
-  for (const std::uint8_t byte : descriptor.op_specific)
-    if (byte != 0) return DSA_COMP_NOZERO_RESERVE;
+  const bool has_bytes = moves_bytes(descriptor) || compares(descriptor);
+  const bool expects = compares(descriptor) && (descriptor.flags & IDXD_OP_FLAG_CR) != 0;
+  const std::uint8_t most_expected = expects ? 1 : 0;
+  if (descriptor.op_specific[0] > most_expected) return DSA_COMP_NOZERO_RESERVE;
+  for (std::size_t at = 1; at < sizeof descriptor.op_specific; ++at)
+    if (descriptor.op_specific[at] != 0) return DSA_COMP_NOZERO_RESERVE;
   const unsigned asks_for_record = IDXD_OP_FLAG_CRAV | IDXD_OP_FLAG_RCR;
   unsigned allowed = asks_for_record;
-  if (moves_bytes(descriptor))
-    allowed |= IDXD_OP_FLAG_CC | (conduct_.block_on_fault ? IDXD_OP_FLAG_BOF : 0u);
+  if (in_batch) allowed |= IDXD_OP_FLAG_FENCE;
+  if (has_bytes && conduct_.block_on_fault) allowed |= IDXD_OP_FLAG_BOF;
+  if (moves_bytes(descriptor)) allowed |= IDXD_OP_FLAG_CC;
+  if (compares(descriptor)) allowed |= IDXD_OP_FLAG_CR;  // (and writes nothing to the cache)
   if ((descriptor.flags & ~allowed) != 0 || (descriptor.flags & asks_for_record) != asks_for_record)
     return DSA_COMP_INVALID_FLAGS;
   if ((descriptor.completion_addr & 31) != 0) return DSA_COMP_CRA_ALIGN;
-  if (moves_bytes(descriptor) &&
-      (descriptor.xfer_size == 0 || descriptor.xfer_size > conduct_.most_transfer))
+  if (has_bytes && (descriptor.xfer_size == 0 || descriptor.xfer_size > conduct_.most_transfer))
     return DSA_COMP_XFER_ERANGE;
   return DSA_COMP_SUCCESS;
 }
 
-std::uint8_t DsaModel::execute(const dsa_hw_desc& descriptor, dsa_completion_record& record) {
+std::uint8_t DsaModel::execute(const dsa_hw_desc& descriptor, dsa_completion_record& record,
+                               bool in_batch) {
   losing_ = false;
-  std::uint8_t status = check(descriptor);
+  std::uint8_t status = check(descriptor, in_batch);
   if (status == DSA_COMP_SUCCESS && descriptor.opcode == DSA_OPCODE_DRAIN) {
     ++counts_.drains;
     losing_ = !conduct_.drains;
     return DSA_COMP_SUCCESS;
   }
-  if (status == DSA_COMP_SUCCESS && !moves_bytes(descriptor)) status = DSA_COMP_BAD_OPCODE;
+  const bool only_compares = compares(descriptor);
+  if (status == DSA_COMP_SUCCESS && !moves_bytes(descriptor) && !only_compares)
+    status = DSA_COMP_BAD_OPCODE;
   if (status != DSA_COMP_SUCCESS) {
     ++counts_.refused;
     return status;
   }
-  ++(descriptor.opcode == DSA_OPCODE_MEMFILL ? counts_.fills : counts_.moves);
   if ((descriptor.flags & IDXD_OP_FLAG_CC) != 0) ++counts_.to_cache;
   const std::uint32_t whole = descriptor.xfer_size;
-  if (chance(conduct_.p_error)) {
+  if (chance(only_compares ? conduct_.p_compare_error : conduct_.p_error)) {
     ++counts_.errors;
-    move(descriptor, static_cast<std::uint32_t>(random_() % whole), record);
+    perform(descriptor, static_cast<std::uint32_t>(random_() % whole), record);
     record.bytes_completed = whole;  // no word of it is true
-    return conduct_.errors[random_() % conduct_.errors.size()];
+    return conduct_.errors[next_error_++ % conduct_.errors.size()];
   }
   if (chance(conduct_.p_excess)) {
     ++counts_.errors;
     record.bytes_completed = whole + 1;
     return DSA_COMP_PAGE_FAULT_NOBOF;
   }
-  losing_ = chance(conduct_.p_lose);
+  losing_ = chance(only_compares ? conduct_.p_compare_lose : conduct_.p_lose);
   if (losing_) ++counts_.lost;
-  if (chance(conduct_.p_fault)) {
+  if (chance(only_compares ? conduct_.p_compare_fault : conduct_.p_fault)) {
     const auto bytes = static_cast<std::uint32_t>(random_() % whole);
-    const std::uint8_t ended = move(descriptor, bytes, record);
-    if (ended != DSA_COMP_SUCCESS) return ended;
+    const std::uint8_t ended = perform(descriptor, bytes, record);
+    if (ended != DSA_COMP_SUCCESS || record.result != 0) return ended;
     ++counts_.faults;
     record.bytes_completed = bytes;
-    if (conduct_.backwards) {
+    if (conduct_.backwards && !only_compares) {
       record.result = 1;
       fill(descriptor.dst_addr, 0xdead'dead'dead'dead, bytes);
     }
-    const std::uint8_t write = random_() % 2 != 0 ? DSA_COMP_STATUS_WRITE : 0;
+    const std::uint8_t write = !only_compares && random_() % 2 != 0 ? DSA_COMP_STATUS_WRITE : 0;
     return static_cast<std::uint8_t>(DSA_COMP_PAGE_FAULT_NOBOF | write);
   }
-  return move(descriptor, whole, record);
+  status = perform(descriptor, whole, record);
+  if (!only_compares && status == DSA_COMP_SUCCESS) spoil(descriptor);
+  return status;
+}
+
+// Executes it for the first `bytes` bytes.
+std::uint8_t DsaModel::perform(const dsa_hw_desc& descriptor, std::uint32_t bytes,
+                               dsa_completion_record& record) {
+  if (!compares(descriptor)) {
+    const std::uint8_t status = move(descriptor, bytes, record);
+    ++(descriptor.opcode == DSA_OPCODE_MEMFILL ? counts_.fills : counts_.moves);
+    return status;
+  }
+  const std::uint8_t status = compare_both(descriptor, bytes, record);
+  ++counts_.compares;
+  counts_.compared_bytes += status == DSA_COMP_SUCCESS ? bytes : record.bytes_completed;
+  return status;
+}
+
+// Makes one byte wrong of what was moved, if it is this move's turn, and says nothing of it.
+void DsaModel::spoil(const dsa_hw_desc& descriptor) {
+  unsigned turn = spoils_at_.load();
+  while (turn != 0 && !spoils_at_.compare_exchange_weak(turn, turn - 1)) continue;
+  if (turn != 1 && !chance(conduct_.p_spoil)) return;
+  ++counts_.spoilt;
+  const std::uint64_t victim = descriptor.dst_addr + random_() % descriptor.xfer_size;
+  unsigned char byte = 0;
+  const auto at = reinterpret_cast<std::uintptr_t>(&byte);
+  copy(at, victim, 1);
+  byte ^= static_cast<unsigned char>(1 + random_() % 255);
+  copy(victim, at, 1);
+}
+
+// Of the first `bytes` bytes. The record's result says whether they are the same, and if not, its
+// bytes_completed where the first difference is.
+std::uint8_t DsaModel::compare_both(const dsa_hw_desc& descriptor, std::uint32_t bytes,
+                                    dsa_completion_record& record) {
+  const Likeness likeness =
+      descriptor.opcode == DSA_OPCODE_COMPVAL
+          ? compare_with_pattern(descriptor.src_addr, descriptor.comp_pattern, bytes)
+          : compare(descriptor.src_addr, descriptor.src2_addr, bytes);
+  record.bytes_completed =
+      likeness.sameness == Sameness::same ? 0 : static_cast<std::uint32_t>(likeness.bytes);
+  if (likeness.sameness == Sameness::not_mapped) {
+    ++counts_.faults;
+    record.fault_addr = likeness.at;
+    const bool may_block = (descriptor.flags & IDXD_OP_FLAG_BOF) != 0;
+    return may_block ? DSA_COMP_PAGE_FAULT_IR : DSA_COMP_PAGE_FAULT_NOBOF;
+  }
+  record.result = likeness.sameness == Sameness::different ? 1 : 0;
+  const bool checks = (descriptor.flags & IDXD_OP_FLAG_CR) != 0;
+  return checks && record.result != descriptor.expected_res ? DSA_COMP_SUCCESS_PRED
+                                                            : DSA_COMP_SUCCESS;
 }
 
 // Moves the first `bytes` bytes.

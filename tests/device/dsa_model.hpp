@@ -3,8 +3,9 @@
 // kernel would hand them on from write().
 //
 // It checks what hardware checks (reserved bits, flags, sizes, alignments, the queue's depth), and
-// refuses with the hardware's status what is wrong. Memory it reaches by process_vm_readv() alone,
-// so that what is not mapped is a page fault, as for a device. Beyond that it misbehaves as its
+// refuses with the hardware's status what is wrong. Memory that is not mapped is a page fault, as
+// for a device (dsa_memory.hpp). Of a batch it executes one descriptor after the other, and none
+// behind a fence once one before that has ended other than well. Beyond that it misbehaves as its
 // conduct says; what it does then comes from a seed.
 #pragma once
 
@@ -27,24 +28,31 @@ struct DsaConduct {
   unsigned depth = 16, most_batch = 16;
   std::uint32_t most_transfer = 1 << 16;
   bool block_on_fault = false;  // allowed
+  bool verified = false;        // the engine is asked for compares
   unsigned held = 0;            // so many are taken before one of them is executed, in any order
-  unsigned slow_us = 0;         // before each
+  unsigned slow_us = 0;         // before each, those of a batch too
   // A page that the destination does not have yet is a fault.
   bool faults_at_new_pages = false;
   unsigned p_fault = 0;    // a page fault somewhere, though the memory is there
   bool backwards = false;  // which says that the end was moved first
-  unsigned p_error = 0;    // one of the errors below, with a part of the destination spoilt
+  unsigned p_error = 0;    // the next of the errors below, with a part of the destination spoilt
   std::vector<std::uint8_t> errors = {DSA_COMP_HW_ERR1};
   unsigned p_lose = 0;         // moved, and no completion record is written
   unsigned p_excess = 0;       // a page fault after more bytes than there are
   unsigned p_batch_error = 0;  // a batch fails, some of its descriptors not begun
-  bool full_pipe = false;      // the pipe is full now and then
+  unsigned p_spoil = 0;        // a byte is wrong afterwards, and nothing says so
+  // The like for each descriptor that compares.
+  unsigned p_compare_fault = 0, p_compare_error = 0, p_compare_lose = 0;
+  bool full_pipe = false;  // the pipe is full now and then
   bool drains = true;
 };
 
 struct DsaCounts {
   // Descriptors that moved bytes, batches, drains; page faults; errors that the conduct asks for.
   std::atomic<unsigned> moves{0}, fills{0}, batches{0}, drains{0}, faults{0}, errors{0}, lost{0};
+  // Descriptors that compared, and how many bytes these found equal; moves that were spoilt.
+  std::atomic<unsigned> compares{0}, spoilt{0};
+  std::atomic<std::uint64_t> compared_bytes{0};
   // What the hardware would not take, and what did not fit into the queue: always a bug.
   std::atomic<unsigned> refused{0}, dropped{0};
   // Of the moves and fills: to the cache.
@@ -63,6 +71,8 @@ class DsaModel {
   void start();
   // From now on what its conduct has chances for happens.
   void misbehave() { misbehaves_ = true; }
+  // Of the moves and fills from now on the one with that number, from 1, has a wrong byte.
+  void spoil_move(unsigned number) { spoils_at_ = number; }
   // From stick() on nothing ends, until release().
   void stick() { stuck_ = true; }
   void release() { stuck_ = false; }
@@ -79,10 +89,15 @@ class DsaModel {
   void execute_one();
   void execute_batch(const dsa_hw_desc& batch);
   // The status; what else the record says is filled in.
-  std::uint8_t execute(const dsa_hw_desc& descriptor, dsa_completion_record& record);
+  std::uint8_t execute(const dsa_hw_desc& descriptor, dsa_completion_record& record, bool in_batch);
+  std::uint8_t perform(const dsa_hw_desc& descriptor, std::uint32_t bytes,
+                       dsa_completion_record& record);
   std::uint8_t move(const dsa_hw_desc& descriptor, std::uint32_t bytes,
                     dsa_completion_record& record);
-  std::uint8_t check(const dsa_hw_desc& descriptor) const;
+  std::uint8_t compare_both(const dsa_hw_desc& descriptor, std::uint32_t bytes,
+                            dsa_completion_record& record);
+  void spoil(const dsa_hw_desc& descriptor);
+  std::uint8_t check(const dsa_hw_desc& descriptor, bool in_batch) const;
   void end(const dsa_hw_desc& descriptor, dsa_completion_record record, std::uint8_t status);
   bool chance(unsigned percent) { return percent != 0 && misbehaves_ && random_() % 100 < percent; }
 
@@ -93,9 +108,10 @@ class DsaModel {
   unsigned char* page_ = nullptr;
   unsigned next_slot_ = 0;
   std::vector<dsa_hw_desc> accepted_;
-  unsigned idle_ = 0;
+  unsigned idle_ = 0, next_error_ = 0;
   bool losing_ = false;
   DsaCounts counts_;
+  std::atomic<unsigned> spoils_at_{0};
   std::atomic<bool> misbehaves_{false}, stuck_{false}, ends_{false};
   std::thread thread_;
 };

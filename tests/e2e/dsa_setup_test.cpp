@@ -161,6 +161,7 @@ const MissingStep steps[] = {
      },
      "", "`accel-config config-wq dsa0/wqX.Y -y user"},
     {"NamedQueue", make_device, "wq0.7", "wq0.7 is no work queue for users"},
+    {"Word", make_device, "wq0.0 depth=4", "'depth=4' in HAUL_ENGINE_DSA says nothing"},
     {"EnabledQueue",
      [] {
        make_device();
@@ -206,26 +207,41 @@ TEST_P(DsaSetup, IsNamed) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(DsaQueue, ThatIsThereIsTaken) {
+// `queue`: HAUL_ENGINE_DSA, by which wq0.0 is found; body(model).
+template <class Body>
+void queue_is_taken(const char* queue, const char* sentence, Body body) {
   if (!may_mount()) GTEST_SKIP() << "only root may make a /sys/bus of its own";
-  const int status = with_own_mounts([] {
+  const int status = with_own_mounts([&] {
     make_device();
     auto& model = *new DsaModel(DsaPath::pipe, DsaConduct{.faults_at_new_pages = true});
     model.start();
     const std::string file = model.knob().substr(0, model.knob().find(' '));
     make_folders({"/dev/dsa"});
     CHILD_EQUAL(symlink(file.c_str(), "/dev/dsa/wq0.0"), 0);
-    const haul_engine_info info = opened_dsa("thread", "");
+    const haul_engine_info info = opened_dsa("thread", queue);
     if (std::strstr(info.status, "cannot be loaded") != nullptr) return skip_status;
-    CHILD_CHECK(std::strstr(info.status, "ready: wq0.0 by write()") == info.status);
+    CHILD_CHECK(std::strstr(info.status, sentence) == info.status);
     many_requests(1, 6);
     CHILD_CHECK(model.counts().moves > 10);
+    body(model);
     CHILD_EQUAL(model.counts().refused, 0);
     CHILD_EQUAL(model.counts().dropped, 0);
     return 0;
   });
   if (status == skip_status) GTEST_SKIP() << "haul was built without libaccel-config";
   EXPECT_EQ(status, 0);
+}
+
+TEST(DsaQueue, ThatIsThereIsTaken) {
+  queue_is_taken("", "ready: wq0.0 by write();",
+                 [](const DsaModel& model) { CHILD_EQUAL(model.counts().compares, 0); });
+}
+
+TEST(DsaQueue, VerifiesWhereItIsToldTo) {
+  for (const char* queue : {"wq0.0 verify", "verify", "/dev/dsa/wq0.0 verify"}) {
+    queue_is_taken(queue, "ready: wq0.0 by write(), verified;",
+                   [](const DsaModel& model) { CHILD_CHECK(model.counts().compares > 10); });
+  }
 }
 
 // Nothing is written to a file that is neither of the two a stand-in has.

@@ -1,6 +1,7 @@
 // What the tests of the engine dsa share: a program whose copies go to a device model.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <haul/haul.h>
 
 #include <cstring>
@@ -45,6 +46,26 @@ int with_dsa(const char* mover, haul_model::DsaPath path, const haul_model::DsaC
         return 0;
       },
       seconds);
+}
+
+#define SKIP_OR_GOOD(call)                                                                \
+  do {                                                                                    \
+    const int status_ = (call);                                                           \
+    if (status_ == skip_status) GTEST_SKIP() << "haul was built without libaccel-config"; \
+    EXPECT_EQ(status_, 0);                                                                \
+  } while (false)
+
+// For children that meet a device that is stuck.
+class ShortPatience {
+ public:
+  ShortPatience() { setenv("HAUL_MOVER_PATIENCE_MS", "400", 1); }
+  ~ShortPatience() { unsetenv("HAUL_MOVER_PATIENCE_MS"); }
+  ShortPatience(const ShortPatience&) = delete;
+  ShortPatience& operator=(const ShortPatience&) = delete;
+};
+
+inline bool by_portal(const haul_model::DsaModel& model) {
+  return model.knob().find("shared") == std::string::npos;
 }
 
 class RandomNumbers {

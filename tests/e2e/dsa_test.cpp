@@ -20,13 +20,6 @@ using haul_model::DsaConduct;
 using haul_model::DsaModel;
 using haul_model::DsaPath;
 
-#define SKIP_OR_GOOD(call)                                                                \
-  do {                                                                                    \
-    const int status_ = (call);                                                           \
-    if (status_ == skip_status) GTEST_SKIP() << "haul was built without libaccel-config"; \
-    EXPECT_EQ(status_, 0);                                                                \
-  } while (false)
-
 class Dsa : public testing::TestWithParam<std::tuple<const char*, DsaPath>> {
  protected:
   template <class Body>
@@ -37,19 +30,6 @@ class Dsa : public testing::TestWithParam<std::tuple<const char*, DsaPath>> {
 INSTANTIATE_TEST_SUITE_P(By, Dsa,
                          testing::Combine(testing::Values("thread", "caller"),
                                           testing::Values(DsaPath::portal, DsaPath::pipe)));
-
-// For children that meet a device that is stuck.
-class ShortPatience {
- public:
-  ShortPatience() { setenv("HAUL_MOVER_PATIENCE_MS", "400", 1); }
-  ~ShortPatience() { unsetenv("HAUL_MOVER_PATIENCE_MS"); }
-  ShortPatience(const ShortPatience&) = delete;
-  ShortPatience& operator=(const ShortPatience&) = delete;
-};
-
-bool by_portal(const DsaModel& model) {
-  return model.knob().find("shared") == std::string::npos;
-}
 
 // (A mover copies some itself while the queue is full.)
 TEST_P(Dsa, MovesWhateverItIsGiven) {
