@@ -56,9 +56,6 @@ void Parts::begin(const Piece& whole, const WorkQueue& queue) {
   in_batch = count * steps > 1 && count * steps <= queue.most_batch;
   tries_left = steps * (most_tries + static_cast<unsigned>(whole.length / bytes_of_a_try));
   idle_tries = 0;
-  // (Those of steps that are handed over later say nothing yet, and not what became of the piece
-  // before.)
-  for (unsigned place = 0; place < count * steps; ++place) clear(ends[place]);
 }
 
 std::size_t Parts::bytes_of(unsigned number) const {
@@ -88,7 +85,8 @@ void Parts::fill_in(unsigned number, PartStep which, std::size_t done, const Wor
     describe_compare(descriptor, at);
   } else {
     if (piece.dst_affinity != Affinity::non_cacheable) flags |= IDXD_OP_FLAG_CC;
-    // (A compare that did not wait for the move, or for all of it, has shown nothing.)
+    // The record of the compare may be that of an earlier piece, or of one that did not wait for
+    // all of this move.
     if (steps > 1) clear(ends[place + 1]);
     descriptor.dst_addr = piece.dst + at;
     if (piece.operation == Operation::fill) {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "device/dsa_memory.hpp"
 
@@ -174,12 +175,23 @@ void DsaModel::execute_batch(const dsa_hw_desc& batch) {
     count = static_cast<std::uint32_t>(random_() % count);
     status = DSA_COMP_BATCH_PAGE_FAULT;
   }
+  const auto* const list = static_cast<const dsa_hw_desc*>(pointer(batch.desc_list_addr));
+  const auto has_fence = [&](std::uint32_t at) {
+    return (list[at].flags & IDXD_OP_FLAG_FENCE) != 0;
+  };
+  // Those from one fence to the next are executed in any order.
+  std::vector<std::uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0u);
+  for (std::uint32_t first = 0, next = 0; first < count; first = next) {
+    for (next = first + 1; next < count && !has_fence(next);) ++next;
+    std::shuffle(order.begin() + first, order.begin() + next, random_);
+  }
   bool loses = false, all_well = true;
   for (std::uint32_t number = 0; number < count; ++number) {
-    const auto* const descriptor =
-        static_cast<const dsa_hw_desc*>(pointer(batch.desc_list_addr)) + number;
-    // Behind a fence nothing begins once one before it has ended other than well.
-    if ((descriptor->flags & IDXD_OP_FLAG_FENCE) != 0 && !all_well) break;
+    // Behind a fence nothing begins once one before it has ended other than well. (The fence's
+    // place is the first of those that it lets begin.)
+    if (has_fence(number) && !all_well) break;
+    const dsa_hw_desc* const descriptor = list + order[number];
     if (number != 0 && conduct_.slow_us != 0) usleep(conduct_.slow_us);
     dsa_completion_record end_of_one{};
     const std::uint8_t ended = moves_bytes(*descriptor) || compares(*descriptor)

@@ -4,9 +4,9 @@
 //
 // It checks what hardware checks (reserved bits, flags, sizes, alignments, the queue's depth), and
 // refuses with the hardware's status what is wrong. Memory that is not mapped is a page fault, as
-// for a device (dsa_memory.hpp). Of a batch it executes one descriptor after the other, and none
-// behind a fence once one before that has ended other than well. Beyond that it misbehaves as its
-// conduct says; what it does then comes from a seed.
+// for a device (dsa_memory.hpp). Of a batch it executes those from one fence to the next in any
+// order, and none behind a fence once one before that has ended other than well. Beyond that it
+// misbehaves as its conduct says; what it does then comes from a seed.
 #pragma once
 
 #include <linux/idxd.h>

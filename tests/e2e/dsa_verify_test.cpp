@@ -100,11 +100,11 @@ TEST_P(DsaVerify, SizesAroundThoseOfPartsAndBatches) {
 }
 
 TEST_P(DsaVerify, WrongBytesArePutRight) {
-  SKIP_OR_GOOD(child({.seed = 2, .held = 2, .p_spoil = 15}, [](DsaModel& model) {
+  SKIP_OR_GOOD(child({.seed = 2, .held = 2, .p_spoil = 6}, [](DsaModel& model) {
     many_requests(2, 16);
-    CHILD_CHECK(model.counts().spoilt > 20);
+    CHILD_CHECK(model.counts().spoilt > 5);
     // (What stands behind the first difference of a piece is not looked at.)
-    CHILD_CHECK(wrong_copies() > 10 && wrong_copies() <= model.counts().spoilt);
+    CHILD_CHECK(wrong_copies() > 3 && wrong_copies() <= model.counts().spoilt);
     CHILD_EQUAL(dsa().available, 1);
   }));
 }
@@ -211,13 +211,13 @@ TEST_P(DsaVerify, ErrorsOfTheCompareLoseNothing) {
     if (code != DSA_COMP_NONE && code != DSA_COMP_SUCCESS && !fault)
       errors.push_back(static_cast<std::uint8_t>(status));
   }
-  SKIP_OR_GOOD(child({.seed = 8, .errors = errors, .p_excess = 5, .p_compare_error = 25},
+  SKIP_OR_GOOD(child({.seed = 8, .errors = errors, .p_excess = 1, .p_compare_error = 6},
                      [](DsaModel& model) {
                        many_requests(8, 24);
-                       CHILD_CHECK(model.counts().errors > 40);
+                       CHILD_CHECK(model.counts().errors > 15);
                        CHILD_EQUAL(dsa().available, 1);
                      }));
-  // (The model takes one after the other.)
+  // (The model takes one error after the other.)
   SKIP_OR_GOOD(child({.seed = 8, .errors = errors, .p_compare_error = 30}, [&](DsaModel& model) {
     for (unsigned turn = 0; model.counts().errors < 2 * errors.size(); ++turn)
       CHILD_CHECK(one_is_right(turn % 2 != 0, 8 * kib));
