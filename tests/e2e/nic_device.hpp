@@ -88,8 +88,8 @@ class Registered {
   std::uint64_t region_ = 0;
 };
 
-// Pieces at odd places, at both ends of the region too; what lies around them stays.
-// `from`: registered, too, as the device wants; it is as long as the other.
+// Pieces at odd places, at both ends of the region too; what lies around them stays. `from` is as
+// long as the region, and registered where the device wants that.
 inline void copy_between(const Device& device, const Registered& to, const unsigned char* from,
                          std::uint64_t source_region, unsigned turns) {
   static std::mt19937_64 random(6);

@@ -57,7 +57,7 @@ class CardLane {
   FrameTrial trial_;
   std::uint64_t key_ = 0;
   std::size_t buffer_bytes_ = 0;
-  bool clearing_ = false;
+  bool plugged_ = false, clearing_ = false;
 };
 
 }  // namespace haul::nic

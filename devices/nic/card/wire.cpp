@@ -164,11 +164,10 @@ CardWire::Came CardWire::look(std::uint64_t key, std::uint64_t expected,
   return Came::fragment;
 }
 
-void CardWire::begin_to_clear(std::uint64_t now_ns) noexcept {
+void CardWire::begin_to_clear(std::uint64_t now_ns, std::uint64_t patience_ns) noexcept {
   used_ = put_ != taken_ ? frames_[taken_ % most_frames].first : posted_;
   begun_ns_ = last_ns_ = now_ns;
-  constexpr std::uint64_t first_patience_ns = 100'000;
-  patience_ns_ = first_patience_ns;
+  patience_ns_ = patience_ns;
 }
 
 void CardWire::fill_up(std::uint32_t buffers) noexcept {
@@ -194,10 +193,17 @@ bool CardWire::clear(GigabitCard& card, std::uint64_t now_ns) noexcept {
   }
   // What was sent may still be on its way to the buffers.
   if (now_ns - last_ns_ < patience_ns_) return false;
-  constexpr std::uint64_t most_patience_ns = 20'000'000;
+  constexpr std::uint64_t most_patience_ns = 40'000'000;
   patience_ns_ = std::min(2 * patience_ns_, most_patience_ns);
   last_ns_ = now_ns;
-  fill_up(posted_ - used_);
+  // A frame that waits before the card for more buffers than are left gets them, in memory of the
+  // wire's own. Where there are enough for any, none waits.
+  const auto most = static_cast<std::uint32_t>(frame_bytes_ / buffer_bytes_);
+  if (posted_ - used_ < most) {
+    for (std::uint32_t buffer = 0; buffer < most; ++buffer) post(blocks_iova_);
+  } else {
+    fill_up(posted_ - used_);
+  }
   ring(card);
   return false;
 }

@@ -10,8 +10,9 @@
 // came its header says, and its end in the right buffer. After a frame that was not the expected
 // one, or was lost, buffers and frames are out of step. Then nothing more is sent until all that
 // was has been read by the card (so no old frame is read from a source that has changed), and the
-// buffers that are left over are used up by frames of filling (clear()). So the card's receiver is
-// never stopped, which takes some cards a second to recover from. One thread at a time.
+// buffers that are left over are used up by frames of filling (clear()), after frames that wait
+// before the card for more buffers have got them. So the card's receiver is never stopped, which
+// takes some cards a second to recover from. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +56,8 @@ class CardWire {
   void take() noexcept { ++taken_; }
 
   // Nothing is put until clear() says that rings and card are empty.
-  void begin_to_clear(std::uint64_t now_ns) noexcept;
+  // `patience_ns`: for how long nothing more comes of what was sent, at first.
+  void begin_to_clear(std::uint64_t now_ns, std::uint64_t patience_ns) noexcept;
   bool clear(GigabitCard& card, std::uint64_t now_ns) noexcept;
   std::uint64_t cleared_for_ns(std::uint64_t now_ns) const noexcept { return now_ns - begun_ns_; }
 

@@ -140,7 +140,7 @@ unsigned copy(CardInMemory& one, const std::vector<unsigned char>& from,
     } else if (stream.give_up(now)) {
       ++turns;
       clearing = true;
-      one.wire.begin_to_clear(now);
+      one.wire.begin_to_clear(now, 100'000);
     }
     if (stream.finish(&finished, 1) != 0) break;
     for (; !clearing && stream.sendable() != 0; stream.send(1, now)) {
