@@ -10,6 +10,7 @@
 namespace {
 
 haul::DeviceTable device_table;
+unsigned verifying_queues = 0;
 
 bool add_queue(const char* name, const haul::dsa::Sentence& why) {
   using namespace haul::dsa;
@@ -20,16 +21,30 @@ bool add_queue(const char* name, const haul::dsa::Sentence& why) {
     return false;
   }
   if (device_table.channels++ == 0)
-    std::snprintf(device_table.name, sizeof device_table.name, "%.26s %s%s", queue.name,
-                  way_of_pieces(), queue.verifies ? ", verified" : "");
+    std::snprintf(device_table.name, sizeof device_table.name, "%.26s %s", queue.name,
+                  way_of_pieces());
+  verifying_queues += queue.verifies ? 1 : 0;
   device_table.emulated = device_table.emulated || queue.emulated;
   return true;
+}
+
+// Behind the name: all of them, or how many.
+void say_which_verify() {
+  if (verifying_queues == 0) return;
+  const std::size_t length = std::strlen(device_table.name);
+  char* const end = device_table.name + length;
+  const std::size_t room = sizeof device_table.name - length;
+  if (verifying_queues == device_table.channels) {
+    std::snprintf(end, room, ", verified");
+  } else {
+    std::snprintf(end, room, ", %u of %u verified", verifying_queues, device_table.channels);
+  }
 }
 
 // (Short: it is added to a sentence.)
 void remark_on_pieces(char* text, std::size_t text_bytes) {
   if (const unsigned count = haul::dsa::count_differing_pieces(); count != 0)
-    std::snprintf(text, text_bytes, "; copies with wrong bytes: %u, put right", count);
+    std::snprintf(text, text_bytes, "; pieces with wrong bytes: %u, put right", count);
 }
 
 }  // namespace
@@ -42,7 +57,7 @@ extern "C" [[gnu::visibility("default")]] const haul::DeviceTable* haul_open_dev
   const Sentence why{sentence, sentence_bytes};
   char names[4096];
   std::snprintf(names, sizeof names, "%s", arguments);
-  device_table.channels = 0;
+  device_table.channels = verifying_queues = 0;
   char* rest = names;
   for (const char* name = strsep(&rest, ","); name != nullptr; name = strsep(&rest, ",")) {
     if (device_table.channels == haul::most_channels) {
@@ -51,6 +66,7 @@ extern "C" [[gnu::visibility("default")]] const haul::DeviceTable* haul_open_dev
     }
     if (!add_queue(name, why)) return nullptr;
   }
+  say_which_verify();
   device_table.fills = true;
   device_table.most_bytes = most_bytes_of_piece();
   device_table.submit = submit_piece;

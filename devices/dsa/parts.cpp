@@ -159,7 +159,8 @@ Ended Parts::judge() {
     case DSA_COMP_SUCCESS_PRED:
       if (step == PartStep::move) return code == DSA_COMP_SUCCESS ? Ended::well : Ended::badly;
       if (code == DSA_COMP_SUCCESS && end.result == 0) return Ended::well;
-      if (end.result != 0) step_bytes += done;
+      if (end.result == 0) return Ended::badly;  // it contradicts itself
+      step_bytes += done;
       return Ended::differing;
     case DSA_COMP_PAGE_FAULT_NOBOF:
     case DSA_COMP_PAGE_FAULT_IR: {

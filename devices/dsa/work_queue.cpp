@@ -26,7 +26,8 @@ bool open_work_queue(const char* text, WorkQueue& queue, const Sentence& sentenc
     if (std::strcmp(word, verify) == 0) {
       queue.verifies = true;
     } else if (!stands_in || !describe_stand_in(word, queue)) {
-      sentence.say("'%.40s' in HAUL_ENGINE_DSA says nothing; correct it", word);
+      sentence.say("'%.40s' in HAUL_ENGINE_DSA says nothing; the word behind a queue is verify",
+                   word);
       return false;
     }
   }

@@ -95,10 +95,20 @@ bool Loop::read(const char* arguments, char* sentence, std::size_t bytes) noexce
     const bool number = end == nullptr || *end == '\0';
     if (!number || choices_.trial > 50 || used >= sizeof choices_.ports ||
         std::strchr(choices_.netns, '/') != nullptr) {
-      std::snprintf(sentence, bytes, "HAUL_ENGINE_NIC has the word '%.60s', which it cannot have",
-                    word);
+      std::snprintf(
+          sentence, bytes,
+          "HAUL_ENGINE_NIC has the word '%.40s', which it cannot have; `man haul` has its "
+          "words (buffer= takes 256, 512, 1024 or 2048)",
+          word);
       return false;
     }
+  }
+  if (choices_.vfio ? choices_.netns[0] != '\0' : choices_.plugged || choices_.buffer != 0) {
+    std::snprintf(sentence, bytes, "HAUL_ENGINE_NIC has %s; leave that out, or %s",
+                  choices_.vfio ? "netns=, and a card that the program drives is in no namespace"
+                                : "plugged or buffer=, which are for cards that vfio names",
+                  choices_.vfio ? "take the word packet" : "name a card behind vfio");
+    return false;
   }
   return true;
 }

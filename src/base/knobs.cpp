@@ -75,7 +75,7 @@ constexpr KnobRow rows[] = {
      "xdp, how frames are received, netns=NAME, where the ports are, and for tests fragment=BYTES "
      "and trial=PERCENT, of frames lost, repeated and overtaken; or vfio 0000:00:03.0, a card that "
      "the program drives itself, bound to vfio-pci; with plugged where its output returns by a "
-     "plug and not within it, and buffer=BYTES, 256 to 2048, of its receive buffers."},
+     "plug and not within it, and buffer=BYTES (256, 512, 1024 or 2048) of its receive buffers."},
     {Knob::engine_cuda, KnobKind::text, "HAUL_ENGINE_CUDA", "", "", 0, 0, false,
      "How the engine cuda reaches GPUs (default empty: as it finds them), words separated by "
      "blanks: library=PATH, the CUDA driver's library if it is not libcuda.so.1; slots=N "

@@ -25,7 +25,9 @@ struct DeviceTable {
   bool emulated = false;
   unsigned channels = 1;
   std::size_t most_bytes = SIZE_MAX;  // of a piece
-  char name[64] = {};                 // of the device, for people
+  // Of a piece: a shorter one the plug-in's CPU copies.
+  std::size_t least_moved_bytes = 0;
+  char name[64] = {};  // of the device, for people
   // As an asynchronous engine's (engine.hpp). A piece is within this process and not checked.
   Submitted (*submit)(const Piece& piece, std::uint64_t tag, Outcome& outcome) = nullptr;
   std::size_t (*poll)(unsigned channel, Finished* finished, std::size_t most) = nullptr;

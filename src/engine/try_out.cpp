@@ -29,11 +29,12 @@ class FirstCopies {
     if (table_.pin != nullptr && !pin(&result.facts.pin_page_ns))
       return refuse("it cannot register memory (raise ulimit -l)");
     const std::size_t length = std::min(long_bytes, table_.most_bytes);
-    const std::uint64_t short_ns = median_of_copies(short_bytes);
+    const std::size_t least = std::max(short_bytes, table_.least_moved_bytes);
+    const std::uint64_t short_ns = median_of_copies(least);
     const std::uint64_t long_ns = median_of_copies(length);
     if (short_ns == 0 || long_ns == 0) return refuse(failure_);
     while (++channel_ < table_.channels)
-      if (median_of_copies(short_bytes) == 0) return refuse(failure_);
+      if (median_of_copies(least) == 0) return refuse(failure_);
     for (const std::uint64_t region : regions_)
       if (region != 0) table_.unpin(region);
     os::unmap(memory_, 2 * long_bytes);

@@ -278,9 +278,12 @@ bool RegionCache::acquire_both(std::uintptr_t dst, std::uintptr_t src, std::size
   // (Where there is a change under way, acquire() waits.)
   if (entries_ == nullptr || changes_under_way()) return false;
   const QuietLock lock(table_lock_);
-  if (!holds_locked(dst, bytes) || !holds_locked(src, bytes)) return false;
-  *dst_use = use(*find(dst), dst, bytes);
-  *src_use = use(*find(src), src, bytes);
+  Entry* const to = find(dst);
+  Entry* const from = find(src);
+  if (to == nullptr || to->end < dst + bytes || from == nullptr || from->end < src + bytes)
+    return false;
+  *dst_use = use(*to, dst, bytes);
+  *src_use = use(*from, src, bytes);
   return true;
 }
 

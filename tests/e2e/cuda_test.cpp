@@ -201,8 +201,8 @@ TEST_P(Cuda, AllThatARequestMayAskFor) {
   }));
 }
 
-// Whoever only reaps leaves what it would have to register or to copy to a mover that it has
-// called; nothing is left to nobody.
+// Whoever only reaps may leave what it would have to register or to copy to a mover that it has
+// called; but nothing is left to nobody.
 TEST_P(Cuda, WhoOnlyReapsSeesTheEnd) {
   SKIP_OR_GOOD(child([](CudaModel& model, haul_space space) {
     const GpuBuffer gpu(model, mib);

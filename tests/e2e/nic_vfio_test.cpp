@@ -132,11 +132,16 @@ TEST_F(Vfio, SaysWhatIsGoodWhenTheCardStops) {
     });
     haul::Outcome outcome;
     do {
+      std::memset(to.data(), 0, mib);
       outcome = copy();
     } while (outcome.code == haul::Code::ok);
     later.join();
     CHILD_EQUAL(static_cast<int>(outcome.code), static_cast<int>(haul::Code::io));
     CHILD_EQUAL(std::memcmp(to.data(), from.data(), outcome.good_bytes), 0);
+    // From now on it writes nothing.
+    std::memset(to.data(), 0x55, mib);
+    usleep(100'000);
+    for (std::size_t at = 0; at < mib; ++at) CHILD_EQUAL(to.data()[at], 0x55);
     CHILD_EQUAL(copy().good_bytes, 0);
   });
 }
@@ -248,7 +253,9 @@ TEST_P(VfioByLibrary, CopiesWhereFramesAreLostRepeatedAndOvertaken) {
 TEST_P(VfioByLibrary, HearsOfChangesOfMemory) {
   EXPECT_EQ(run_child([] {
               opened(knob(""));
+              const std::uint64_t before = engine_now("nic").bytes;
               for (unsigned turn = 0; turn < 30; ++turn) copy_one(256 * kib, turn, 3);
+              CHILD_CHECK(engine_now("nic").bytes > before);
               return 0;
             }),
             0);

@@ -45,14 +45,21 @@ bool CardLane::open(const char* address, const Choices& choices, char* sentence,
     device_.close();
     return false;
   }
-  if (device_.let_access_memory(true) &&
-      card_.start(wire_.receive_ring(), wire_.send_ring(), buffer_bytes_, choices.plugged))
+  const bool lets = device_.let_access_memory(true);
+  if (lets && card_.start(wire_.receive_ring(), wire_.send_ring(), buffer_bytes_, choices.plugged))
     return true;
   stop();
   device_.close();
-  std::snprintf(sentence, bytes, "the card %s (%s) has no link; %s", address, model_->name,
-                choices.plugged ? "plug the loop in, or leave the word plugged out"
-                                : "restart the machine, or take another card");
+  if (lets) {
+    std::snprintf(sentence, bytes, "the card %s (%s) has no link; %s", address, model_->name,
+                  choices.plugged ? "plug the loop in, or leave the word plugged out"
+                                  : "restart the machine, or take another card");
+  } else {
+    std::snprintf(sentence, bytes,
+                  "the card %s (%s) cannot be let access memory; see what Linux' log says of "
+                  "vfio-pci",
+                  address, model_->name);
+  }
   return false;
 }
 
@@ -81,9 +88,9 @@ bool CardLane::place(const Choices& choices, char* sentence, std::size_t bytes) 
   return true;
 }
 
-void CardLane::stop() noexcept {
+bool CardLane::stop() noexcept {
   card_.stop();
-  device_.let_access_memory(false);
+  return device_.let_access_memory(false);
 }
 
 bool CardLane::reaches(const Piece& piece) const noexcept {

@@ -22,8 +22,9 @@ class CardLane {
   bool open(const char* address, const Choices& choices, char* sentence,
             std::size_t bytes) noexcept;
   const char* model() const noexcept { return model_->name; }
-  // The card writes nothing to pieces' memory any more.
-  void stop() noexcept;
+  // True: the card writes nothing to pieces' memory any more. False: nobody can tell; try again.
+  bool stop() noexcept;
+  std::size_t buffer_bytes() const noexcept { return buffer_bytes_; }
   // It is others', and nothing of this is called any more.
   void give_back() noexcept { device_.close(); }
 

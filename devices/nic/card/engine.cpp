@@ -19,7 +19,8 @@ namespace {
 struct CardEngine {
   CardLane lane;
   const char* owns = nullptr;  // 1 in the process that has opened it, 0 in its children
-  bool dead = false;           // takes nothing more; what it has accepted is reported
+  bool dead = false;           // takes nothing more
+  bool stopped = false;        // nor does the card write any more, so what it had is reported
 
   bool is_mine() const noexcept { return *owns != 0; }
 };
@@ -32,11 +33,11 @@ std::uint64_t clock_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+// First the card writes nothing any more, then the pieces are reported.
 void die() {
   own_card->dead = true;
-  // First the card writes nothing any more, then the pieces are reported.
-  own_card->lane.stop();
-  own_card->lane.fail();
+  own_card->stopped = own_card->lane.stop();
+  if (own_card->stopped) own_card->lane.fail();
 }
 
 Submitted submit_to_card(const Piece& piece, std::uint64_t tag, Outcome& outcome) {
@@ -58,13 +59,14 @@ Submitted submit_to_card(const Piece& piece, std::uint64_t tag, Outcome& outcome
 std::size_t poll_card(unsigned, Finished* finished, std::size_t most) {
   CardLane& lane = own_card->lane;
   if (lane.idle() || !own_card->is_mine()) return 0;
-  if (!own_card->dead && !lane.advance(clock_ns())) die();
+  if (own_card->dead ? !own_card->stopped : !lane.advance(clock_ns())) die();
   return lane.finish(finished, most);
 }
 
 bool stop_card(unsigned) {
-  if (own_card->is_mine() && !own_card->dead) die();
-  return true;
+  if (!own_card->is_mine()) return true;
+  if (!own_card->stopped) die();
+  return own_card->stopped;
 }
 
 Code pin_for_card(std::uintptr_t address, std::size_t bytes, std::uint64_t* region) {
@@ -77,31 +79,34 @@ void unpin_for_card(std::uint64_t region) {
 
 // One copy, to see whether what is sent comes back. (A card may be deaf for a second after its
 // start.)
-bool returns_frames() {
+enum class FirstCopy : std::uint8_t { good, bad, no_memory };
+FirstCopy try_one() {
   constexpr std::size_t side = 4096;
   void* const memory =
       mmap(nullptr, 2 * side, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
+  if (memory == MAP_FAILED) return FirstCopy::no_memory;
   auto* const from = static_cast<unsigned char*>(memory);
   for (std::size_t at = 0; at < side; ++at) from[at] = static_cast<unsigned char>(at * 7 + 1);
   Piece piece;
   piece.src = reinterpret_cast<std::uintptr_t>(from);
   piece.dst = piece.src + side;
   piece.length = piece.whole_bytes = side;
-  bool same = false;
+  FirstCopy result = FirstCopy::no_memory;
   if (pin_for_card(piece.src, 2 * side, &piece.src_region) == Code::ok) {
     piece.dst_region = piece.src_region;
     Outcome outcome;
     Finished finished{};
     if (submit_to_card(piece, 0, outcome) == Submitted::accepted) {
-      while (poll_card(0, &finished, 1) == 0) {
-      }
+      while (poll_card(0, &finished, 1) == 0)
+        if (own_card->dead && !own_card->stopped)
+          return FirstCopy::bad;  // the memory is left to it
     }
-    same = !own_card->dead && std::memcmp(from, from + side, side) == 0;
+    result = !own_card->dead && std::memcmp(from, from + side, side) == 0 ? FirstCopy::good
+                                                                          : FirstCopy::bad;
     unpin_for_card(piece.src_region);
   }
   munmap(memory, 2 * side);
-  return same;
+  return result;
 }
 
 bool own_it_alone() {
@@ -134,18 +139,25 @@ bool open_card(const Choices& choices, DeviceTable* table, char* sentence,
     return false;
   }
   if (!own_card->lane.open(address, choices, sentence, bytes)) return false;
-  if (!returns_frames()) {
+  if (const FirstCopy first = try_one(); first != FirstCopy::good) {
     if (!own_card->dead) die();
     own_card->lane.give_back();
-    std::snprintf(sentence, bytes, "frames that the card %s sends do not come back; %s", address,
-                  choices.plugged ? "plug the loop in, or leave the word plugged out"
-                                  : "see what Linux' log says of DMAR or vfio-pci");
+    if (first == FirstCopy::no_memory) {
+      std::snprintf(sentence, bytes,
+                    "the card %s gets no memory for a first copy (8 KiB); raise ulimit -l",
+                    address);
+    } else {
+      std::snprintf(sentence, bytes, "frames that the card %s sends do not come back; %s", address,
+                    choices.plugged ? "plug the loop in, or leave the word plugged out"
+                                    : "see what Linux' log says of DMAR or vfio-pci");
+    }
     return false;
   }
   table->emulated = false;
   std::snprintf(table->name, sizeof table->name, "card %.16s (%s), VFIO%s", address,
                 own_card->lane.model(), choices.plugged ? ", plugged" : "");
   table->most_bytes = std::size_t{1} << 20;
+  table->least_moved_bytes = own_card->lane.buffer_bytes();
   table->submit = submit_to_card;
   table->poll = poll_card;
   table->stop = stop_card;

@@ -24,8 +24,8 @@ Code CardRegions::add(std::uintptr_t address, std::size_t bytes, std::uint64_t* 
 
 void CardRegions::remove(std::uint64_t region) noexcept {
   Mapped& mapped = mapped_[region - 1];
-  device_->unmap(mapped.iova, mapped.bytes);
-  space_.give_back(mapped.iova);
+  // (What the kernel did not unmap stays taken: a later mapping there would fail.)
+  if (device_->unmap(mapped.iova, mapped.bytes)) space_.give_back(mapped.iova);
   mapped = {};
 }
 

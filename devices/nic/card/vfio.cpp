@@ -33,6 +33,11 @@ LinkedName linked(const char* address, const char* link) noexcept {
   return name;
 }
 
+// Why a call failed; or none has, and what it said is not what this program knows.
+const char* reason() noexcept {
+  return errno != 0 ? strerrordesc_np(errno) : "it is of another kind than haul knows";
+}
+
 bool read_number(const char* address, const char* file, std::uint16_t* number) noexcept {
   char path[128], text[16] = {};
   std::snprintf(path, sizeof path, "%s/%s/%s", devices, address, file);
@@ -81,12 +86,13 @@ bool VfioDevice::open_group(const char* address, char* sentence, std::size_t byt
                   address);
     return false;
   }
+  errno = 0;
   if (!container_.take(::open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC)) ||
       ioctl(container_.fd(), VFIO_GET_API_VERSION) != VFIO_API_VERSION) {
     std::snprintf(sentence, bytes,
                   "/dev/vfio/vfio cannot be opened (%s); `modprobe vfio-pci` as root, start Linux "
                   "with intel_iommu=on, and let the user read and write it",
-                  strerrordesc_np(errno));
+                  reason());
     return false;
   }
   char path[96];
@@ -130,6 +136,7 @@ bool VfioDevice::open_device(const char* address, char* sentence, std::size_t by
   configuration.index = VFIO_PCI_CONFIG_REGION_INDEX;
   constexpr std::uint32_t wanted =
       VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE | VFIO_REGION_INFO_FLAG_MMAP;
+  errno = 0;
   bool opened = device_.take(ioctl(group_.fd(), VFIO_GROUP_GET_DEVICE_FD, address)) &&
                 ioctl(device_.fd(), VFIO_DEVICE_GET_REGION_INFO, &bar) == 0 &&
                 ioctl(device_.fd(), VFIO_DEVICE_GET_REGION_INFO, &configuration) == 0;
@@ -147,7 +154,7 @@ bool VfioDevice::open_device(const char* address, char* sentence, std::size_t by
   std::snprintf(sentence, bytes,
                 "the registers of the card %s cannot be mapped (%s); see what Linux' log says of "
                 "vfio-pci",
-                address, strerrordesc_np(errno));
+                address, reason());
   return false;
 }
 
@@ -210,12 +217,12 @@ Code VfioDevice::map(std::uintptr_t address, std::size_t bytes, std::uint64_t io
                                                                  : Code::io;
 }
 
-void VfioDevice::unmap(std::uint64_t iova, std::size_t bytes) noexcept {
+bool VfioDevice::unmap(std::uint64_t iova, std::size_t bytes) noexcept {
   vfio_iommu_type1_dma_unmap gone{};
   gone.argsz = sizeof gone;
   gone.iova = iova;
   gone.size = bytes;
-  ioctl(container_.fd(), VFIO_IOMMU_UNMAP_DMA, &gone);
+  return ioctl(container_.fd(), VFIO_IOMMU_UNMAP_DMA, &gone) == 0;
 }
 
 }  // namespace haul::nic

@@ -39,7 +39,7 @@ class VfioDevice {
   // Whole pages; the device reaches them at `iova` until unmap(). ok; no_memory: RLIMIT_MEMLOCK;
   // fault: not all of it is memory that may be written.
   Code map(std::uintptr_t address, std::size_t bytes, std::uint64_t iova) noexcept;
-  void unmap(std::uint64_t iova, std::size_t bytes) noexcept;
+  bool unmap(std::uint64_t iova, std::size_t bytes) noexcept;
 
  private:
   bool open_group(const char* address, char* sentence, std::size_t bytes) noexcept;

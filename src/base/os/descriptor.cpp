@@ -18,7 +18,7 @@ FileId file_id(int fd) noexcept {
   const KeepErrno keep;
   struct stat status {};
   // (Not by the C library's fstat(), which asks by way of an empty path. Before Linux 6.11 that
-  // takes the kernel five times as long.)
+  // takes the kernel several times as long.)
   if (fd < 0 || syscall(SYS_fstat, fd, &status) != 0) return FileId{};
   return FileId{status.st_dev, status.st_ino};
 }

@@ -126,7 +126,8 @@ unsigned copy(CardInMemory& one, const std::vector<unsigned char>& from,
   bool clearing = false;
   Finished finished{};
   unsigned turns = 0;
-  for (std::uint64_t now = 0;; now += 50'000) {
+  constexpr std::uint64_t longest_ns = 600'000'000'000;
+  for (std::uint64_t now = 0; now < longest_ns; now += 50'000) {
     std::uint32_t turn = 0;
     CardWire::Came came = CardWire::Came::nothing;
     while (!clearing &&
