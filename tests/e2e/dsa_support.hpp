@@ -153,4 +153,26 @@ inline std::uint64_t many_requests(std::uint64_t seed, unsigned rounds) {
   return bytes;
 }
 
+// A copy that the device has when it gets stuck: it is waited for, the engine is given up, and when
+// the device goes on the copy is whole. meanwhile() comes between.
+template <class Meanwhile>
+void copy_while_stuck(haul_model::DsaModel& model, Meanwhile meanwhile) {
+  model.stick();
+  const Buffer from(mib), to(mib);
+  from.fill(10);
+  const haul_request request = haul_request_copy(to.data(), from.data(), mib);
+  haul_ticket ticket{};
+  CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
+  for (int turn = 0; turn < 5000 && dsa().available != 0; ++turn) {
+    CHILD_EQUAL(haul_test(ticket), 0);
+    sleep_ms(1);
+  }
+  CHILD_EQUAL(dsa().available, 0);
+  meanwhile();
+  CHILD_EQUAL(haul_test(ticket), 0);
+  model.release();
+  CHILD_EQUAL(haul_wait(ticket), 0);
+  CHILD_EQUAL(std::memcmp(to.data(), from.data(), mib), 0);
+}
+
 }  // namespace e2e

@@ -150,24 +150,8 @@ TEST_P(Dsa, LostCompletionsAreFoundByADrain) {
 // A device cannot be stopped: what it had is waited for, and all else goes on by the CPU.
 TEST_P(Dsa, OneThatIsStuckIsWaitedFor) {
   const ShortPatience patience;
-  SKIP_OR_GOOD(child({}, [](DsaModel& model) {
-    model.stick();
-    const Buffer from(mib), to(mib);
-    from.fill(10);
-    const haul_request request = haul_request_copy(to.data(), from.data(), mib);
-    haul_ticket ticket{};
-    CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
-    for (int turn = 0; turn < 5000 && dsa().available != 0; ++turn) {
-      CHILD_EQUAL(haul_test(ticket), 0);
-      sleep_ms(1);
-    }
-    CHILD_EQUAL(dsa().available, 0);
-    many_requests(11, 4);
-    CHILD_EQUAL(haul_test(ticket), 0);
-    model.release();
-    CHILD_EQUAL(haul_wait(ticket), 0);
-    CHILD_EQUAL(std::memcmp(to.data(), from.data(), mib), 0);
-  }));
+  SKIP_OR_GOOD(
+      child({}, [](DsaModel& model) { copy_while_stuck(model, [] { many_requests(11, 4); }); }));
 }
 
 TEST_P(Dsa, AProcessEndsThoughItIsStuck) {

@@ -27,6 +27,20 @@ inline unsigned turns_here(unsigned turns) {
   return looped_card() != nullptr ? (turns + 9) / 10 : turns;
 }
 
+// One copy by libhaul to `shift` bytes behind a page, which harms nothing beside its destination.
+inline void copy_one(std::size_t length, std::uint64_t seed, std::size_t shift) {
+  const Buffer from(length + 64), to(length + 64);
+  from.fill(seed);
+  const haul_request request =
+      haul_request_copy(to.data() + shift, from.data() + (seed & 63), length);
+  haul_ticket ticket{};
+  CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
+  CHILD_EQUAL(haul_wait(ticket), 0);
+  CHILD_EQUAL(std::memcmp(to.data() + shift, from.data() + (seed & 63), length), 0);
+  for (std::size_t at = 0; at < shift; ++at) CHILD_EQUAL(to[at], 0);
+  for (std::size_t at = shift + length; at < to.size(); ++at) CHILD_EQUAL(to[at], 0);
+}
+
 // Some pairs of ports, gone at the end; or the one that E2E_NIC_PORT names.
 class Ports {
  public:

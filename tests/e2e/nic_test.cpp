@@ -18,19 +18,6 @@ haul_engine_info nic() {
   return engine_now("nic");
 }
 
-void copy_one(std::size_t length, std::uint64_t seed, std::size_t shift) {
-  const Buffer from(length + 64), to(length + 64);
-  from.fill(seed);
-  const haul_request request =
-      haul_request_copy(to.data() + shift, from.data() + (seed & 63), length);
-  haul_ticket ticket{};
-  CHILD_EQUAL(haul_submit(&request, 1, &ticket), 1);
-  CHILD_EQUAL(haul_wait(ticket), 0);
-  CHILD_EQUAL(std::memcmp(to.data() + shift, from.data() + (seed & 63), length), 0);
-  for (std::size_t at = 0; at < shift; ++at) CHILD_EQUAL(to[at], 0);
-  for (std::size_t at = shift + length; at < to.size(); ++at) CHILD_EQUAL(to[at], 0);
-}
-
 // Waits until it is open, or has been refused.
 haul_engine_info opened(const char* mover, const std::string& knob) {
   return open_engine("nic", mover, "HAUL_ENGINE_NIC", knob.c_str());
