@@ -30,7 +30,7 @@ set_source_files_properties("${source_dir}/copy/kernels_avx512.cpp" PROPERTIES
 # Where libhaul's speed is of no interest, by a sanitizer and for clang-tidy (HAUL_UNITY=ALL), its files are merged, too,
 # but for these: they have names of their own that others use as well, or flags of their own. A compiler that says
 # "redefinition" there wants one more.
-set(apart_sources "/copy/|/(arena|changes|cma|cpu|device_spaces|fault|files|gate|link|link_socket|link_status|listen|messages|procmem|region_cache|rings|roster|sealed|settle|socket|spaces|survey|thread|thread_stack|try_out|uffd|uring|userfault)\\.cpp$")
+set(apart_sources "/copy/|/(arena|changes|cma|cpu|device_spaces|fault|files|gate|last_error|link|link_socket|link_status|listen|messages|procmem|region_cache|rings|roster|sealed|settle|socket|spaces|survey|thread|thread_stack|try_out|uffd|uring|userfault)\\.cpp$")
 
 foreach(part base upper)
   if(${part}_sources)

@@ -26,9 +26,18 @@ if(HAUL_SANITIZE)
   target_compile_options(haul_options INTERFACE
     -fsanitize=${HAUL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(haul_options INTERFACE -fsanitize=${HAUL_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # GCC's names, which Clang 14 does not define.
+    target_compile_definitions(haul_options INTERFACE
+      $<IF:$<BOOL:${sanitize_thread}>,__SANITIZE_THREAD__,__SANITIZE_ADDRESS__>=1)
+  endif()
   if(HAUL_SANITIZE MATCHES "undefined")
     # src/ has no RTTI, which this one check reads.
     target_compile_options(haul_options INTERFACE -fno-sanitize=vptr)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+      # A driver's functions, found by name, take handles of types that only the driver knows.
+      target_compile_options(haul_options INTERFACE -fno-sanitize=function)
+    endif()
   endif()
   # GCC 12's ThreadSanitizer cannot map its shadow where the kernel randomizes more than 28 bits.
   if(sanitize_thread AND EXISTS /proc/sys/vm/mmap_rnd_bits)

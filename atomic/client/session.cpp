@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint64_t never = ~std::uint64_t{0};
 
-Code code_of(wire_status status, bool greeting) noexcept {
+// `status` is what a peer has written: any number, and so no wire_status.
+Code code_of(unsigned status, bool greeting) noexcept {
   switch (status) {
     case WIRE_OK: return Code::ok;
     case WIRE_NO_WINDOW: return greeting ? Code::permission : Code::stale;
@@ -116,7 +117,7 @@ void Session::answered(Exchange& exchange, unsigned repetition, std::uint64_t no
   }
 }
 
-void Session::refused(Exchange& exchange, wire_status status, unsigned repetition,
+void Session::refused(Exchange& exchange, unsigned status, unsigned repetition,
                       std::uint64_t now_ns) noexcept {
   exchange.status = code_of(status, false);
   answered(exchange, repetition, now_ns);
@@ -126,7 +127,7 @@ void Session::refused(Exchange& exchange, wire_status status, unsigned repetitio
 
 void Session::heard_greeting(const WirePacket& packet, std::uint64_t now_ns) noexcept {
   if (state_ != State::greeting) return;
-  const Code code = code_of(static_cast<wire_status>(packet.header.status), true);
+  const Code code = code_of(packet.header.status, true);
   if (code != Code::ok) {
     lose(code);
     return;
@@ -150,7 +151,7 @@ void Session::heard(const WirePacket& packet, std::uint64_t now_ns) noexcept {
   Exchange& exchange = exchanges_[header.sequence % exchanges];
   const unsigned repetition = header.cookie >> 16;
   if (header.status != WIRE_OK) {
-    refused(exchange, static_cast<wire_status>(header.status), repetition, now_ns);
+    refused(exchange, header.status, repetition, now_ns);
     return;
   }
   if (header.count != exchange.packet.header.count) return;
@@ -169,7 +170,7 @@ void Session::look(completion_slot& slot, std::uint64_t now_ns) noexcept {
       continue;
     }
     if (entry.status != WIRE_OK) {
-      refused(exchange, static_cast<wire_status>(entry.status), entry.repetition, now_ns);
+      refused(exchange, entry.status, entry.repetition, now_ns);
       if (state_ == State::lost) return;
       continue;
     }

@@ -113,7 +113,7 @@ class Session {
                    std::uint64_t ticket) const noexcept;
   std::uint64_t before_again_ns(unsigned tries) const noexcept;
   void answered(Exchange& exchange, unsigned repetition, std::uint64_t now_ns) noexcept;
-  void refused(Exchange& exchange, wire_status status, unsigned repetition,
+  void refused(Exchange& exchange, unsigned status, unsigned repetition,
                std::uint64_t now_ns) noexcept;
   void heard_greeting(const WirePacket& packet, std::uint64_t now_ns) noexcept;
   void greet_again(std::uint64_t now_ns) noexcept;

@@ -20,7 +20,8 @@ inline wire_operation to_wire(const haul_atomic_operation& from) noexcept {
   return to;
 }
 
-inline Code code_of(wire_result result) noexcept {
+// `result` is what a peer has written: any number, and so no wire_result.
+inline Code code_of(unsigned result) noexcept {
   switch (result) {
     case WIRE_DONE: return Code::ok;
     case WIRE_OUTSIDE: return Code::fault;
@@ -36,7 +37,7 @@ inline Code code_of(wire_result result) noexcept {
 // What became of an operation whose packet went as `packet` says.
 inline void take_answer(const wire_operation& from, Code packet,
                         haul_atomic_operation* to) noexcept {
-  const Code code = packet == Code::ok ? code_of(static_cast<wire_result>(from.result)) : packet;
+  const Code code = packet == Code::ok ? code_of(from.result) : packet;
   to->status = static_cast<std::int32_t>(code);
   to->old = code == Code::ok ? from.operand : 0;
 }

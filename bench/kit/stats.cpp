@@ -42,7 +42,11 @@ double round1(double value) {
   return std::round(value * 10) / 10;
 }
 double round3(double value) {
-  return std::round(value * 1000) / 1000;
+  double scale = 1000;
+  const double magnitude = std::fabs(value);
+  if (magnitude > 1e-9 && magnitude < 0.1)
+    scale = std::pow(10, 2 - std::floor(std::log10(magnitude)));
+  return std::round(value * scale) / scale;
 }
 
 }  // namespace haul::bench

@@ -22,7 +22,9 @@ Ratio ratio_of(const Samples& numerators, const Samples& denominators);
 // Element by element.
 Samples sum_of(const Samples& a, const Samples& b);
 
-// One decimal for figures, three for ratios: more digits would be noise.
+// One decimal for figures, three for ratios and rates: more digits would be noise. Of what is below
+// 0.1, round3() keeps three digits from the first that is not zero, so that the rate of a slow
+// device is not reported as none.
 double round1(double value);
 double round3(double value);
 

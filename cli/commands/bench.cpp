@@ -31,6 +31,10 @@ struct BenchChoices {
   std::vector<std::string> engines, registrations;
 };
 
+std::string show_rate(double gbps) {
+  return gbps < 0.1 ? fmt::format("{:.2g} GB/s", gbps) : fmt::format("{:.1f} GB/s", gbps);
+}
+
 std::string cell(const bench::Row& row, const bench::Column& column) {
   auto found = row.find(column.field);
   if (found == row.end() || found->is_null()) return "-";
@@ -41,7 +45,7 @@ std::string cell(const bench::Row& row, const bench::Column& column) {
     case bench::Unit::us: return tools::show_ns(found->get<double>() * 1e3);
     case bench::Unit::seconds: return tools::show_ns(found->get<double>() * 1e9);
     case bench::Unit::ratio: return fmt::format("{:.2f}", found->get<double>());
-    case bench::Unit::gbps: return fmt::format("{:.1f} GB/s", found->get<double>());
+    case bench::Unit::gbps: return show_rate(found->get<double>());
     case bench::Unit::count: return fmt::format("{}", found->get<std::uint64_t>());
   }
   return "";

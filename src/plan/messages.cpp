@@ -23,9 +23,10 @@ std::size_t eager_bytes(const Calibration& figures) noexcept {
   const double line_ns =
       std::max((figures.hot_line_ns + figures.l3_line_ns) / 2 / 4, least_line_ns);
   const double bytes = line_bytes * round_trip_ns / line_ns;
-  const double most = most_eager_bytes;
-  return std::clamp(std::bit_floor(static_cast<std::size_t>(std::min(bytes, most))),
-                    least_eager_bytes, most_eager_bytes);
+  // (A figure that is NaN makes the least of it.)
+  if (!(bytes > least_eager_bytes)) return least_eager_bytes;
+  if (bytes >= most_eager_bytes) return most_eager_bytes;
+  return std::bit_floor(static_cast<std::size_t>(bytes));
 }
 
 KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept {

@@ -137,8 +137,7 @@ void Referee::trouble() {
   const std::uint64_t later_ns = below(5 * ms);  // in its phase
   const bool can = processes_[slot].until_ns == 0 && out() + 2 < processes_.size();
   if (!can) return;
-  constexpr std::uint64_t patience_ns = 100 * ms;
-  const std::uint64_t until_ns = monotonic_ns() + patience_ns;
+  const std::uint64_t until_ns = monotonic_ns() + 100 * ms;
   const auto& now = board_->slots[slot].phase;
   while (now.load(std::memory_order_acquire) != phase && monotonic_ns() < until_ns) {
     sleep_ns(20'000);

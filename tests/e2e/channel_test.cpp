@@ -180,7 +180,7 @@ TEST_P(Channel, ReapingDrives) {
               for (int i = 0; i <= links; ++i)
                 chain.push_back(std::make_unique<Buffer>(500 * kib + 3));
               chain[0]->fill(6);
-              for (int i = 0; i < links; ++i)
+              for (std::size_t i = 0; i + 1 < chain.size(); ++i)
                 submit_copy(*chain[i + 1], *chain[i], HAUL_COMPLETE | HAUL_FENCE);
               haul_completion entries[8];
               for (int reaped = 0; reaped < links;) {

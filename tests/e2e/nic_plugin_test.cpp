@@ -32,7 +32,7 @@ class Strangers {
       const int out = bound(if_nametoindex(Ports::out(pair).c_str()));
       const int in = bound(if_nametoindex(Ports::in(pair).c_str()));
       // (A port that receives without registered memory has tried one frame already.)
-      for (const std::uint64_t sequence : {1, 0}) forge(out, pair, sequence);
+      for (const std::uint64_t sequence : {1u, 0u}) forge(out, pair, sequence);
       begun = true;
       talk(out, in);
     });

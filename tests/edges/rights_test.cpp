@@ -15,7 +15,7 @@ constexpr int nobody = 65534;
 
 // A process of user `user` whose memory at `at` (mapped before the fork) has `fill` in it. It ends
 // with its maker, whatever user that has become.
-pid_t start_peer(const Buffer& at, int user, unsigned char fill) {
+pid_t start_peer(const Buffer& at, uid_t user, unsigned char fill) {
   int ready[2], life[2];
   CHILD_EQUAL(pipe(ready), 0);
   CHILD_EQUAL(pipe(life), 0);

@@ -57,7 +57,8 @@ void with_threads(unsigned count, Body body, Together together) {
   pthread_barrier_init(&shared.end, nullptr, count + 1);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, std::max<std::size_t>(PTHREAD_STACK_MIN, 128 * kib));
+  pthread_attr_setstacksize(&attributes,
+                            std::max(static_cast<std::size_t>(PTHREAD_STACK_MIN), 128 * kib));
   std::vector<pthread_t> threads(count);
   for (pthread_t& thread : threads) {
     CHILD_EQUAL(pthread_create(

@@ -181,7 +181,7 @@ static void measure(struct Measurement* m) {
   const double least_us = slowest[0] / reported;  // median() has sorted them
   const double loop_us = fresh ? median(loops, samples) / reported : median_us;
   const double moved = moved_messages(m->test, m->side.ranks) * (double)m->side.bytes;
-  printf("row %s %s %d %zu %.4f %.4f %.4f %.4f\n", m->test->name, kind_names[m->buffers.kind],
+  printf("row %s %s %d %zu %.4f %.6g %.4f %.4f\n", m->test->name, kind_names[m->buffers.kind],
          m->side.ranks, m->side.bytes, median_us, moved / median_us * 1e-3, loop_us, least_us);
   fflush(stdout);
 }

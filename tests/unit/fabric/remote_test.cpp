@@ -150,7 +150,11 @@ T expected(fi_op operation, T old, T operand, T comparand) {
     case FI_MIN: return std::min(old, operand);
     case FI_MAX: return std::max(old, operand);
     case FI_SUM: return static_cast<T>(old + operand);
-    case FI_PROD: return static_cast<T>(old * operand);
+    case FI_PROD:
+      // (The product of two of 16 bits does not fit an int.)
+      if constexpr (sizeof(T) < sizeof(int))
+        return static_cast<T>(unsigned(old) * unsigned(operand));
+      return static_cast<T>(old * operand);
     case FI_LOR: return T(old != T(0) || operand != T(0));
     case FI_LAND: return T(old != T(0) && operand != T(0));
     case FI_LXOR: return T((old != T(0)) != (operand != T(0)));

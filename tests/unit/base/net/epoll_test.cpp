@@ -26,7 +26,7 @@ TEST_F(EpollTest, tells_of_what_was_added_by_its_name) {
   EXPECT_EQ(epoll.wait(events, 4, 0), 0);
   event_signal(event);
   ASSERT_EQ(epoll.wait(events, 4, 1000), 1);
-  EXPECT_EQ(events[0].data.u64, 7u);
+  EXPECT_EQ(std::uint64_t{events[0].data.u64}, 7u);  // (the structure is packed)
   epoll.remove(event);
   EXPECT_EQ(epoll.wait(events, 4, 0), 0);
   close_fd(event);
@@ -35,7 +35,7 @@ TEST_F(EpollTest, tells_of_what_was_added_by_its_name) {
 TEST_F(EpollTest, rings_until_it_is_quiet) {
   epoll.ring();
   ASSERT_EQ(epoll.wait(events, 4, 1000), 1);
-  EXPECT_EQ(events[0].data.u64, Epoll::own_event);
+  EXPECT_EQ(std::uint64_t{events[0].data.u64}, Epoll::own_event);
   EXPECT_TRUE(epoll.intact()) << "looking changes nothing";
   EXPECT_EQ(epoll.wait(events, 4, 0), 1);
   epoll.quiet();
