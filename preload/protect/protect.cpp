@@ -79,6 +79,9 @@ NotProtected begin(const ProtectedMove& move, WayTally* tally, std::uint64_t beg
   }
   NotProtected result = NotProtected::not_writable;
   if (take_rights(number)) {
+    // A device that has this memory registered reaches it whatever its rights.
+    haul_private_tell_of_change(move.dst.begin, move.dst.end);
+    haul_private_tell_of_change(move.src.begin, move.src.end);
     haul_ticket ticket;
     if (haul_private_force_copy(move.to, move.from, move.length, &ticket)) {
       set_mover(number, ticket, tally, begun_ns);

@@ -5,6 +5,7 @@
 #include "base/knobs.hpp"
 #include "engine/registry.hpp"
 #include "memory/arena.hpp"
+#include "memory/changes.hpp"
 #include "memory/foreign_regions.hpp"
 #include "memory/new_pages.hpp"
 #include "mover/cores/survey.hpp"
@@ -113,4 +114,8 @@ extern "C" void haul_private_close_regions(HaulPrivateRegions* regions, bool in_
 
 extern "C" std::uint64_t haul_private_left_ns(const haul_ticket* ticket) noexcept {
   return haul::left_of(haul::api::from_c(*ticket));
+}
+
+extern "C" void haul_private_tell_of_change(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  haul::tell_of_change(begin, end);
 }

@@ -170,6 +170,12 @@ extern "C" [[gnu::visibility("default")]] void haul_private_tidy_regions(
 extern "C" [[gnu::visibility("default")]] void haul_private_close_regions(
     HaulPrivateRegions* regions, bool in_child) noexcept;
 
+// Ends what is registered of [begin, end) and not in use: a device would go on finding pages there
+// that the program's accesses wait for from now on. Blocks for as long as that takes; with signals
+// blocked.
+extern "C" [[gnu::visibility("default")]] void haul_private_tell_of_change(
+    std::uintptr_t begin, std::uintptr_t end) noexcept;
+
 // The calling thread's latest error, of Error::sentence_bytes bytes. libhaul.so.0 and
 // libhaul-atomic.so.0 both define this function, and both call it by its symbol: where a process
 // has loaded both, the definition that the loader finds first serves both, so haul_last_error()

@@ -91,9 +91,7 @@ void* serve(void*) noexcept {
         continue;
       }
       if (event.kind == Kind::removed) note_settling(event.begin, event.end);
-      tell_all([&](ChangeListener& listener) noexcept {
-        listener.memory_changed(event.begin, event.end);
-      });
+      tell_of_change(event.begin, event.end);
     }
     telling.store(false, std::memory_order_release);
   }
@@ -166,6 +164,10 @@ bool changes_under_way() noexcept {
   if (fd < 0) lose();
   // In this order: what the kernel does not know of any more was read with `telling` set.
   return fd >= 0 && (os::changes_wait(fd) || telling.load(std::memory_order_seq_cst));
+}
+
+void tell_of_change(std::uintptr_t begin, std::uintptr_t end) noexcept {
+  tell_all([=](ChangeListener& listener) noexcept { listener.memory_changed(begin, end); });
 }
 
 void forget_changes() noexcept {

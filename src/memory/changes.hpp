@@ -55,6 +55,10 @@ bool watch_changes(std::uintptr_t begin, std::size_t bytes, bool* settles) noexc
 // is watched. (Where nothing can be told any more, changes_lost() has said so.)
 bool changes_under_way() noexcept;
 
+// Tells the listeners of a change that the kernel does not see: [begin, end) will not hold what
+// whoever reaches its pages without its addresses finds there. Blocks as long as they take.
+void tell_of_change(std::uintptr_t begin, std::uintptr_t end) noexcept;
+
 // For a child of fork, in which nothing is watched.
 void forget_changes() noexcept;
 

@@ -60,6 +60,7 @@ foreach(object transparent_early transparent_slow_start)
   set_target_properties(${object} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${programs_dir}")
 endforeach()
 target_link_libraries(transparent_loader_test PRIVATE transparent_early)
+target_link_libraries(transparent_devices_test PRIVATE haul)  # which the preloaded library loads, too
 target_compile_definitions(transparent_loader_test PRIVATE
   "HAUL_TEST_SLOW_START=\"$<TARGET_FILE:transparent_slow_start>\"")
 add_dependencies(transparent_loader_test transparent_slow_start)

@@ -71,6 +71,28 @@ TEST(Changes, AreToldToSixtyFourAtATimeAndWhoLeavesMakesRoom) {
   for (CountingListener& listener : listeners) end_listening(listener);
 }
 
+// What no event tells of, whoever brings it about tells himself: at once, and to all.
+TEST(Changes, CanBeToldOf) {
+  class : public ChangeListener {
+   public:
+    void memory_changed(std::uintptr_t from, std::uintptr_t to) noexcept override {
+      begin = from;
+      end = to;
+    }
+    void changes_lost() noexcept override {}
+    std::uintptr_t begin = 0, end = 0;
+  } one, other;
+  ASSERT_TRUE(listen_to_changes(one) && listen_to_changes(other));
+  tell_of_change(4 * page, 7 * page);
+  end_listening(one);
+  tell_of_change(8 * page, 9 * page);
+  end_listening(other);
+  EXPECT_EQ(one.begin, 4 * page);
+  EXPECT_EQ(one.end, 7 * page);
+  EXPECT_EQ(other.begin, 8 * page);
+  EXPECT_EQ(other.end, 9 * page);
+}
+
 // Who has left may be destroyed at once: he who is being told is waited for.
 TEST(Changes, AreNotToldToWhoHasLeft) {
   if (os::open_memory_events() < 0) GTEST_SKIP() << "no userfaultfd for this user";
