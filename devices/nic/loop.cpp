@@ -66,12 +66,21 @@ bool Loop::read(const char* arguments, char* sentence, std::size_t bytes) noexce
   char words[4096];
   std::snprintf(words, sizeof words, "%s", arguments);
   char* rest = nullptr;
+  const char* way = nullptr;  // packet, xdp or vfio
   std::size_t used = 0;
   for (char* word = strtok_r(words, " ", &rest); word != nullptr;
        word = strtok_r(nullptr, " ", &rest)) {
     char* end = nullptr;
     if (std::strcmp(word, "xdp") == 0 || std::strcmp(word, "packet") == 0 ||
         std::strcmp(word, "vfio") == 0) {
+      if (way != nullptr && std::strcmp(way, word) != 0) {
+        std::snprintf(
+            sentence, bytes,
+            "HAUL_ENGINE_NIC has %s and %s, which are two ways of receiving; leave one out", way,
+            word);
+        return false;
+      }
+      way = word;
       choices_.xdp = word[0] == 'x';
       choices_.vfio = word[0] == 'v';
     } else if (std::strcmp(word, "plugged") == 0) {

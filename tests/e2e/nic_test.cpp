@@ -147,6 +147,19 @@ TEST_P(Nic, TheProgramsThreadsStayWhereTheyAre) {
   });
 }
 
+TEST(NoNic, HasOneWayOfReceiving) {
+  for (const char* knob : {"xdp vfio 0000:00:03.0", "packet lo xdp"}) {
+    EXPECT_EQ(run_child([knob] {
+                const haul_engine_info info = opened("thread", knob);
+                CHILD_EQUAL(info.available, 0);
+                CHILD_CHECK(std::strstr(info.status, "two ways of receiving") != nullptr);
+                return 0;
+              }),
+              0)
+        << knob;
+  }
+}
+
 TEST(NoNic, IsSaidAndTheCpuCopies) {
   for (const char* knob :
        {"netns=haul-no-such-place", "no_such_port", "lo>no_such_port", "trial=x", "xdp lo",
