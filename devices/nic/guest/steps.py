@@ -59,7 +59,7 @@ def _by_vfio(name, program, environment, **more):
 
 def _figure_by_vfio(words):
     environment = (("HAUL_ENGINE_NIC", f"vfio {_CARD}{words}"), ("HAUL_TUNE_BACKGROUND", "off"))
-    sizes = (*_FIGURE[:-1], f"{_FIGURE[-1]},256K")
+    sizes = (*_FIGURE[:-1], f"{_FIGURE[-1]},256K,1M")
     return _by_vfio(f"figure 1{words}", COMMAND, environment, arguments=sizes, counting=True)
 
 
