@@ -14,7 +14,7 @@ namespace haul_model {
 // function with its threads.)
 std::size_t copy(std::uint64_t to, std::uint64_t from, std::size_t bytes) {
   const iovec local{pointer(to), bytes}, remote{pointer(from), bytes};
-  const long copied = syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0);
+  const long copied = syscall(SYS_process_vm_readv, getpid(), &local, 1ul, &remote, 1ul, 0ul);
   return copied > 0 ? static_cast<std::size_t>(copied) : 0;
 }
 

@@ -114,8 +114,8 @@ TEST(Filters, PrctlAndSyscallAreAsEver) {
   errno = 0;
   EXPECT_EQ(syscall(SYS_close, -1), -1);
   EXPECT_EQ(errno, EBADF);
-  void* const at = reinterpret_cast<void*>(
-      syscall(SYS_mmap, nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  void* const at = reinterpret_cast<void*>(syscall(SYS_mmap, nullptr, 4096, PROT_READ | PROT_WRITE,
+                                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L));
   ASSERT_NE(at, MAP_FAILED) << "six arguments";
   EXPECT_EQ(munmap(at, 4096), 0);
   copy_works();
