@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -175,7 +176,9 @@ void DsaModel::execute_batch(const dsa_hw_desc& batch) {
     count = static_cast<std::uint32_t>(random_() % count);
     status = DSA_COMP_BATCH_PAGE_FAULT;
   }
-  const auto* const list = static_cast<const dsa_hw_desc*>(pointer(batch.desc_list_addr));
+  std::vector<dsa_hw_desc> list(count);
+  copy(reinterpret_cast<std::uintptr_t>(list.data()), batch.desc_list_addr,
+       count * sizeof(dsa_hw_desc));
   const auto has_fence = [&](std::uint32_t at) {
     return (list[at].flags & IDXD_OP_FLAG_FENCE) != 0;
   };
@@ -191,14 +194,14 @@ void DsaModel::execute_batch(const dsa_hw_desc& batch) {
     // Behind a fence nothing begins once one before it has ended other than well. (The fence's
     // place is the first of those that it lets begin.)
     if (has_fence(number) && !all_well) break;
-    const dsa_hw_desc* const descriptor = list + order[number];
+    const dsa_hw_desc& descriptor = list[order[number]];
     if (number != 0 && conduct_.slow_us != 0) usleep(conduct_.slow_us);
     dsa_completion_record end_of_one{};
-    const std::uint8_t ended = moves_bytes(*descriptor) || compares(*descriptor)
-                                   ? execute(*descriptor, end_of_one, true)
+    const std::uint8_t ended = moves_bytes(descriptor) || compares(descriptor)
+                                   ? execute(descriptor, end_of_one, true)
                                    : static_cast<std::uint8_t>(DSA_COMP_BAD_OPCODE);
     loses = loses || losing_;
-    end(*descriptor, end_of_one, ended);
+    end(descriptor, end_of_one, ended);
     all_well = all_well && ended == DSA_COMP_SUCCESS;
     if (ended == DSA_COMP_SUCCESS) ++record.bytes_completed;  // (descriptors, of a batch)
   }
@@ -355,11 +358,13 @@ std::uint8_t DsaModel::move(const dsa_hw_desc& descriptor, std::uint32_t bytes,
 void DsaModel::end(const dsa_hw_desc& descriptor, dsa_completion_record record,
                    std::uint8_t status) {
   if (losing_) return;
-  auto* const told = static_cast<dsa_completion_record*>(pointer(descriptor.completion_addr));
+  // As a device does, and so unseen by ThreadSanitizer; the status last, which pairs with the
+  // plug-in's acquire load.
+  const std::uint64_t told = descriptor.completion_addr;
   record.status = 0;
-  std::memcpy(const_cast<void*>(static_cast<volatile void*>(told)), &record, sizeof record);
-  // Pairs with the plug-in's acquire load of it.
-  __atomic_store_n(&told->status, status, __ATOMIC_RELEASE);
+  copy(told, reinterpret_cast<std::uintptr_t>(&record), sizeof record);
+  copy(told + offsetof(dsa_completion_record, status), reinterpret_cast<std::uintptr_t>(&status),
+       sizeof status);
 }
 
 }  // namespace haul_model
