@@ -4,6 +4,7 @@
 // it belongs.
 #include <gtest/gtest.h>
 #include <haul/haul.h>
+#include <sys/resource.h>
 
 #include <memory>
 #include <random>
@@ -45,6 +46,13 @@ bool opens() {
     usleep(1000);
   }
   return uring().available != 0;
+}
+
+// (Elsewhere other programs of the user may have locked all that it may.)
+bool may_lock_much() {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  return geteuid() == 0 || limit.rlim_cur >= 256 * mib;
 }
 
 bool all_zero(const Memory& memory) {
@@ -119,7 +127,7 @@ TEST(Devices, EveryByteIsWhereItBelongs) {
       for (int turn = 0; turn < 60; ++turn) areas.act();
       areas.check();
     }
-    CHILD_CHECK(uring().chunks > chunks);
+    if (may_lock_much()) CHILD_CHECK(uring().chunks > chunks);
     if (plan_is("deferred") && can_defer()) CHILD_CHECK(deferrals_begun() > begun);
   });
   if (end == 77) GTEST_SKIP() << "no io_uring for this user";
