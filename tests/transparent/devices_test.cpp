@@ -55,6 +55,15 @@ bool may_lock_much() {
   return geteuid() == 0 || limit.rlim_cur >= 256 * mib;
 }
 
+void in_child_with_uring(void (*body)()) {
+  const int end = run_child([body] {
+    if (!opens()) _exit(77);
+    body();
+  });
+  if (end == 77) GTEST_SKIP() << "no io_uring for this user";
+  EXPECT_EQ(end, 0);
+}
+
 bool all_zero(const Memory& memory) {
   for (std::size_t at = 0; at < size; ++at)
     if (memory.data()[at] != 0) return false;
@@ -119,8 +128,7 @@ class Areas {
 
 TEST(Devices, EveryByteIsWhereItBelongs) {
   ASSERT_TRUE(chosen);
-  const int end = run_child([] {
-    if (!opens()) _exit(77);
+  in_child_with_uring([] {
     const std::uint64_t begun = deferrals_begun(), chunks = uring().chunks;
     for (unsigned seed = 1; seed <= 3; ++seed) {
       Areas areas(seed);
@@ -130,14 +138,11 @@ TEST(Devices, EveryByteIsWhereItBelongs) {
     if (may_lock_much()) CHILD_CHECK(uring().chunks > chunks);
     if (plan_is("deferred") && can_defer()) CHILD_CHECK(deferrals_begun() > begun);
   });
-  if (end == 77) GTEST_SKIP() << "no io_uring for this user";
-  EXPECT_EQ(end, 0);
 }
 
 // What is deferred is there for a device that reads it at once.
 TEST(Devices, ReadWhatIsDeferred) {
-  const int end = run_child([] {
-    if (!opens()) _exit(77);
+  in_child_with_uring([] {
     for (unsigned turn = 1; turn <= 8; ++turn) {
       const Memory from(size), deferred(size), last(size);
       from.fill(turn);
@@ -147,15 +152,12 @@ TEST(Devices, ReadWhatIsDeferred) {
       CHILD_CHECK(deferred.holds(turn, size));
     }
   });
-  if (end == 77) GTEST_SKIP() << "no io_uring for this user";
-  EXPECT_EQ(end, 0);
 }
 
 // What is copied over memory that a device keeps is there for its next copy, pages that were given
 // back in between too.
 TEST(Devices, KeepWhatIsCopiedOver) {
-  const int end = run_child([] {
-    if (!opens()) _exit(77);
+  in_child_with_uring([] {
     const Memory kept(size), other(size);
     for (unsigned turn = 1; turn <= 32; ++turn) {
       const Memory from(size);
@@ -166,8 +168,6 @@ TEST(Devices, KeepWhatIsCopiedOver) {
       if (turn % 2 == 0) CHILD_CHECK(madvise(kept.data(), size, MADV_DONTNEED) == 0);
     }
   });
-  if (end == 77) GTEST_SKIP() << "no io_uring for this user";
-  EXPECT_EQ(end, 0);
 }
 
 }  // namespace
