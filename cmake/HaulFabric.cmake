@@ -42,6 +42,21 @@ if(NOT HAUL_FABRIC STREQUAL "OFF" AND fabric_include AND fabric_sources)
     BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
   target_link_options(haul_mpi PRIVATE -Wl,-z,now -Wl,-z,relro)
 
+  # malloc() of MPI programs, large allocations from the arena (`haul run --mpi --memory=shared`).
+  file(GLOB born_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/preload/born/*.cpp")
+  add_library(haul_malloc MODULE ${born_sources})
+  target_link_libraries(haul_malloc PRIVATE haul_options haul_base haul ${CMAKE_DL_LIBS})
+  target_include_directories(haul_malloc PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${source_dir}")
+  # What replaces malloc must not be taken for a call of it.
+  target_compile_options(haul_malloc PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden -fno-exceptions -fno-rtti
+    -fno-builtin)
+  set_target_properties(haul_malloc PROPERTIES OUTPUT_NAME haul-malloc PREFIX lib LINKER_LANGUAGE CXX
+    BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+  target_link_options(haul_malloc PRIVATE -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--as-needed -Wl,--exclude-libs,ALL)
+  if(NOT HAUL_SANITIZE)
+    target_link_options(haul_malloc PRIVATE -Wl,--no-undefined -static-libstdc++ -static-libgcc)
+  endif()
+
   add_library(haul_fabric STATIC $<TARGET_OBJECTS:haul_fabric_objects>)
   target_link_libraries(haul_fabric PUBLIC haul_options haul_internal Threads::Threads ${CMAKE_DL_LIBS})
   target_include_directories(haul_fabric PUBLIC "${PROJECT_SOURCE_DIR}" "${fabric_include}")

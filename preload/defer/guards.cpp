@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "preload/defer/guards.hpp"
-#include "preload/defer/next_function.hpp"
+#include "preload/next_function.hpp"
 #include "preload/defer/pending.hpp"
 #include "preload/defer/samples.hpp"
 

@@ -31,6 +31,7 @@ enum class Knob : std::uint8_t {
   tune_cache,
   tune_background,
   memory_arena_bytes,
+  memory_shared_from_bytes,
   memory_huge,
   memory_register,
   memory_registered_bytes,

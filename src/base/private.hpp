@@ -28,6 +28,12 @@ extern "C" [[gnu::visibility("default")]] bool haul_private_in_arena(const void*
                                                                      std::size_t bytes,
                                                                      std::uint64_t* offset);
 
+// Zeroed pages of the arena, as haul_alloc() gives them (thread-safe; takes its lock, calls no
+// malloc but within pthread_atfork() once), at a multiple of `alignment`, a power of two from a
+// page to 2 MiB. haul_free() frees them. nullptr: there are none; haul_last_error() says why.
+extern "C" [[gnu::visibility("default")]] void* haul_private_alloc(std::size_t bytes,
+                                                                   std::size_t alignment);
+
 // Begins to open every engine that is not, for who wants to know what this machine can do. Their
 // status (haul_engine()) says what becomes of it. Returns at once.
 extern "C" [[gnu::visibility("default")]] void haul_private_open_engines();

@@ -18,6 +18,7 @@
 #include <new>
 
 #include "base/knobs.hpp"
+#include "base/machine/huge_pages.hpp"
 #include "base/os/os.hpp"
 #include "base/os/pages/sealed.hpp"
 #include "base/sync/backoff.hpp"
@@ -173,7 +174,7 @@ bool make_arena(std::size_t first, Error* error) noexcept {
   std::size_t bytes = wanted_bytes(first);
   int failure = bytes == 0 ? EFBIG : 0;
   while (failure == 0) {
-    void* base = os::reserve(bytes);
+    void* base = os::reserve(bytes, os::huge_page_bytes);
     const int fd = base != nullptr ? os::make_sealed("haul-arena", bytes) : -ENOMEM;
     if (fd >= 0) {
       const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(base);
@@ -234,7 +235,7 @@ bool map_up_to(std::size_t bytes, Error* error) noexcept {
 }
 
 // Locked; there is an arena.
-void* allocate(std::size_t bytes, Error* error) noexcept {
+void* allocate(std::size_t bytes, std::size_t alignment, Error* error) noexcept {
   if (bytes > arena.bytes) {
     *error =
         make_error(Code::invalid, 0,
@@ -245,7 +246,7 @@ void* allocate(std::size_t bytes, Error* error) noexcept {
   }
   const std::size_t pages = (bytes + page_bytes - 1) >> page_log2;
   PageMap::Full full;
-  const std::uint64_t page = used.take(pages, &full);
+  const std::uint64_t page = used.take(pages, &full, alignment >> page_log2);
   if (page == PageMap::no_page) {
     *error =
         full == PageMap::Full::table
@@ -327,7 +328,7 @@ bool forget_inherited(std::uint64_t page) noexcept {
 
 }  // namespace
 
-void* arena_allocate(std::size_t bytes, Error* error) noexcept {
+void* arena_allocate(std::size_t bytes, std::size_t alignment, Error* error) noexcept {
   if (bytes == 0) {
     *error = make_error(Code::invalid, 0, "0 bytes were asked for; ask for 1 or more.");
     return nullptr;
@@ -348,7 +349,7 @@ void* arena_allocate(std::size_t bytes, Error* error) noexcept {
   {
     const Lock locked;
     if (arena.bytes == 0) made = make_arena(bytes, error);
-    if (arena.bytes != 0) address = allocate(bytes, error);
+    if (arena.bytes != 0) address = allocate(bytes, alignment, error);
   }
   const ArenaHook hook = made_hook.load(std::memory_order_relaxed);
   if (made && hook != nullptr) hook();

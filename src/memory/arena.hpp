@@ -30,14 +30,15 @@ struct ArenaBounds {
 };
 extern constinit ArenaBounds arena_bounds;
 
-// Allocates zeroed pages, page-aligned, at the lowest addresses that are free; nullptr with *error
+// Allocates zeroed pages, at the lowest addresses that are free and a multiple of `alignment` (a
+// power of two from a page to 2 MiB, to which the arena itself is aligned); nullptr with *error
 // (no_memory: address space, descriptors or memory exhausted; invalid: 0 bytes or more than the
 // arena has). Thread-safe; holds a lock, with signals blocked, and makes system calls. Calls no
 // malloc (except in pthread_atfork(), once, before it takes the lock). Waits for nothing while it
 // holds the lock. (Where the program locks its future memory, the kernel fills in what is mapped, a
 // second for some GiB. It is not mapped in pieces, since a limit on locked memory that refused one
 // would leave those before it locked.)
-void* arena_allocate(std::size_t bytes, Error* error) noexcept;
+void* arena_allocate(std::size_t bytes, std::size_t alignment, Error* error) noexcept;
 
 // Frees what arena_allocate() returned, at once: the pages go back to the system, in pieces and
 // without the lock. invalid for any other address, including one freed already, or just being freed

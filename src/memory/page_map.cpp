@@ -40,12 +40,17 @@ bool PageMap::insert(std::size_t index, PageRange range) noexcept {
   return true;
 }
 
-std::uint64_t PageMap::take(std::uint64_t pages, Full* full) noexcept {
-  std::uint64_t page = dense_page_;
+std::uint64_t PageMap::take(std::uint64_t pages, Full* full, std::uint64_t alignment) noexcept {
+  const auto aligned = [alignment](std::uint64_t page) noexcept {
+    return (page + alignment - 1) & ~(alignment - 1);
+  };
+  const auto fits = [pages](std::uint64_t page, std::uint64_t gap_end) noexcept {
+    return page <= gap_end && gap_end - page >= pages;
+  };
+  std::uint64_t page = aligned(dense_page_);
   std::size_t index = dense_;
-  while (index < count_ && used_[index].begin - page < pages) page = used_[index++].end;
-  const std::uint64_t gap_end = index < count_ ? used_[index].begin : end_;
-  if (gap_end - page < pages) {
+  while (index < count_ && !fits(page, used_[index].begin)) page = aligned(used_[index++].end);
+  if (!fits(page, index < count_ ? used_[index].begin : end_)) {
     *full = Full::pages;
     return no_page;
   }

@@ -24,9 +24,10 @@ class PageMap {
   constexpr PageMap(std::uint64_t begin, std::uint64_t end) noexcept
       : begin_(begin), end_(end), dense_page_(begin) {}
 
-  // Takes `pages` (> 0) adjacent free pages, the lowest there are, and returns the first. no_page
-  // if there are none, or no memory for the table: *full says which.
-  std::uint64_t take(std::uint64_t pages, Full* full) noexcept;
+  // Takes `pages` (> 0) adjacent free pages, the lowest there are whose first number is a multiple
+  // of `alignment` (a power of two), and returns the first. no_page if there are none, or no memory
+  // for the table: *full says which.
+  std::uint64_t take(std::uint64_t pages, Full* full, std::uint64_t alignment = 1) noexcept;
   // Marks a range as used. False if some of it is, lies outside, or there is no memory for the
   // table.
   bool add(PageRange range) noexcept;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/machine/huge_pages.hpp"
 #include "base/os/os.hpp"
 #include "base/os/pages/sealed.hpp"
 
@@ -94,15 +95,20 @@ void PeerMemory::take_arena(int fd, const ArenaNote& arena) noexcept {
     note("by a mapping", "its arena is not what it says");
     return;
   }
-  void* at = os::map_shared(nullptr, arena.bytes, fd, 0);
+  // Aligned as the arena is at its owner, so that its huge pages are huge here, too.
+  void* const reserved = os::reserve(arena.bytes, os::huge_page_bytes);
+  void* const at = reserved == nullptr ? nullptr : os::map_shared(reserved, arena.bytes, fd, 0);
   if (at == nullptr) {
+    if (reserved != nullptr) os::unmap(reserved, arena.bytes);
     note("by a mapping",
          "no addresses are left for its arena; raise ulimit -v or lower "
          "HAUL_MEMORY_ARENA_BYTES");
     return;
   }
-  // A child of fork has no business there, and its page tables need not be copied.
+  // A child of fork has no business there, and its page tables need not be copied. What lies there
+  // belongs into the core file of its owner alone.
   os::hide_from_children(at, arena.bytes);
+  os::hide_from_dumps(at, arena.bytes);
   arena_ = static_cast<std::byte*>(at);
   std::uint64_t seen = 0;
   std::memcpy(&seen, arena_ + arena.probe_offset, sizeof seen);

@@ -134,4 +134,8 @@ bool hide_from_children(void* at, std::size_t bytes) noexcept {
   return advise(at, bytes, MADV_DONTFORK) == 0;
 }
 
+bool hide_from_dumps(void* at, std::size_t bytes) noexcept {
+  return advise(at, bytes, MADV_DONTDUMP) == 0;
+}
+
 }  // namespace haul::os

@@ -49,6 +49,7 @@ bool want_huge_pages(void* at, std::size_t bytes) noexcept;     // MADV_HUGEPAGE
 bool keep_pages_small(void* at, std::size_t bytes) noexcept;    // MADV_NOHUGEPAGE
 bool wipe_on_fork(void* page, std::size_t bytes) noexcept;      // MADV_WIPEONFORK
 bool hide_from_children(void* at, std::size_t bytes) noexcept;  // MADV_DONTFORK: not mapped there
+bool hide_from_dumps(void* at, std::size_t bytes) noexcept;     // MADV_DONTDUMP: not in core files
 
 // ---- signals ----
 // A thread's signal mask, put aside.

@@ -28,7 +28,7 @@ constexpr std::size_t page = 4096;
 
 unsigned char* allocate(std::size_t bytes) {
   Error error;
-  void* at = arena_allocate(bytes, &error);
+  void* at = arena_allocate(bytes, 4096, &error);
   if (at == nullptr) std::fprintf(stderr, "%s\n", error.sentence);
   CHILD_CHECK(at != nullptr);
   return static_cast<unsigned char*>(at);
@@ -132,7 +132,7 @@ TEST(Arena, NeverWorksOnADescriptorThatIsNotItsOwn) {
 
               CHILD_EQUAL(arena_view().fd, -1);
               Error error;
-              CHILD_CHECK(arena_allocate(200 * mib, &error) == nullptr);
+              CHILD_CHECK(arena_allocate(200 * mib, 4096, &error) == nullptr);
               CHILD_CHECK(error.code == Code::no_memory);
               CHILD_CHECK(std::strstr(error.sentence, "closed descriptor") != nullptr);
               // What is mapped can still be had, and freed.
@@ -195,12 +195,12 @@ TEST(Arena, TheKnobLimitsIt) {
               setenv("HAUL_MEMORY_ARENA_BYTES", "64M", 1);
               reread_knobs();
               Error error;
-              CHILD_CHECK(arena_allocate(64 * mib + 1, &error) == nullptr);
+              CHILD_CHECK(arena_allocate(64 * mib + 1, 4096, &error) == nullptr);
               CHILD_CHECK(error.code == Code::invalid);
-              CHILD_CHECK(arena_allocate(SIZE_MAX, &error) == nullptr);
+              CHILD_CHECK(arena_allocate(SIZE_MAX, 4096, &error) == nullptr);
               CHILD_CHECK(error.code == Code::invalid);
               unsigned char* all = allocate(64 * mib);
-              CHILD_CHECK(arena_allocate(1, &error) == nullptr);
+              CHILD_CHECK(arena_allocate(1, 4096, &error) == nullptr);
               CHILD_CHECK(error.code == Code::no_memory);
               all[64 * mib - 1] = 1;
               CHILD_EQUAL(free_at(all), Code::ok);

@@ -124,10 +124,21 @@ off_t sealed_bytes(int fd) noexcept {
   return status.st_size;
 }
 
-void* reserve(std::size_t bytes) noexcept {
+void* reserve(std::size_t bytes, std::size_t alignment) noexcept {
   const KeepErrno keep;
-  void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // Addresses are whole pages already.
+  const std::size_t spare = alignment > page_bytes ? alignment - page_bytes : 0;
+  void* at =
+      mmap(nullptr, bytes + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return nullptr;
+  if (spare != 0) {
+    auto* const first = static_cast<std::byte*>(at);
+    const auto number = reinterpret_cast<std::uintptr_t>(at);
+    const std::size_t before = ((number + alignment - 1) & ~(alignment - 1)) - number;
+    if (before != 0) munmap(first, before);
+    if (spare != before) munmap(first + before + bytes, spare - before);
+    at = first + before;
+  }
   munlock(at, bytes);
   return at;
 }

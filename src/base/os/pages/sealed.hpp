@@ -37,8 +37,8 @@ bool read_front(int fd, void* data, std::size_t bytes) noexcept;
 off_t sealed_bytes(int fd) noexcept;
 
 // Reserves address space alone: inaccessible, free of cost, not locked whatever mlockall() said,
-// and left out of core dumps. nullptr on failure.
-void* reserve(std::size_t bytes) noexcept;
+// and left out of core dumps. At a multiple of `alignment`, a power of two. nullptr on failure.
+void* reserve(std::size_t bytes, std::size_t alignment = 1) noexcept;
 // Maps [offset, offset + bytes) of fd shared and writable at `at` (page-aligned; whatever is mapped
 // there is replaced, in one step), or anywhere if `at` is nullptr. nullptr on failure, which leaves
 // what was mapped there.

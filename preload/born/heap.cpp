@@ -1,0 +1,225 @@
+// A table of what is given out, a short list of what is kept, and one lock.
+#include "preload/born/heap.hpp"
+
+#include <haul/haul.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/log.hpp"
+#include "base/machine/huge_pages.hpp"
+#include "base/os/keep_errno.hpp"
+#include "base/os/os.hpp"
+#include "base/os/pages/sealed.hpp"
+#include "base/private.hpp"
+#include "preload/born/state.hpp"
+
+namespace haul::preload {
+
+constinit BornHeap born_heap;
+constinit pthread_mutex_t born_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+namespace {
+
+constexpr std::size_t page_bytes = born_page_bytes;
+// As glibc's M_MMAP_THRESHOLD grows: larger ones go back to the system at once.
+constexpr std::size_t most_kept_each = (std::size_t{32} << 20) / page_bytes;
+// The arena keeps its allocations in one sorted table, so beyond this many libc's malloc is faster.
+constexpr std::size_t most_allocations = 32768;
+
+constinit std::atomic<std::size_t> from_bytes{SIZE_MAX};
+
+struct Kept {
+  std::size_t page = 0, pages = 0;
+};
+// Oldest first.
+constinit Kept kept[64];
+constinit std::size_t kept_count = 0, kept_pages = 0, keep_pages = 0;
+constinit std::size_t allocations = 0;
+
+class HeapLock {
+ public:
+  HeapLock() noexcept { pthread_mutex_lock(&born_mutex); }
+  ~HeapLock() { pthread_mutex_unlock(&born_mutex); }
+  HeapLock(const HeapLock&) = delete;
+  HeapLock& operator=(const HeapLock&) = delete;
+};
+
+void* address_of(std::size_t page) noexcept {
+  return reinterpret_cast<void*>(born_heap.base + page * page_bytes);
+}
+
+// The page at which an allocation may begin; SIZE_MAX: the address is none of the heap's.
+std::size_t page_of(const void* address) noexcept {
+  // Acquire: pairs with open_heap().
+  const std::size_t bytes = born_heap.bytes.load(std::memory_order_acquire);
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - born_heap.base;
+  return offset < bytes && offset % page_bytes == 0 ? offset / page_bytes : SIZE_MAX;
+}
+
+// Locked. Learns where the arena is, once there is one.
+bool open_heap() noexcept {
+  if (born_heap.bytes.load(std::memory_order_relaxed) != 0) return true;
+  HaulPrivateArena arena;
+  haul_private_arena(&arena);
+  if (arena.fd < 0) return false;
+  void* table = os::map_anonymous(arena.bytes / page_bytes * sizeof(std::uint32_t));
+  if (table == nullptr) return false;
+  born_heap.base = arena.base;
+  born_heap.table = static_cast<std::atomic<std::uint32_t>*>(table);
+  born_heap.bytes.store(arena.bytes, std::memory_order_release);
+  return true;
+}
+
+// Locked.
+void drop_kept(std::size_t index) noexcept {
+  kept_pages -= kept[index].pages;
+  std::move(kept + index + 1, kept + kept_count, kept + index);
+  --kept_count;
+}
+
+// Locked. A kept allocation that is neither too small nor much too large; 0 pages: there is none.
+Kept take_kept(std::size_t pages, std::size_t alignment) noexcept {
+  std::size_t best = kept_count;
+  for (std::size_t i = 0; i < kept_count; ++i) {
+    const bool aligned = (kept[i].page * page_bytes) % alignment == 0;
+    if (!aligned || kept[i].pages < pages || kept[i].pages > pages + pages / 8) continue;
+    if (best == kept_count || kept[i].pages < kept[best].pages) best = i;
+  }
+  if (best == kept_count) return {};
+  const Kept found = kept[best];
+  drop_kept(best);
+  return found;
+}
+
+// Without the lock, since the kernel may take a while. The arena gives these pages to nobody else
+// before they are free.
+void give_back(Kept gone) noexcept {
+  void* const address = address_of(gone.page);
+  if (haul_free(address) != HAUL_OK)
+    log(LogLevel::debug, "malloc: %zu pages stay with the process: %s", gone.pages,
+        haul_last_error());
+}
+
+}  // namespace
+
+std::size_t born_from_bytes() noexcept {
+  return from_bytes.load(std::memory_order_relaxed);
+}
+
+void begin_births(std::size_t bytes) noexcept {
+  from_bytes.store(bytes, std::memory_order_relaxed);
+}
+
+void forget_kept() noexcept {
+  kept_count = kept_pages = 0;
+}
+
+void* bear(std::size_t bytes, std::size_t alignment, bool* zeroed) noexcept {
+  const KeepErrno keep;
+  constexpr std::size_t most_pages = born_kept - 1;
+  const std::size_t pages = bytes / page_bytes + (bytes % page_bytes != 0 ? 1 : 0);
+  if (pages > most_pages || alignment > most_born_alignment) return nullptr;
+  alignment = std::max(alignment, bytes >= os::huge_page_bytes ? os::huge_page_bytes : page_bytes);
+  const HeapLock locked;
+  if (born_heap.inherited || born_heap.closed || allocations >= most_allocations) return nullptr;
+  if (const Kept found = take_kept(pages, alignment); found.pages != 0) {
+    // Relaxed: the program hands the address to other threads by means of its own.
+    born_heap.table[found.page].store(static_cast<std::uint32_t>(found.pages),
+                                      std::memory_order_relaxed);
+    ++allocations;
+    *zeroed = false;
+    return address_of(found.page);
+  }
+  void* const address = haul_private_alloc(pages * page_bytes, alignment);
+  if (address == nullptr) return nullptr;
+  const std::size_t page = open_heap() ? page_of(address) : SIZE_MAX;
+  if (page == SIZE_MAX) {
+    // No table, or the program has closed the arena's descriptor: it stays as it is.
+    haul_free(address);
+    born_heap.closed = true;
+    log(LogLevel::warning,
+        "large allocations are not shared any more: the arena's descriptor or the memory for its "
+        "table is gone; close only descriptors of your own, and raise ulimit -v");
+    return nullptr;
+  }
+  born_heap.table[page].store(static_cast<std::uint32_t>(pages), std::memory_order_relaxed);
+  born_heap.used_pages = std::max(born_heap.used_pages, page + pages);
+  ++allocations;
+  *zeroed = true;
+  return address;
+}
+
+std::size_t born_bytes(const void* address) noexcept {
+  const std::size_t page = page_of(address);
+  if (page == SIZE_MAX) return 0;
+  const std::uint32_t entry = born_heap.table[page].load(std::memory_order_relaxed);
+  return std::size_t{entry & ~born_kept} * page_bytes;
+}
+
+void bury(void* address) noexcept {
+  const KeepErrno keep;
+  Kept gone[std::size(kept) + 1];
+  std::size_t gone_count = 0;
+  {
+    const HeapLock locked;
+    const std::size_t page = page_of(address);
+    std::atomic<std::uint32_t>& entry = born_heap.table[page];
+    const std::uint32_t pages = entry.load(std::memory_order_relaxed);
+    if ((pages & born_kept) != 0) {
+      log(LogLevel::error, "free(): %p was freed already; free each address once", address);
+      std::abort();
+    }
+    --allocations;
+    if (born_heap.inherited) {
+      entry.store(0, std::memory_order_relaxed);
+      os::unmap_to_reserve(address, std::size_t{pages} * page_bytes);
+      return;
+    }
+    entry.store(pages | born_kept, std::memory_order_relaxed);
+    if (pages > most_kept_each) {
+      gone[gone_count++] = {page, pages};
+    } else {
+      keep_pages = std::max(keep_pages, 2 * std::size_t{pages});
+      while (kept_count == std::size(kept) || kept_pages + pages > keep_pages) {
+        gone[gone_count++] = kept[0];
+        drop_kept(0);
+      }
+      kept[kept_count++] = {page, pages};
+      kept_pages += pages;
+    }
+    for (std::size_t i = 0; i < gone_count; ++i)
+      born_heap.table[gone[i].page].store(0, std::memory_order_relaxed);
+  }
+  for (std::size_t i = 0; i < gone_count; ++i) give_back(gone[i]);
+}
+
+void shrink_born(void* address, std::size_t bytes) noexcept {
+  const std::size_t all = born_bytes(address);
+  const std::size_t left = (bytes + page_bytes - 1) & ~(page_bytes - 1);
+  if (left >= all) return;
+  auto* const tail = static_cast<std::byte*>(address) + left;
+  if (!os::remove_pages(tail, all - left) && born_heap.inherited)
+    os::map_private_at(tail, all - left);
+}
+
+bool touches_born(const void* address, std::size_t bytes) noexcept {
+  const std::size_t size = born_heap.bytes.load(std::memory_order_acquire);
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  if (size == 0 || bytes == 0 || born_heap.inherited || begin >= born_heap.base + size ||
+      begin + bytes <= born_heap.base)
+    return false;
+  const std::size_t first = begin > born_heap.base ? (begin - born_heap.base) / page_bytes : 0;
+  const std::size_t last = std::min(begin + bytes - 1 - born_heap.base, size - 1) / page_bytes;
+  const auto pages_at = [](std::size_t page) noexcept {
+    return born_heap.table[page].load(std::memory_order_relaxed) & ~born_kept;
+  };
+  for (std::size_t page = first; page <= last; ++page)
+    if (pages_at(page) != 0) return true;
+  // One that begins before may reach into it.
+  for (std::size_t page = first; page-- > 0;)
+    if (const std::uint32_t pages = pages_at(page); pages != 0) return page + pages > first;
+  return false;
+}
+
+}  // namespace haul::preload

@@ -1,0 +1,124 @@
+// The functions by which a program changes pages itself, where these lie in shared allocations: there
+// the kernel would do something else than with private memory.
+//
+// What the program gives back reads as zero afterwards, as with private memory. What it moves gets a
+// private copy, since a mapping of the arena elsewhere would be known to nobody. Another mapping in
+// place of an allocation is refused: messages would go on finding the arena's bytes there. (Programs
+// do these things to memory that they have mapped, which is never shared, and hardly to what malloc()
+// has given them.)
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "preload/born/child.hpp"
+#include "preload/born/heap.hpp"
+#include "preload/next_function.hpp"
+
+namespace haul::preload {
+namespace {
+
+using OffsetType = long;
+constinit NextFunction<int(void*, std::size_t)> next_munmap("munmap");
+constinit NextFunction<int(void*, std::size_t, int)> next_madvise("madvise");
+constinit NextFunction<void*(void*, std::size_t, std::size_t, int, void*)> next_mremap("mremap");
+constinit NextFunction<void*(void*, std::size_t, int, int, int, OffsetType)> next_mmap("mmap");
+constinit NextFunction<long(long, long, long, long, long, long, long)> next_syscall("syscall");
+constinit NextFunction<pid_t()> next_fork("_Fork");
+
+constexpr int dont_need_locked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
+
+std::size_t whole_pages(std::size_t bytes) noexcept {
+  return (bytes + born_page_bytes - 1) & ~(born_page_bytes - 1);
+}
+
+// Advice by which a page's bytes are given up.
+bool gives_up(int advice) noexcept {
+  return advice == MADV_DONTNEED || advice == MADV_FREE || advice == dont_need_locked;
+}
+
+int give_up(void* at, std::size_t bytes) noexcept {
+  return next_madvise.get()(at, whole_pages(bytes), MADV_REMOVE);
+}
+
+void* move_away(void* at, std::size_t bytes, std::size_t new_bytes, int flags, void* to) noexcept {
+  if (new_bytes == 0 || (reinterpret_cast<std::uintptr_t>(at) % born_page_bytes) != 0) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  const bool fixed = (flags & MREMAP_FIXED) != 0;
+  if (!fixed && whole_pages(new_bytes) <= whole_pages(bytes)) {
+    const std::size_t left = whole_pages(new_bytes);
+    if (left < whole_pages(bytes))
+      give_up(static_cast<std::byte*>(at) + left, whole_pages(bytes) - left);
+    return at;
+  }
+  if ((flags & MREMAP_MAYMOVE) == 0) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  void* const copy =
+      next_mmap.get()(fixed ? to : nullptr, new_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | (fixed ? MAP_FIXED : 0), -1, 0);
+  if (copy == MAP_FAILED) return MAP_FAILED;
+  std::memcpy(copy, at, bytes < new_bytes ? bytes : new_bytes);
+  give_up(at, bytes);
+  return copy;
+}
+
+}  // namespace
+}  // namespace haul::preload
+
+using namespace haul::preload;
+
+extern "C" {
+
+[[gnu::visibility("default")]] int munmap(void* at, std::size_t bytes) noexcept {
+  return touches_born(at, bytes) ? give_up(at, bytes) : next_munmap.get()(at, bytes);
+}
+
+[[gnu::visibility("default")]] int madvise(void* at, std::size_t bytes, int advice) noexcept {
+  return gives_up(advice) && touches_born(at, bytes) ? give_up(at, bytes)
+                                                     : next_madvise.get()(at, bytes, advice);
+}
+
+[[gnu::visibility("default")]] void* mremap(void* at, std::size_t bytes, std::size_t new_bytes,
+                                            int flags, ...) noexcept {
+  std::va_list list;
+  va_start(list, flags);
+  void* const to = (flags & MREMAP_FIXED) != 0 ? va_arg(list, void*) : nullptr;
+  va_end(list);
+  if (touches_born(at, bytes)) return move_away(at, bytes, new_bytes, flags, to);
+  return next_mremap.get()(at, bytes, new_bytes, flags, to);
+}
+
+[[gnu::visibility("default")]] void* mmap(void* at, std::size_t bytes, int rights, int flags,
+                                          int fd, OffsetType offset) noexcept {
+  if ((flags & MAP_FIXED) != 0 && touches_born(at, bytes)) {
+    haul::log(haul::LogLevel::warning,
+              "mmap(): %zu bytes at %p are a shared allocation, in whose place nothing can be "
+              "mapped; run the program with --memory=private",
+              bytes, at);
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  return next_mmap.get()(at, bytes, rights, flags, fd, offset);
+}
+[[gnu::visibility("default")]] void* mmap64(void* at, std::size_t bytes, int rights, int flags,
+                                            int fd, OffsetType offset) noexcept {
+  return mmap(at, bytes, rights, flags, fd, offset);
+}
+
+// fork() without handlers.
+[[gnu::visibility("default")]] pid_t _Fork() noexcept {
+  before_fork();
+  const pid_t child = next_fork.get()();
+  child == 0 ? after_fork_in_child() : after_fork_in_parent();
+  return child;
+}
+
+}  // extern "C"
