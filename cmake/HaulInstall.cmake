@@ -39,8 +39,8 @@ endif()
 
 if(TARGET haul_fi)
   # Beside libhaul.so.0, which it finds there.
-  install(TARGETS haul_fi haul_mpi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  add_dependencies(haul_product haul_fi haul_mpi)
+  install(TARGETS haul_fi haul_mpi haul_malloc LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  add_dependencies(haul_product haul_fi haul_mpi haul_malloc)
 endif()
 
 if(TARGET haul_dmadev)

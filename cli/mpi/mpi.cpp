@@ -19,7 +19,8 @@ namespace {
 constexpr unsigned answer_s = 10;
 constexpr int not_started = 127;
 constexpr const char* provider_name = "libhaul-fi.so";
-constexpr const char* memory_name = "libhaul-mpi.so";  // lies beside it
+// These lie beside it.
+constexpr const char *mpi_memory_name = "libhaul-mpi.so", *malloc_name = "libhaul-malloc.so";
 constexpr const char* preload_variable = "LD_PRELOAD";
 
 // "4.1.4" from "mpirun (OpenRTE) 4.1.4": the first number after `mark`. "" if there is none.
@@ -106,9 +107,9 @@ void refuse_other(const std::vector<std::string>& command, const std::vector<std
 }
 
 // Open MPI passes its own variables on to other hosts, but others only if told to.
-std::vector<std::string> exported_variables(AllocMem alloc_mem) {
+std::vector<std::string> exported_variables(SharedMemory shared) {
   std::vector<std::string> arguments = {"-x", "FI_PROVIDER_PATH"};
-  if (alloc_mem == AllocMem::of_haul) arguments.insert(arguments.end(), {"-x", preload_variable});
+  if (shared != SharedMemory::none) arguments.insert(arguments.end(), {"-x", preload_variable});
   for (char** one = environ; *one != nullptr; ++one) {
     const std::string text = *one;
     if (text.starts_with("HAUL_")) {
@@ -226,12 +227,14 @@ tools::Environment launch_environment(const InstalledMpi& mpi) {
 }
 
 MpiSetup set_up_mpi(const InstalledMpi& mpi, const std::vector<std::string>& command,
-                    const std::string& provider_directory, AllocMem alloc_mem) {
+                    const std::string& provider_directory, SharedMemory shared) {
   MpiSetup setup{command, provider_environment(mpi, provider_directory)};
-  if (alloc_mem == AllocMem::of_haul) {
+  if (shared != SharedMemory::none) {
+    std::string files = provider_directory + "/" + mpi_memory_name;
+    if (shared == SharedMemory::of_malloc)
+      files = provider_directory + "/" + malloc_name + ":" + files;
     const std::string others = variable(preload_variable);
-    const std::string file = provider_directory + "/" + memory_name;
-    setup.environment.emplace_back(preload_variable, others.empty() ? file : file + ":" + others);
+    setup.environment.emplace_back(preload_variable, others.empty() ? files : files + ":" + others);
   }
   switch (mpi.kind) {
     case MpiKind::open_mpi_4:
@@ -240,7 +243,7 @@ MpiSetup set_up_mpi(const InstalledMpi& mpi, const std::vector<std::string>& com
       refuse_other(command, options, "pml", "cm");
       refuse_other(command, options, "mtl", "ofi");
       if (names_hosts(command)) {
-        const std::vector<std::string> extra = exported_variables(alloc_mem);
+        const std::vector<std::string> extra = exported_variables(shared);
         setup.command.insert(setup.command.begin() + 1, extra.begin(), extra.end());
       }
       break;

@@ -37,13 +37,15 @@ struct MpiSetup {
   tools::Environment environment;
 };
 
-// Where MPI_Alloc_mem() takes memory from: the MPI itself, or haul's arena, which ranks can map.
-enum class AllocMem { of_mpi, of_haul };
+// Which memory of a rank comes from haul's arena, so that the other ranks can map it: none, what
+// MPI_Alloc_mem() and MPI_Win_allocate() give, or also malloc's large allocations.
+enum class SharedMemory { none, of_mpi, of_malloc };
 
 // Sets up `command`, which begins with the launcher. Throws UsageError if the command itself asks
 // for another transport.
 MpiSetup set_up_mpi(const InstalledMpi& mpi, const std::vector<std::string>& command,
-                    const std::string& provider_directory, AllocMem alloc_mem = AllocMem::of_mpi);
+                    const std::string& provider_directory,
+                    SharedMemory shared = SharedMemory::none);
 
 // What every launch of this MPI needs because of where it is installed, with haul or without.
 tools::Environment launch_environment(const InstalledMpi& mpi);

@@ -20,7 +20,7 @@ constexpr auto last_words = std::chrono::seconds(1);
 
 }  // namespace
 
-MpiJob prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem) {
+MpiJob prepare_job(const std::vector<std::string>& command, SharedMemory shared) {
   const std::string& name = command.front();
   const std::string file = tools::find_program(name);
   if (file.empty()) {
@@ -44,7 +44,7 @@ MpiJob prepare_job(const std::vector<std::string>& command, AllocMem alloc_mem) 
     throw tools::CommandFailure(
         fmt::format("{} ({}) cannot use haul: {}", mpi->title, file, missing));
   }
-  return {*mpi, set_up_mpi(*mpi, command, provider.substr(0, provider.rfind('/')), alloc_mem)};
+  return {*mpi, set_up_mpi(*mpi, command, provider.substr(0, provider.rfind('/')), shared)};
 }
 
 int run_job(MpiJob job, Collector& collector) {

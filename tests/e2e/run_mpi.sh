@@ -103,6 +103,9 @@ says "  mpirun -n 2 ./a"
 LD_PRELOAD='' expect 0 'FI_PROVIDER_PATH=' run --mpi --alloc-mem --dry-run -- "$work/ompi5/mpirun" -np 2 -H a,b ./a
 says "  LD_PRELOAD=$directory/libhaul-mpi.so \\"
 grep -q -- '-x LD_PRELOAD .*-H' "$work/out" || failed "other hosts are not told of the preload: $(cat "$work/out")"
+LD_PRELOAD=/lib/other.so expect 0 'FI_PROVIDER_PATH=' run --mpi --memory=shared --dry-run -- "$work/mpich/mpirun" -n 2 ./a
+says "  LD_PRELOAD=$directory/libhaul-malloc.so:$directory/libhaul-mpi.so:/lib/other.so \\"
+expect 2 'private' run --mpi --memory=public --dry-run -- "$work/mpich/mpirun" -n 2 ./a
 # Also without the two dashes.
 expect 0 'I_MPI_FABRICS=ofi' run --mpi --dry-run "$work/intel/mpirun" -n 2 ./a
 expect 2 'keeps haul out' run --mpi -- "$work/ompi4/mpirun" --mca pml ob1 -np 2 ./a

@@ -45,8 +45,9 @@ def stop(sentence):
 class Peer:
     """One MPI: its words from scripts/peers.sh, its programs, and what is known of its reference runs."""
 
-    def __init__(self, name, provider_dir, work):
+    def __init__(self, name, provider_dir, work, shared):
         self.name = name
+        self.shared = shared
         self.provider_dir = provider_dir
         self.work = work / name
         self.references = {}
@@ -81,6 +82,8 @@ class Peer:
         additions = dict(word.split("=", 1) for word in assignments)
         if transport == "haul":
             additions["HAUL_TEST_PROVIDER_LIBRARY"] = "libhaul-fi.so"
+            if self.shared:
+                additions["LD_PRELOAD"] = str(self.provider_dir / "libhaul-malloc.so")
         if transport == "ofi:tcp":
             # Intel MPI uses the one-sided calls of a provider that it does not know, but not of this one.
             additions["MPIR_CVAR_CH4_OFI_ENABLE_RMA"] = "1"
@@ -218,6 +221,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--transport", default="haul", help="haul (default), native, or ofi:PROVIDER")
     parser.add_argument("--provider-dir", type=pathlib.Path, help="where libhaul-fi.so lies")
+    parser.add_argument("--memory", choices=["private", "shared"], default="private",
+                        help="of haul: where malloc takes large allocations from")
     parser.add_argument("--mpi", help="openmpi4,openmpi5,mpich5,intel (default: those that are there)")
     parser.add_argument("--ranks", default="2,3,4,8", help="how many (default: %(default)s)")
     parser.add_argument("--only", help="PROGRAM or PROGRAM:CASE, separated by commas")
@@ -264,7 +269,7 @@ def main():
         run = Run(options, launch.Launcher(pathlib.Path(scratch)))
         work = options.work.resolve() if options.work else pathlib.Path(scratch) / "programs"
         for name in names:
-            peer = Peer(name, options.provider_dir, work)
+            peer = Peer(name, options.provider_dir, work, options.memory == "shared")
             peer.build(cases)
             print(f"{peer.title} on {options.transport}", flush=True)
             for program in cases:
