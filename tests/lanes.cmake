@@ -17,6 +17,7 @@ set(tests_alone
 set(tests_last e2e.demo_test edges.atomic_descriptors_test edges.no_malloc_test edges.room_test edges.scheduling_test
   edges.stuck_copy_test)
 set(tests_aside
+  born
   e2e.atomic_cli e2e.channel_test e2e.cli_test e2e.clone_test e2e.cuda_fault_test e2e.cuda_gpu_test e2e.cuda_memory_test
   e2e.cuda_setup_test e2e.cuda_test e2e.dlopen e2e.dsa_channels_test e2e.dsa_setup_test e2e.dsa_test
   e2e.dsa_verify_test

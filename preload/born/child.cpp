@@ -1,15 +1,15 @@
 // The arena is shared memory, which a child would write into under its parent's eyes. So the child
-// maps private memory in place of each allocation, at its first moment, and reads the bytes from the
-// arena's file into it: 0.3 to 0.9 ms a MiB that has pages. The parent waits meanwhile, since what
-// it wrote now would show in the copy. (Its other threads go on: what they write during the fork
-// may or may not be in the copy, and as they write it.)
+// maps private memory in place of each allocation, at its first moment, and reads the bytes from
+// the arena's file into it: 0.3 to 0.9 ms a MiB that has pages. The parent waits meanwhile, since
+// what it wrote now would show in the copy. (Its other threads go on: what they write during the
+// fork may or may not be in the copy, and as they write it.)
 //
 // The parent waits for the end of a pipe, whose writing side the child alone has: it closes that
 // side when it has its copy, and the kernel does so when the child dies.
 #include "preload/born/child.hpp"
 
-#include <pthread.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -48,9 +48,8 @@ bool copy_from_file(std::size_t offset, std::size_t bytes) noexcept {
     off_t to = lseek(arena_file, from, SEEK_HOLE);
     if (to < 0 || to > end) to = end;
     while (from < to) {
-      const ssize_t got =
-          pread(arena_file, at + (static_cast<std::size_t>(from) - offset),
-                static_cast<std::size_t>(to - from), from);
+      const ssize_t got = pread(arena_file, at + (static_cast<std::size_t>(from) - offset),
+                                static_cast<std::size_t>(to - from), from);
       if (got <= 0) return false;
       from += got;
     }

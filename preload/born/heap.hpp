@@ -1,13 +1,13 @@
 // The large allocations of a program, born in haul's arena: whoever exchanges messages with this
 // process can map them, so what lies in them is copied once (paper 001, III-B, without pinning).
 //
-// What is given out is recorded in a table of this process alone, a word for each page of the arena,
-// so nothing that a peer writes into the arena misleads free(). Freed allocations are kept with
-// their pages, as many as glibc's malloc keeps (twice the largest one that was freed, of those up to
-// 32 MiB), and given out again; the others' pages go back to the system at once.
+// What is given out is recorded in a table of this process alone, a word for each page of the
+// arena, so nothing that a peer writes into the arena misleads free(). Freed allocations are kept
+// with their pages, as many as glibc's malloc keeps (twice the largest one that was freed, of those
+// up to 32 MiB), and given out again; the others' pages go back to the system at once.
 //
-// A child of fork has a copy of its own of all of them, at the same addresses (child.cpp), and makes
-// no new ones: its large allocations are libc's.
+// A child of fork has a copy of its own of all of them, at the same addresses (child.cpp), and
+// makes no new ones: its large allocations are libc's.
 //
 // Threads: all functions may be called from any thread; they take one lock, which is held while a
 // thread forks. As malloc(), none may be called in a signal handler.

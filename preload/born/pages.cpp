@@ -1,11 +1,12 @@
-// The functions by which a program changes pages itself, where these lie in shared allocations: there
-// the kernel would do something else than with private memory.
+// The functions by which a program changes pages itself, where these lie in shared allocations:
+// there the kernel would do something else than with private memory.
 //
-// What the program gives back reads as zero afterwards, as with private memory. What it moves gets a
-// private copy, since a mapping of the arena elsewhere would be known to nobody. Another mapping in
-// place of an allocation is refused: messages would go on finding the arena's bytes there. (Programs
-// do these things to memory that they have mapped, which is never shared, and hardly to what malloc()
-// has given them.)
+// What the program gives back reads as zero afterwards, as with private memory. What it moves gets
+// a private copy, since a mapping of the arena elsewhere would be known to nobody. Another mapping
+// in place of an allocation is refused: messages would go on finding the arena's bytes there.
+// (Programs do these things to memory that they have mapped, which is never shared, and hardly to
+// what malloc() has given them.)
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -29,6 +30,14 @@ constinit NextFunction<void*(void*, std::size_t, std::size_t, int, void*)> next_
 constinit NextFunction<void*(void*, std::size_t, int, int, int, OffsetType)> next_mmap("mmap");
 constinit NextFunction<long(long, long, long, long, long, long, long)> next_syscall("syscall");
 constinit NextFunction<pid_t()> next_fork("_Fork");
+constinit NextFunction<int(int (*)(void*), void*, int, void*, void*, void*, void*)> next_clone(
+    "clone");
+
+// What a process made by clone() begins with, once it has its memory.
+struct ClonedBody {
+  int (*body)(void*);
+  void* argument;
+};
 
 constexpr int dont_need_locked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
 
@@ -39,6 +48,15 @@ std::size_t whole_pages(std::size_t bytes) noexcept {
 // Advice by which a page's bytes are given up.
 bool gives_up(int advice) noexcept {
   return advice == MADV_DONTNEED || advice == MADV_FREE || advice == dont_need_locked;
+}
+
+// Does this system call make a process with a copy of the memory?
+bool copies_memory(long number, const long* arguments) noexcept {
+  if (number == SYS_clone3) {
+    const auto* const flags = reinterpret_cast<const std::uint64_t*>(arguments[0]);
+    return flags != nullptr && (*flags & CLONE_VM) == 0;
+  }
+  return number == SYS_fork || (number == SYS_clone && (arguments[0] & CLONE_VM) == 0);
 }
 
 int give_up(void* at, std::size_t bytes) noexcept {
@@ -61,9 +79,8 @@ void* move_away(void* at, std::size_t bytes, std::size_t new_bytes, int flags, v
     errno = ENOMEM;
     return MAP_FAILED;
   }
-  void* const copy =
-      next_mmap.get()(fixed ? to : nullptr, new_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | (fixed ? MAP_FIXED : 0), -1, 0);
+  void* const copy = next_mmap.get()(fixed ? to : nullptr, new_bytes, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | (fixed ? MAP_FIXED : 0), -1, 0);
   if (copy == MAP_FAILED) return MAP_FAILED;
   std::memcpy(copy, at, bytes < new_bytes ? bytes : new_bytes);
   give_up(at, bytes);
@@ -113,11 +130,52 @@ extern "C" {
   return mmap(at, bytes, rights, flags, fd, offset);
 }
 
+[[gnu::visibility("default")]] long syscall(long number, ...) noexcept {
+  std::va_list list;
+  va_start(list, number);
+  long arguments[6];
+  for (long& argument : arguments) argument = va_arg(list, long);
+  va_end(list);
+  const auto call = [&] {
+    return next_syscall.get()(number, arguments[0], arguments[1], arguments[2], arguments[3],
+                              arguments[4], arguments[5]);
+  };
+  if (number == SYS_madvise && gives_up(static_cast<int>(arguments[2])))
+    return madvise(reinterpret_cast<void*>(arguments[0]), static_cast<std::size_t>(arguments[1]),
+                   static_cast<int>(arguments[2]));
+  if (!copies_memory(number, arguments)) return call();
+  before_fork();
+  const long child = call();
+  child == 0 ? after_fork_in_child() : after_fork_in_parent();
+  return child;
+}
+
 // fork() without handlers.
 [[gnu::visibility("default")]] pid_t _Fork() noexcept {
   before_fork();
   const pid_t child = next_fork.get()();
   child == 0 ? after_fork_in_child() : after_fork_in_parent();
+  return child;
+}
+[[gnu::visibility("default")]] int clone(int (*body)(void*), void* stack, int flags, void* argument,
+                                         ...) noexcept {
+  std::va_list list;
+  va_start(list, argument);
+  void* more[3];
+  for (void*& one : more) one = va_arg(list, void*);
+  va_end(list);
+  if ((flags & CLONE_VM) != 0)
+    return next_clone.get()(body, stack, flags, argument, more[0], more[1], more[2]);
+  const ClonedBody begun{body, argument};
+  before_fork();
+  const int child = next_clone.get()(
+      [](void* begin) {
+        const ClonedBody cloned = *static_cast<const ClonedBody*>(begin);
+        after_fork_in_child();
+        return cloned.body(cloned.argument);
+      },
+      stack, flags, const_cast<ClonedBody*>(&begun), more[0], more[1], more[2]);
+  after_fork_in_parent();
   return child;
 }
 
