@@ -17,6 +17,10 @@ struct Link {
   }
 };
 
+// A place in a table by tag (matching/index/tag_table.hpp).
+struct InTable {};
+struct TableEntry : Link<InTable> {};
+
 // Elements are derived from Link<Tag>.
 template <class Element, class Tag>
 class List {

@@ -5,9 +5,9 @@
 
 namespace haul::fabric {
 
-Matcher::Matcher(Network& network, Sink& sink, Regions& regions,
-                 const MatcherLimits& limits) noexcept
-    : parts_(std::make_unique<MatcherParts>(network, sink, regions, limits)) {}
+Matcher::Matcher(Network& network, Sink& sink, Regions& regions, const MatcherLimits& limits,
+                 const TagSalt& salt) noexcept
+    : parts_(std::make_unique<MatcherParts>(network, sink, regions, limits, salt)) {}
 
 Matcher::~Matcher() = default;
 

@@ -122,11 +122,17 @@ struct MatcherLimits {
   std::size_t min_multi_receive = 64;  // FI_OPT_MIN_MULTI_RECV
 };
 
+// Random numbers that nobody else knows: where tags lie in tables.
+struct TagSalt {
+  std::uint64_t words[4];
+};
+
 class MatcherParts;
 
 class Matcher {
  public:
-  Matcher(Network& network, Sink& sink, Regions& regions, const MatcherLimits& limits) noexcept;
+  Matcher(Network& network, Sink& sink, Regions& regions, const MatcherLimits& limits,
+          const TagSalt& salt) noexcept;
   ~Matcher();
 
   // The peer of an address; made if new. Lives as long as the matcher. fi_addr is what a program

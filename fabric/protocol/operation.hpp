@@ -111,7 +111,7 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
 
 struct InPosted {};  // posted receives: of one peer, or of any
 
-struct Incoming : Link<InPosted>, Link<InMotion> {
+struct Incoming : Link<InPosted>, Link<InMotion>, TableEntry {
   enum class Stage : std::uint8_t {
     posted,   // waits for a message
     matched,  // its bytes come
@@ -122,6 +122,7 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
   Incoming* next_free = nullptr;
 
   Stage stage = Stage::posted;
+  std::uint8_t filed = 0;  // posted: where the index has it; 0: nowhere
   bool tagged = false;
   bool multi = false;
   bool reply_due = false;   // the sender waits for `finish` although it streams
@@ -175,11 +176,20 @@ struct Incoming : Link<InPosted>, Link<InMotion> {
   }
 };
 
+// Those from one source, or from any.
+struct PostedList : List<Incoming, InPosted> {
+  std::uint64_t indexed = 0;  // PostedIndex::covers()
+};
+
 struct OfAll {};   // unexpected messages by arrival
 struct OfPeer {};  // ... of one peer
 
-// A message that came before its receive.
-struct Unexpected : Link<OfAll>, Link<OfPeer> {
+// A message that came before its receive. Its entries are those in the tables of KeptIndex.
+inline constexpr unsigned kept_tables = 4;
+struct KeptEntries {
+  TableEntry entries[kept_tables];
+};
+struct Unexpected : Link<OfAll>, Link<OfPeer>, KeptEntries {
   Peer* source = nullptr;
   bool tagged = false;
   bool whole = false;       // eager: the payload is here. Else the bytes are with the sender
@@ -221,10 +231,10 @@ struct Peer {
   std::size_t parts_left = 0;
   std::uint64_t parts_receive = 0;
   Unexpected* parts_message = nullptr;
-  List<Outgoing, InQueue> pending;     // first packets, in order
-  List<Outgoing, InQueue> streaming;   // taking turns
-  std::vector<Header> control;         // packets without payload that found no room
-  List<Incoming, InPosted> posted[2];  // [tagged]: receives from this peer alone
+  List<Outgoing, InQueue> pending;    // first packets, in order
+  List<Outgoing, InQueue> streaming;  // taking turns
+  std::vector<Header> control;        // packets without payload that found no room
+  PostedList posted[2];               // [tagged]: receives from this peer alone
   List<Unexpected, OfPeer> unexpected[2];
   // FI_E* of what cannot be exchanged with it any more.
   int loss() const noexcept { return error != 0 ? error : FI_ESHUTDOWN; }

@@ -31,6 +31,7 @@ struct Statistics {
   Counter received_messages = {}, received_bytes = {};
   Counter sizes[size_buckets] = {};                         // of what was sent
   Counter unexpected_messages = {}, unexpected_bytes = {};  // kept now
+  Counter passed_over = {};  // receives and messages that were looked at and did not match
   Counter copies_in_flight = {};
   Counter fallbacks = {};  // transfers that had to take a slower path than planned
   Counter peers = {};      // known now

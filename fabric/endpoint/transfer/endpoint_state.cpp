@@ -46,6 +46,14 @@ std::uint64_t shown_tag(const CompletionNotice& completion) noexcept {
   return is_remote(completion.event) ? 0 : completion.tag;
 }
 
+// The clock stands in where the kernel has no random numbers yet.
+TagSalt new_salt() noexcept {
+  TagSalt salt;
+  for (std::uint64_t& word : salt.words) word = now_ns() * 0x9e3779b97f4a7c15u;
+  os::random_bytes(salt.words, sizeof salt.words);
+  return salt;
+}
+
 }  // namespace
 
 EndpointState::EndpointState(Domain& domain, const fi_info& info,
@@ -60,7 +68,7 @@ EndpointState::EndpointState(Domain& domain, const fi_info& info,
                        ? std::min(info.tx_attr->inject_size, inject_bytes)
                        : usual_inject_size()),
       network_(std::move(network)) {
-  matcher_.reset(new (std::nothrow) Matcher(*network_, *this, *this, MatcherLimits{}));
+  matcher_.reset(new (std::nothrow) Matcher(*network_, *this, *this, MatcherLimits{}, new_salt()));
   domain_.references.fetch_add(1, std::memory_order_relaxed);
 }
 

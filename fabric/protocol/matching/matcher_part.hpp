@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "fabric/protocol/matcher.hpp"
+#include "fabric/protocol/matching/index/tag_table.hpp"
 #include "fabric/protocol/operation.hpp"
 
 namespace haul::fabric {
@@ -35,8 +36,9 @@ class MatcherPart {
 // Whom a matcher works for, and what it counts.
 class Surroundings {
  public:
-  Surroundings(Network& n, Sink& s, Regions& r, const MatcherLimits& l) noexcept
-      : network(n), sink(s), regions(r), limits(l) {}
+  Surroundings(Network& n, Sink& s, Regions& r, const MatcherLimits& l,
+               const TagSalt& salt) noexcept
+      : network(n), sink(s), regions(r), limits(l), tag_hash(salt) {}
 
   void tell(const Ending& ending, int error) noexcept {
     if (!ending.told) return;
@@ -61,6 +63,7 @@ class Surroundings {
   Regions& regions;
   MatcherLimits limits;
   Statistics statistics;
+  const TagHash tag_hash;
 };
 
 template <class Self>

@@ -26,8 +26,9 @@ class MatcherParts final : public Surroundings,
                            public Peers,               // who comes, goes and breaks the rules
                            public Turns {              // one turn of all that
  public:
-  MatcherParts(Network& network, Sink& sink, Regions& regions, const MatcherLimits& limits) noexcept
-      : Surroundings(network, sink, regions, limits),
+  MatcherParts(Network& network, Sink& sink, Regions& regions, const MatcherLimits& limits,
+               const TagSalt& salt) noexcept
+      : Surroundings(network, sink, regions, limits, salt),
         Sending(limits.operations),
         Receiving(limits.operations) {}
 };

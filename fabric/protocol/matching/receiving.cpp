@@ -1,7 +1,8 @@
 // Matching, as MPI wants it. A message goes to the receive that was posted first among those it
 // matches, and a receive takes the message that came first among those it matches. Receives from
 // one peer and receives from any source lie in two lists; `order` numbers them as they were posted,
-// so that the older of two candidates wins. A message that finds no receive is kept
+// so that the older of two candidates wins. Lists that have become long are indexed
+// (index/posted_index.hpp). A message that finds no receive is kept
 // (unexpected_messages.hpp), and a new receive looks there before it is posted: so at any time no
 // posted receive matches a kept message.
 #include "fabric/protocol/matching/receiving.hpp"
@@ -49,14 +50,17 @@ ssize_t Receiving::receive(Peer* source, const ReceiveRequest& request) noexcept
     incoming.give(posted);
     return -error;
   }
-  (source != nullptr ? source->posted[posted->tagged] : posted_any_[posted->tagged])
-      .push_back(*posted);
+  PostedList& list =
+      source != nullptr ? source->posted[posted->tagged] : posted_any_[posted->tagged];
+  list.push_back(*posted);
+  if (list.indexed != 0) [[unlikely]]
+    index_.posted(list, *posted, the<Surroundings>().tag_hash);
   return 0;
 }
 
 int Receiving::cancel(void* context) noexcept {
   Incoming* found = nullptr;
-  const auto search = [&](List<Incoming, InPosted>& list) noexcept {
+  const auto search = [&](PostedList& list) noexcept {
     for (Incoming* at = list.front(); at != nullptr && found == nullptr; at = list.after(*at)) {
       if (at->ending.context == context) found = at;
     }
@@ -77,8 +81,8 @@ int Receiving::cancel(void* context) noexcept {
 void Receiving::end_posted(Incoming& posted, int error) noexcept {
   posted.ending.flags = receive_flags(posted.tagged, 0);
   if (posted.multi) posted.ending.flags |= FI_MULTI_RECV;
+  unpost(posted);
   if (posted.users != 0) {
-    posted.unlink_posted();
     posted.used_up = true;
     posted.failure = error;
     return;
@@ -88,21 +92,36 @@ void Receiving::end_posted(Incoming& posted, int error) noexcept {
   the<Surroundings>().tell(ending, error);
 }
 
-void Receiving::fail_posted(List<Incoming, InPosted> (&posted)[2], int error) noexcept {
-  for (List<Incoming, InPosted>& list : posted)
+void Receiving::fail_posted(PostedList (&posted)[2], int error) noexcept {
+  for (PostedList& list : posted)
     while (Incoming* receive = list.front()) end_posted(*receive, error);
 }
 
 Incoming* Receiving::match_posted(Peer& peer, bool tagged, std::uint64_t tag) noexcept {
-  const auto first = [tag](List<Incoming, InPosted>& list) noexcept {
-    Incoming* at = list.front();
-    while (at != nullptr && !tags_match(at->tag, at->ignore, tag)) at = list.after(*at);
+  const auto first = [&](PostedList& list, const Peer* source) noexcept {
+    std::uint64_t passed = 0;
+    Incoming* at = nullptr;
+    if (index_.covers(list)) [[unlikely]] {
+      at = index_.first(source, tag, the<Surroundings>().tag_hash, &passed);
+      Statistics::add(statistics().passed_over, passed);
+      return at;
+    }
+    for (at = list.front(); at != nullptr && !tags_match(at->tag, at->ignore, tag);
+         at = list.after(*at)) {
+      ++passed;
+    }
+    if (passed != 0) passed_over(list, passed);
     return at;
   };
-  Incoming* directed = first(peer.posted[tagged]);
-  Incoming* any = first(posted_any_[tagged]);
+  Incoming* directed = first(peer.posted[tagged], &peer);
+  Incoming* any = first(posted_any_[tagged], nullptr);
   if (directed == nullptr || (any != nullptr && any->order < directed->order)) return any;
   return directed;
+}
+
+void Receiving::passed_over(PostedList& list, std::uint64_t passed) noexcept {
+  Statistics::add(statistics().passed_over, passed);
+  if (passed > long_walk) index_.cover(list, the<Surroundings>().tag_hash);
 }
 
 Incoming* Receiving::assign(Incoming& posted, Peer& peer, std::uint64_t tag, std::uint64_t data,
@@ -130,10 +149,10 @@ Incoming* Receiving::assign(Incoming& posted, Peer& peer, std::uint64_t tag, std
     if (posted.pieces.bytes - posted.consumed <
         std::max<std::size_t>(limits().min_multi_receive, 1)) {
       posted.used_up = true;
-      posted.unlink_posted();
+      unpost(posted);
     }
   } else {
-    receive->unlink_posted();
+    unpost(*receive);
     receive->parent = 0;
   }
   receive->stage = Incoming::Stage::matched;
@@ -187,6 +206,7 @@ void Receiving::deliver(Incoming& receive, Peer& peer, const ReceivedPacket& pac
     Statistics::add(statistics().received_bytes, header.payload);
   }
   receive.pieces.scatter(0, packet.payload, completion.length);
+  unpost(receive);
   incoming.give(&receive);
   sink().complete(completion);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fabric/protocol/matching/matcher_part.hpp"
+#include "fabric/protocol/matching/index/posted_index.hpp"
 #include "fabric/protocol/pool.hpp"
 
 namespace haul::fabric {
@@ -42,11 +43,19 @@ class Receiving : public MatcherPart<Receiving> {
  private:
   void deliver(Incoming& receive, Peer& peer, const ReceivedPacket& packet) noexcept;
   void end_posted(Incoming& posted, int error) noexcept;
-  void fail_posted(List<Incoming, InPosted> (&posted)[2], int error) noexcept;
+  void fail_posted(PostedList (&posted)[2], int error) noexcept;
+  // No message goes to it any more.
+  void unpost(Incoming& posted) noexcept {
+    posted.unlink_posted();
+    if (posted.filed != 0) [[unlikely]]
+      index_.remove(posted);
+  }
+  void passed_over(PostedList& list, std::uint64_t passed) noexcept;
   void tell_received(const Incoming& receive, int error) noexcept;
 
   std::uint64_t next_order_ = 0;
-  List<Incoming, InPosted> posted_any_[2];  // [tagged]
+  PostedList posted_any_[2];  // [tagged]
+  PostedIndex index_;
 };
 
 }  // namespace haul::fabric

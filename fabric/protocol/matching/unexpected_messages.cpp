@@ -64,6 +64,8 @@ void UnexpectedMessages::keep(Peer& peer, const ReceivedPacket& packet, bool who
   peer.kept_bytes += message.kept;
   unexpected_[message.tagged].push_back(message);
   peer.unexpected[message.tagged].push_back(message);
+  if (message.tagged && index_.in_use()) [[unlikely]]
+    index_.add(message, false, the<Surroundings>().tag_hash);
   Statistics::add(statistics().unexpected_messages, 1);
   statistics().unexpected_bytes.store(kept_bytes_, std::memory_order_relaxed);
   if (kept_bytes_ > limits().unexpected_bytes / 2) throttle();
@@ -123,8 +125,7 @@ void UnexpectedMessages::drop(Unexpected& message) noexcept {
   Peer& peer = *message.source;
   if (message.sender_token != 0) the<Backlog>().send_finish(peer, message.sender_token, 0);
   if (peer.parts_message == &message) peer.parts_message = nullptr;
-  static_cast<Link<OfAll>&>(message).unlink();
-  static_cast<Link<OfPeer>&>(message).unlink();
+  unlink(message);
   kept_bytes_ -= message.kept;
   peer.kept_bytes -= message.kept;
   message.large.reset();
@@ -133,6 +134,33 @@ void UnexpectedMessages::drop(Unexpected& message) noexcept {
   Statistics::add(statistics().unexpected_messages, ~std::uint64_t{0});
   statistics().unexpected_bytes.store(kept_bytes_, std::memory_order_relaxed);
   if (kept_bytes_ < limits().unexpected_bytes / 4) throttle();
+}
+
+void UnexpectedMessages::unlink(Unexpected& message) noexcept {
+  static_cast<Link<OfAll>&>(message).unlink();
+  static_cast<Link<OfPeer>&>(message).unlink();
+  if (index_.in_use()) [[unlikely]]
+    index_.remove(message);
+}
+
+Unexpected* UnexpectedMessages::search(Peer* source, std::uint64_t tag,
+                                       std::uint64_t ignore) noexcept {
+  const TagHash& hash = the<Surroundings>().tag_hash;
+  const KeptIndex::Search wanted{source, tag, ignore};
+  const auto walk = [&](auto& list, std::uint64_t* passed) noexcept {
+    Unexpected* at = list.front();
+    for (; at != nullptr && !tags_match(tag, ignore, at->tag); at = list.after(*at)) ++*passed;
+    return at;
+  };
+  std::uint64_t passed = 0;
+  Unexpected* found = nullptr;
+  if (!index_.first(wanted, hash, &found, &passed)) {
+    found = source != nullptr ? walk(source->unexpected[true], &passed)
+                              : walk(unexpected_[true], &passed);
+  }
+  Statistics::add(statistics().passed_over, passed);
+  if (passed > long_walk) index_.cover(wanted, unexpected_[true], hash);
+  return found;
 }
 
 // It looks at what is known before it makes progress: progress may let messages arrive and other
@@ -161,8 +189,7 @@ ssize_t UnexpectedMessages::peek(Peer* source, const ReceiveRequest& request) no
   if ((request.flags & FI_DISCARD) != 0) {
     drop(*message);
   } else if ((request.flags & FI_CLAIM) != 0) {
-    static_cast<Link<OfAll>*>(message)->unlink();
-    static_cast<Link<OfPeer>*>(message)->unlink();
+    unlink(*message);
     static_cast<fi_context*>(request.context)->internal[0] = message;
   }
   sink().complete(found);
@@ -187,6 +214,7 @@ ssize_t UnexpectedMessages::claim(const ReceiveRequest& request) noexcept {
   Peer& peer = *message->source;
   unexpected_[message->tagged].push_front(*message);
   peer.unexpected[message->tagged].push_front(*message);
+  if (message->tagged && index_.in_use()) index_.add(*message, true, the<Surroundings>().tag_hash);
   ReceiveRequest exact = request;
   exact.flags &= ~static_cast<std::uint64_t>(FI_CLAIM);
   exact.tagged = message->tagged;

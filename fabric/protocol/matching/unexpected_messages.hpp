@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "fabric/protocol/matching/index/kept_index.hpp"
 #include "fabric/protocol/matching/matcher_part.hpp"
 #include "fabric/protocol/matching/receiving.hpp"
 
@@ -25,24 +26,25 @@ class UnexpectedMessages : public MatcherPart<UnexpectedMessages> {
 
  private:
   void drop(Unexpected& message) noexcept;
+  void unlink(Unexpected& message) noexcept;
+  // Where the first message of the list in question is another one.
+  Unexpected* search(Peer* source, std::uint64_t tag, std::uint64_t ignore) noexcept;
   void throttle() noexcept;
 
   std::vector<std::unique_ptr<Unexpected[]>> slabs_;
   Unexpected* free_ = nullptr;
   std::size_t kept_bytes_ = 0;
   List<Unexpected, OfAll> unexpected_[2];  // [tagged]
+  KeptIndex index_;
 };
 
 inline Unexpected* UnexpectedMessages::match_unexpected(Peer* source, bool tagged,
                                                         std::uint64_t tag,
                                                         std::uint64_t ignore) noexcept {
-  const auto first = [&](auto& list) noexcept {
-    Unexpected* at = list.front();
-    while (at != nullptr && !tags_match(tag, ignore, at->tag)) at = list.after(*at);
-    return at;
-  };
-  if (!tagged) ignore = ~std::uint64_t{0};
-  return source != nullptr ? first(source->unexpected[tagged]) : first(unexpected_[tagged]);
+  Unexpected* front =
+      source != nullptr ? source->unexpected[tagged].front() : unexpected_[tagged].front();
+  if (front == nullptr || !tagged || tags_match(tag, ignore, front->tag)) return front;
+  return search(source, tag, ignore);
 }
 
 }  // namespace haul::fabric

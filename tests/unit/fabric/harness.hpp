@@ -166,7 +166,10 @@ class TestNetwork final : public Network, public DirectAccess {
 class Node final : public Sink, public Regions {
  public:
   Node(World& world, std::uint64_t number, const MatcherLimits& limits)
-      : network(world, number), matcher(network, *this, *this, limits) {}
+      : network(world, number),
+        matcher(network, *this, *this, limits,
+                TagSalt{{0x9e3779b97f4a7c15u * number, 0xd1342543de82ef95u, 0xaf251af3b0f025b5u,
+                         0xb564ef22ec7aece5u}}) {}
 
   TestNetwork network;
   std::vector<CompletionNotice> completions;

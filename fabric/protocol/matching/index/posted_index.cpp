@@ -1,0 +1,103 @@
+#include "fabric/protocol/matching/index/posted_index.hpp"
+
+#include "fabric/protocol/matching/receiving.hpp"
+
+namespace haul::fabric {
+
+namespace {
+
+Incoming& receive_of(TableEntry& entry) noexcept {
+  return static_cast<Incoming&>(entry);
+}
+
+}  // namespace
+
+void PostedIndex::cover(PostedList& list, const TagHash& hash) noexcept {
+  std::size_t receives = 0;
+  for (Incoming* at = list.front(); at != nullptr; at = list.after(*at)) ++receives;
+  if (!table_.made() && !table_.make(receives)) return;
+  list.indexed = age_;
+  for (Incoming* at = list.front(); at != nullptr; at = list.after(*at)) add(*at, hash);
+}
+
+// A list that has been empty begins anew, to be walked while it is short.
+void PostedIndex::posted(PostedList& list, Incoming& receive, const TagHash& hash) noexcept {
+  if (!covers(list) || list.front() == &receive) {
+    list.indexed = 0;
+  } else {
+    add(receive, hash);
+  }
+}
+
+std::uint8_t PostedIndex::kind_of(std::uint64_t ignore) noexcept {
+  std::uint8_t free = kind_count;
+  for (std::uint8_t i = 0; i < kind_count; ++i) {
+    const Kind& kind = kinds_[i];
+    if (kind.receives[0] + kind.receives[1] == 0) {
+      free = i;
+    } else if (kind.ignore == ignore) {
+      return i;
+    }
+  }
+  if (free != kind_count) kinds_[free].ignore = ignore;
+  return free;
+}
+
+void PostedIndex::add(Incoming& receive, const TagHash& hash) noexcept {
+  ++entries_;
+  const std::uint8_t kind = kind_of(receive.ignore);
+  receive.filed = static_cast<std::uint8_t>(kind + 1);
+  if (kind == kind_count) return walked_.push_back(receive);
+  ++kinds_[kind].receives[receive.source != nullptr];
+  const auto place = [&hash](TableEntry& entry) noexcept {
+    const Incoming& at = receive_of(entry);
+    return hash(at.source, at.ignore, at.tag);
+  };
+  table_.add(receive, place(receive), false, place);
+}
+
+void PostedIndex::remove(Incoming& receive) noexcept {
+  if (receive.filed == walked) {
+    static_cast<TableEntry&>(receive).unlink();
+  } else {
+    --kinds_[receive.filed - 1].receives[receive.source != nullptr];
+    table_.remove(receive);
+  }
+  receive.filed = 0;
+  if (--entries_ > table_worth) return;
+  while (TableEntry* entry = walked_.front()) {
+    receive_of(*entry).filed = 0;
+    entry->unlink();
+  }
+  table_.unmake([](TableEntry& entry) noexcept { receive_of(entry).filed = 0; });
+  for (Kind& kind : kinds_) kind = Kind();
+  entries_ = 0;
+  ++age_;
+}
+
+Incoming* PostedIndex::first(const Peer* source, std::uint64_t tag, const TagHash& hash,
+                             std::uint64_t* passed) noexcept {
+  Incoming* oldest = nullptr;
+  // Of one source all chains are in the order of posting.
+  const auto search = [&](TagTable::Chain& chain) noexcept {
+    for (TableEntry* entry = chain.front(); entry != nullptr; entry = chain.after(*entry)) {
+      Incoming& at = receive_of(*entry);
+      if (at.source == source) {
+        if (oldest != nullptr && oldest->order < at.order) return;
+        if (tags_match(at.tag, at.ignore, tag)) {
+          oldest = &at;
+          return;
+        }
+      }
+      ++*passed;
+    }
+  };
+  for (const Kind& kind : kinds_) {
+    if (kind.receives[source != nullptr] == 0) continue;
+    search(table_.chain(hash(source, kind.ignore, tag)));
+  }
+  search(walked_);
+  return oldest;
+}
+
+}  // namespace haul::fabric
