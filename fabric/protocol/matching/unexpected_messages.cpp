@@ -65,7 +65,7 @@ void UnexpectedMessages::keep(Peer& peer, const ReceivedPacket& packet, bool who
   unexpected_[message.tagged].push_back(message);
   peer.unexpected[message.tagged].push_back(message);
   if (message.tagged && index_.in_use()) [[unlikely]]
-    index_.add(message, false, the<Surroundings>().tag_hash);
+    index_.add(message, the<Surroundings>().tag_hash);
   Statistics::add(statistics().unexpected_messages, 1);
   statistics().unexpected_bytes.store(kept_bytes_, std::memory_order_relaxed);
   if (kept_bytes_ > limits().unexpected_bytes / 2) throttle();
@@ -210,11 +210,11 @@ ssize_t UnexpectedMessages::claim(const ReceiveRequest& request) noexcept {
     sink().complete(discarded);
     return 0;
   }
-  // Put back where only this receive finds it: first in its peer's list.
+  // Put back where this receive finds it, and takes it, at once: first in its peer's list. No table
+  // has to know it for that.
   Peer& peer = *message->source;
   unexpected_[message->tagged].push_front(*message);
   peer.unexpected[message->tagged].push_front(*message);
-  if (message->tagged && index_.in_use()) index_.add(*message, true, the<Surroundings>().tag_hash);
   ReceiveRequest exact = request;
   exact.flags &= ~static_cast<std::uint64_t>(FI_CLAIM);
   exact.tagged = message->tagged;

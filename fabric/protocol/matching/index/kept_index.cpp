@@ -14,19 +14,18 @@ Unexpected& message_of(TableEntry& entry, unsigned table) noexcept {
 
 }  // namespace
 
-void KeptIndex::add(unsigned table, Unexpected& message, bool oldest,
-                    const TagHash& hash) noexcept {
+void KeptIndex::add(unsigned table, Unexpected& message, const TagHash& hash) noexcept {
   Table& to = tables_[table];
   const auto place = [&to, &hash, table](TableEntry& entry) noexcept {
     const Unexpected& at = message_of(entry, table);
     return hash(to.directed ? at.source : nullptr, to.ignore, at.tag);
   };
   TableEntry& entry = message.entries[table];
-  to.table.add(entry, place(entry), oldest, place);
+  to.table.add(entry, place(entry), place);
 }
 
-void KeptIndex::add(Unexpected& message, bool oldest, const TagHash& hash) noexcept {
-  for (unsigned i = 0; i < in_use_; ++i) add(i, message, oldest, hash);
+void KeptIndex::add(Unexpected& message, const TagHash& hash) noexcept {
+  for (unsigned i = 0; i < in_use_; ++i) add(i, message, hash);
 }
 
 void KeptIndex::remove(Unexpected& message) noexcept {
@@ -77,7 +76,7 @@ void KeptIndex::cover(const Search& search, List<Unexpected, OfAll>& messages,
   fresh.directed = directed;
   fresh.ignore = search.ignore;
   for (Unexpected* at = messages.front(); at != nullptr; at = messages.after(*at)) {
-    add(in_use_, *at, false, hash);
+    add(in_use_, *at, hash);
   }
   ++in_use_;
 }

@@ -20,9 +20,9 @@ class KeptIndex {
   };
 
   bool in_use() const noexcept { return in_use_ != 0; }
-  // Adds a message to all tables: the youngest, or the oldest.
-  void add(Unexpected& message, bool oldest, const TagHash& hash) noexcept;
-  // A message that is in them, or has been taken out already.
+  // The youngest message.
+  void add(Unexpected& message, const TagHash& hash) noexcept;
+  // A message that is in the tables, or is not.
   void remove(Unexpected& message) noexcept;
   // True: *found is the oldest message that is searched for, or nullptr. False: there is no table
   // for that.
@@ -38,7 +38,7 @@ class KeptIndex {
     std::uint64_t ignore = 0;
   };
 
-  void add(unsigned table, Unexpected& message, bool oldest, const TagHash& hash) noexcept;
+  void add(unsigned table, Unexpected& message, const TagHash& hash) noexcept;
 
   Table tables_[kept_tables];
   unsigned in_use_ = 0;  // the first ones

@@ -53,7 +53,7 @@ void PostedIndex::add(Incoming& receive, const TagHash& hash) noexcept {
     const Incoming& at = receive_of(entry);
     return hash(at.source, at.ignore, at.tag);
   };
-  table_.add(receive, place(receive), false, place);
+  table_.add(receive, place(receive), place);
 }
 
 void PostedIndex::remove(Incoming& receive) noexcept {

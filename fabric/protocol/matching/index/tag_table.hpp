@@ -63,13 +63,9 @@ class TagTable {
   Chain& chain(std::uint64_t hash) noexcept { return chains_[hash & mask_]; }
   // `hash_of(TableEntry&)`: of an entry that is in the table, which may have to grow.
   template <class HashOf>
-  void add(TableEntry& entry, std::uint64_t hash, bool first, HashOf&& hash_of) noexcept {
+  void add(TableEntry& entry, std::uint64_t hash, HashOf&& hash_of) noexcept {
     if (entries_ > mask_) grow(hash_of);
-    if (first) {
-      chain(hash).push_front(entry);
-    } else {
-      chain(hash).push_back(entry);
-    }
+    chain(hash).push_back(entry);
     ++entries_;
   }
   void remove(TableEntry& entry) noexcept {
