@@ -99,19 +99,9 @@ void Receiving::fail_posted(PostedList (&posted)[2], int error) noexcept {
 
 Incoming* Receiving::match_posted(Peer& peer, bool tagged, std::uint64_t tag) noexcept {
   const auto first = [&](PostedList& list, const Peer* source) noexcept {
-    std::uint64_t passed = 0;
-    Incoming* at = nullptr;
-    if (index_.covers(list)) [[unlikely]] {
-      at = index_.first(source, tag, the<Surroundings>().tag_hash, &passed);
-      Statistics::add(statistics().passed_over, passed);
-      return at;
-    }
-    for (at = list.front(); at != nullptr && !tags_match(at->tag, at->ignore, tag);
-         at = list.after(*at)) {
-      ++passed;
-    }
-    if (passed != 0) passed_over(list, passed);
-    return at;
+    Incoming* front = list.front();
+    if (front == nullptr || tags_match(front->tag, front->ignore, tag)) return front;
+    return search(list, source, tag);
   };
   Incoming* directed = first(peer.posted[tagged], &peer);
   Incoming* any = first(posted_any_[tagged], nullptr);
@@ -119,9 +109,19 @@ Incoming* Receiving::match_posted(Peer& peer, bool tagged, std::uint64_t tag) no
   return directed;
 }
 
-void Receiving::passed_over(PostedList& list, std::uint64_t passed) noexcept {
+Incoming* Receiving::search(PostedList& list, const Peer* source, std::uint64_t tag) noexcept {
+  const TagHash& hash = the<Surroundings>().tag_hash;
+  std::uint64_t passed = 0;
+  Incoming* at = nullptr;
+  if (index_.covers(list)) {
+    at = index_.first(source, tag, hash, &passed);
+  } else {
+    at = list.front();
+    for (; at != nullptr && !tags_match(at->tag, at->ignore, tag); at = list.after(*at)) ++passed;
+    if (passed > long_walk) index_.cover(list, hash);
+  }
   Statistics::add(statistics().passed_over, passed);
-  if (passed > long_walk) index_.cover(list, the<Surroundings>().tag_hash);
+  return at;
 }
 
 Incoming* Receiving::assign(Incoming& posted, Peer& peer, std::uint64_t tag, std::uint64_t data,

@@ -1,8 +1,8 @@
 // Receives, and the messages that match them.
 #pragma once
 
-#include "fabric/protocol/matching/matcher_part.hpp"
 #include "fabric/protocol/matching/index/posted_index.hpp"
+#include "fabric/protocol/matching/matcher_part.hpp"
 #include "fabric/protocol/pool.hpp"
 
 namespace haul::fabric {
@@ -50,7 +50,8 @@ class Receiving : public MatcherPart<Receiving> {
     if (posted.filed != 0) [[unlikely]]
       index_.remove(posted);
   }
-  void passed_over(PostedList& list, std::uint64_t passed) noexcept;
+  // Where the first receive of the list is not the one.
+  Incoming* search(PostedList& list, const Peer* source, std::uint64_t tag) noexcept;
   void tell_received(const Incoming& receive, int error) noexcept;
 
   std::uint64_t next_order_ = 0;

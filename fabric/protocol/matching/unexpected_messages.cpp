@@ -136,13 +136,6 @@ void UnexpectedMessages::drop(Unexpected& message) noexcept {
   if (kept_bytes_ < limits().unexpected_bytes / 4) throttle();
 }
 
-void UnexpectedMessages::unlink(Unexpected& message) noexcept {
-  static_cast<Link<OfAll>&>(message).unlink();
-  static_cast<Link<OfPeer>&>(message).unlink();
-  if (index_.in_use()) [[unlikely]]
-    index_.remove(message);
-}
-
 Unexpected* UnexpectedMessages::search(Peer* source, std::uint64_t tag,
                                        std::uint64_t ignore) noexcept {
   const TagHash& hash = the<Surroundings>().tag_hash;
