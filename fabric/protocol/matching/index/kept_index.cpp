@@ -50,6 +50,7 @@ bool KeptIndex::first(const Search& search, const TagHash& hash, Unexpected** fo
   *found = nullptr;
   TagTable::Chain& chain =
       tables_[best].table.chain(hash(search.source, tables_[best].ignore, search.tag));
+  if (TableEntry* front = chain.front()) fetch_whole(message_of(*front, best));
   for (TableEntry* entry = chain.front(); entry != nullptr; entry = chain.after(*entry)) {
     Unexpected& at = message_of(*entry, best);
     if ((!directed || at.source == search.source) &&

@@ -94,7 +94,9 @@ Incoming* PostedIndex::first(const Peer* source, std::uint64_t tag, const TagHas
   };
   for (const Kind& kind : kinds_) {
     if (kind.receives[source != nullptr] == 0) continue;
-    search(table_.chain(hash(source, kind.ignore, tag)));
+    TagTable::Chain& chain = table_.chain(hash(source, kind.ignore, tag));
+    if (TableEntry* front = chain.front()) fetch_whole(receive_of(*front));
+    search(chain);
   }
   search(walked_);
   return oldest;
