@@ -88,7 +88,8 @@ extern const Suite hide_suite, latency_suite, bandwidth_suite, split_suite, thre
     affinity_suite, order_suite, checked_suite, service_suite, clients_suite, share_suite,
     mpi_suite, mpi_schemes_suite, nas_suite, atomic_suite, lock_suite, bystander_suite,
     bystander_bandwidth_suite, fresh_suite, transparent_suite, protect_suite, programs_suite,
-    copy_time_suite, pinning_suite, receive_suite, mpi_pinning_suite, cuda_suite;
+    copy_time_suite, pinning_suite, receive_suite, mpi_pinning_suite, mpi_matching_suite,
+    cuda_suite;
 
 // All of them, in the order in which `haul bench all` runs them.
 std::span<const Suite* const> suites();

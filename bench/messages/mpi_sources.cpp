@@ -16,6 +16,7 @@
   APPLY(haul_mpi_content_h, "bench/messages/mpi/content.h")   \
   APPLY(haul_mpi_exchange_c, "bench/messages/mpi/exchange.c") \
   APPLY(haul_mpi_exchange_h, "bench/messages/mpi/exchange.h") \
+  APPLY(haul_mpi_matching_c, "bench/messages/mpi/matching.c") \
   APPLY(haul_mpi_nas_c, "bench/messages/mpi/nas.c")           \
   APPLY(haul_mpi_nas_h, "bench/messages/mpi/nas.h")           \
   APPLY(haul_mpi_nas_is_c, "bench/messages/mpi/nas_is.c")     \

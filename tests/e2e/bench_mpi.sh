@@ -71,6 +71,10 @@ if [ -e "$(dirname "$E2E_LIBRARY")/libhaul-fi.so" ]; then
   holds '[(x["scheme"], x["engine"], x["registration"]) for x in r] ==
     [("SCI", "uring", "blocking"), ("SCI", "uring", "overlapped"), ("SCNI", "cpu", "none")]'
   holds 'all(x["label"] == "no hardware" for x in r if x["engine"] == "uring") and all(x["ratio_to_first"] > 0 for x in r[1:])'
+  bench mpi-matching
+  holds '{(x["test"], x["entries"]) for x in r if x["transport"] == "haul"} ==
+    {(t, n) for t in ("posted", "unexpected") for n in (1, 16, 1000)}'
+  holds 'all(x["median_ns"] > 0 and x["ratio_to_one"] > 0 and x["rounds"] == 3 for x in r)'
 else
   grep -q 'libhaul-fi.so' "$work/err" || failed 'the missing provider is not named'
 fi
@@ -140,6 +144,7 @@ for kind in reused rewritten fresh off-cache; do
   export DAMAGE=timed
   damaged messages bench.c buffers.c common.c content.c exchange.c -- pingpong $kind 4096 '' 1000000 2000 early
 done
+damaged matching matching.c common.c -- 10 '' 1000 early
 damaged is nas_is.c nas.c common.c -- S '' early
 damaged ft nas_ft.c nas.c common.c -- S '' early
 
