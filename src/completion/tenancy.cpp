@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "base/os/os.hpp"
-#include "completion/barrier.hpp"
+#include "base/sync/barrier.hpp"
 
 namespace haul {
 namespace {

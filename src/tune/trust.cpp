@@ -58,9 +58,9 @@ const char* outdated(const Measured& stored, const Seen& seen) noexcept {
   return nullptr;
 }
 
-unsigned repeat_after_s(unsigned disturbed) noexcept {
+unsigned repeat_after_s(unsigned disturbed_runs) noexcept {
   constexpr unsigned first_s = 10, repeats = 7;
-  return disturbed >= 1 && disturbed <= repeats ? first_s << (disturbed - 1) : 0;
+  return disturbed_runs >= 1 && disturbed_runs <= repeats ? first_s << (disturbed_runs - 1) : 0;
 }
 
 }  // namespace haul::tune

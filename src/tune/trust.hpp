@@ -45,6 +45,6 @@ const char* outdated(const Measured& stored, const Seen& seen) noexcept;
 
 // Seconds until a disturbed measurement is repeated, after so many in a row (1 and up): from 10 to
 // 640; 0: never again.
-unsigned repeat_after_s(unsigned disturbed) noexcept;
+unsigned repeat_after_s(unsigned disturbed_runs) noexcept;
 
 }  // namespace haul::tune

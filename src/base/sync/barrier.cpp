@@ -1,5 +1,5 @@
 // membarrier(PRIVATE_EXPEDITED), registered on first use.
-#include "completion/barrier.hpp"
+#include "base/sync/barrier.hpp"
 
 #include <atomic>
 
