@@ -23,9 +23,10 @@ bool is_automatic(const fi_domain_attr& attr) noexcept {
 }
 
 // With FI_THREAD_DOMAIN the program itself lets one thread at a time use what belongs together; but
-// it cannot speak for the progress thread.
-bool needs_lock(const fi_domain_attr& attr) noexcept {
-  return attr.threading != FI_THREAD_DOMAIN || is_automatic(attr);
+// it cannot speak for the domain's own thread.
+DataLock::Kind lock_for(const fi_domain_attr& attr) noexcept {
+  if (attr.threading != FI_THREAD_DOMAIN || is_automatic(attr)) return DataLock::Kind::word;
+  return OverlapThread::may_help() ? DataLock::Kind::biased : DataLock::Kind::none;
 }
 
 fi_ops_domain domain_ops = {
@@ -59,7 +60,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, void* user_context) noexcept
       mr_mode(info.domain_attr->mr_mode),
       threading(info.domain_attr->threading),
       automatic(is_automatic(*info.domain_attr)),
-      lock(needs_lock(*info.domain_attr)) {
+      lock(lock_for(*info.domain_attr)) {
   static fi_ops base_ops = object_calls(close, bind, control);
   begin_object(fid, FI_CLASS_DOMAIN, user_context, base_ops);
   ops = &domain_ops;

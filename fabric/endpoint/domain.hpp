@@ -10,6 +10,7 @@
 
 #include "fabric/endpoint/lock.hpp"
 #include "fabric/endpoint/region_table.hpp"
+#include "fabric/endpoint/waiting/overlap_thread.hpp"
 #include "fabric/endpoint/waiting/progress_group.hpp"
 #include "fabric/endpoint/waiting/progress_thread.hpp"
 
@@ -46,9 +47,16 @@ class Domain final : public fid_domain {
   // Where results of memory registration go; nullptr: registration is synchronous.
   EventQueue* registration_events() const noexcept;
 
+  // What wakes the domain's thread; nullptr: it has none. Under the lock.
+  WaitObject* thread_wait() noexcept {
+    return automatic ? progress_thread.wait() : overlap_thread.wait();
+  }
+
   Domain* next_open = nullptr;  // Fabric's
-  // The last member, so that it is destroyed before what it uses.
+  // One of the two runs, if any does. The last members, so that they are destroyed before what they
+  // use.
   ProgressThread progress_thread{*this};
+  OverlapThread overlap_thread{*this};
 
  private:
   Domain(Fabric& fabric, const fi_info& info, void* context) noexcept;

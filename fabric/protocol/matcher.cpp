@@ -81,6 +81,14 @@ std::uint64_t Matcher::left_ns() const noexcept {
   return waits ? 0 : parts_->Pulling::left_ns();
 }
 
+const std::uint64_t& Matcher::bulk_requests() const noexcept {
+  return parts_->BulkRequests::noted;
+}
+
+bool Matcher::expects_bulk() noexcept {
+  return !idle() || parts_->any_bulk_left();
+}
+
 const Statistics& Matcher::statistics() const noexcept {
   return parts_->Surroundings::statistics;
 }

@@ -166,6 +166,12 @@ class Matcher {
   // If nothing is under way but copies by devices: about how long the first of them needs, in ns;
   // else 0.
   std::uint64_t left_ns() const noexcept;
+  // How many large requests of the program's there were so far, to send or to receive more than
+  // ever goes unasked. The word lives as long as the matcher.
+  const std::uint64_t& bulk_requests() const noexcept;
+  // One of the latest of those is not over, or something is under way: progress() may have large
+  // copies to make, now or when a packet comes.
+  bool expects_bulk() noexcept;
   const Statistics& statistics() const noexcept;
 
  private:

@@ -138,6 +138,11 @@ constexpr KnobRow rows[] = {
     {Knob::fabric_offnode, KnobKind::text, "HAUL_FABRIC_OFFNODE", "auto", "", 0, 0, false,
      "What carries messages to other nodes: a libfabric provider such as tcp;ofi_rxm, socket, auto "
      "(the default: the best that there is), or off; a name must be the same on all nodes."},
+    {Knob::fabric_overlap, KnobKind::choice, "HAUL_FABRIC_OVERLAP", "auto", "auto|on|off", 0, 0,
+     false,
+     "Whether large messages go on while an MPI program computes, by a thread of haul's in each of "
+     "its processes: auto (the default) where a core is free for it, on also where none is, off "
+     "never."},
     {Knob::fabric_register, KnobKind::choice, "HAUL_FABRIC_REGISTER", "auto", "auto|always", 0, 0,
      false,
      "Whether memory that other nodes read, or that is read into from there, is registered as "

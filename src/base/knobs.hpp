@@ -43,6 +43,7 @@ enum class Knob : std::uint8_t {
   fabric_eager_bytes,
   fabric_kernel_bytes,
   fabric_offnode,
+  fabric_overlap,
   fabric_register,
   fabric_report,
   transparent_plan,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/machine/clock.hpp"
 #include "base/os/os.hpp"
@@ -96,7 +97,7 @@ EndpointState::~EndpointState() {
   if (matcher_ != nullptr && !lost) flush();
   {
     Guard guard(domain_.lock);
-    domain_.endpoints.remove(*this, domain_.progress_thread.wait());
+    domain_.endpoints.remove(*this, domain_.thread_wait());
     for (FabricCompletionQueue* queue : {send_queue_, receive_queue_}) {
       if (queue == nullptr) continue;
       queue->leave(*this);
@@ -212,10 +213,17 @@ int EndpointState::enable() noexcept {
   // The target of remote accesses needs a queue whose reading makes progress.
   if (send_queue_ == nullptr && receive_queue_ == nullptr) return -FI_ENOCQ;
   if (automatic_) {
-    if (const int error = domain_.progress_thread.start(); error != 0) return error;
+    if (const int error = domain_.progress_thread.start(); error != 0) {
+      log(LogLevel::error,
+          "fi_enable: the thread for automatic progress cannot start (%s); raise ulimit -n or -u, "
+          "or ask for FI_PROGRESS_MANUAL.",
+          describe_errno(-error));
+      return error;
+    }
   }
   active_caps_ = caps_;
-  domain_.endpoints.add(*this, domain_.progress_thread.wait());
+  if (domain_.overlap_thread.may_run()) bulk_requests_ = &matcher_->bulk_requests();
+  domain_.endpoints.add(*this, domain_.thread_wait());
   domain_.progress_thread.nudge();
   return 0;
 }
@@ -270,6 +278,23 @@ void EndpointState::disarm() noexcept {
 
 void EndpointState::tell_progress_thread() noexcept {
   if (!idle()) domain_.progress_thread.nudge();
+}
+
+void EndpointState::tell_overlap_thread() noexcept {
+  seen_bulk_requests_ = *bulk_requests_;
+  domain_.overlap_thread.posted();
+}
+
+// The address vector of an MPI program names all its processes, also those to which nothing was
+// sent yet.
+unsigned EndpointState::node_processes() const noexcept {
+  unsigned others = 0;
+  for (const Known& known : known_) {
+    if (known.peer == nullptr) continue;
+    const Address& address = Matcher::address_of(*known.peer);
+    if (address.host == name().host && !(address == name())) ++others;
+  }
+  return others + 1;
 }
 
 FabricCompletionQueue* EndpointState::queue_of(Event event) const noexcept {

@@ -84,11 +84,16 @@ class EndpointState final : public Sink, public Regions {
   }
   bool idle() const noexcept { return matcher_->idle(); }
   std::uint64_t left_ns() const noexcept { return matcher_->left_ns(); }
-  // A request was handed to the matcher: the progress thread, if there is one, may have to go on.
+  bool expects_bulk() noexcept { return matcher_->expects_bulk(); }
+  // A request was handed to the matcher: the domain's thread, if there is one, may have to go on.
   void posted() noexcept {
     if (automatic_) [[unlikely]]
       tell_progress_thread();
+    if (bulk_requests_ != nullptr && *bulk_requests_ != seen_bulk_requests_) [[unlikely]]
+      tell_overlap_thread();
   }
+  // Processes of this node that it knows of, this one among them.
+  unsigned node_processes() const noexcept;
   PollBackoff& backoff() noexcept { return backoff_; }
 
   // ---- sleeping ----
@@ -119,6 +124,7 @@ class EndpointState final : public Sink, public Regions {
   void look_up() noexcept;
   void flush() noexcept;
   void tell_progress_thread() noexcept;
+  void tell_overlap_thread() noexcept;
   FabricCompletionQueue* queue_of(Event event) const noexcept;
   void fail(FabricCompletionQueue& queue, const CompletionNotice& completion, int error) noexcept;
 
@@ -137,7 +143,9 @@ class EndpointState final : public Sink, public Regions {
   EventQueue* events_ = nullptr;
   unsigned armed_ = 0;
   std::uint32_t seen_generation_ = 0;
-  std::vector<Known> known_;  // by fi_addr_t
+  std::vector<Known> known_;                      // by fi_addr_t
+  const std::uint64_t* bulk_requests_ = nullptr;  // the matcher's; nullptr: nobody asks
+  std::uint64_t seen_bulk_requests_ = 0;
   PollBackoff backoff_;
   std::unique_ptr<EndpointNetwork> network_;
   std::unique_ptr<Matcher> matcher_;

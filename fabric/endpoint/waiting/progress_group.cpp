@@ -27,6 +27,21 @@ bool ProgressGroup::progress() noexcept {
   return active;
 }
 
+void ProgressGroup::watch(WaitObject& wait) noexcept {
+  for (EndpointState* member : members_) wait.watch(member->doorbell());
+}
+
+bool ProgressGroup::expects_bulk() noexcept {
+  return std::any_of(members_.begin(), members_.end(),
+                     [](EndpointState* member) { return member->expects_bulk(); });
+}
+
+unsigned ProgressGroup::node_processes() const noexcept {
+  unsigned most = 1;
+  for (const EndpointState* member : members_) most = std::max(most, member->node_processes());
+  return most;
+}
+
 bool ProgressGroup::idle() const noexcept {
   return std::all_of(members_.begin(), members_.end(),
                      [](const EndpointState* member) { return member->idle(); });

@@ -17,7 +17,14 @@ class ProgressGroup {
   void add(EndpointState& endpoint, WaitObject* wait) noexcept;
   void remove(EndpointState& endpoint, WaitObject* wait) noexcept;
 
+  // From now on `wait`, which add() was not given, hears the doorbells of all.
+  void watch(WaitObject& wait) noexcept;
+
   bool progress() noexcept;  // true if anything happened
+  // Bytes may be on their way although the program calls nothing (Matcher::expects_bulk()).
+  bool expects_bulk() noexcept;
+  // How many processes of this node the endpoints know of, with this one.
+  unsigned node_processes() const noexcept;
   // Nothing can be done before a doorbell rings.
   bool idle() const noexcept;
   // If all that is under way is with devices: about how long the first needs, in ns; else 0.

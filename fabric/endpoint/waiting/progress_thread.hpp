@@ -1,58 +1,31 @@
 // Automatic progress (FI_PROGRESS_AUTO): one thread a domain makes progress while the program does
 // not, so that peers reach the memory of a process that computes. While the program polls, the
-// thread looks in once a millisecond, and no peer rings; otherwise it sleeps on the doorbells. It
-// takes the domain's lock for each turn, and holds none while it sleeps. It ends when only haul's
-// threads are left in the process, so that the process can end.
+// thread looks in once a millisecond, and no peer rings; otherwise it sleeps on the doorbells.
 #pragma once
 
-#include <pthread.h>
-#include <sys/types.h>
-
-#include <atomic>
 #include <cstdint>
-#include <memory>
 
-#include "fabric/endpoint/waiting/wait_object.hpp"
+#include "fabric/endpoint/waiting/domain_thread.hpp"
 
 namespace haul::fabric {
 
-class Domain;
-
-class ProgressThread {
+class ProgressThread final : public DomainThread {
  public:
   // Starts nothing. The domain must outlive it.
-  explicit ProgressThread(Domain& domain) noexcept : domain_(domain) {}
-  // Ends the thread: the domain has no endpoint left. A child of fork has none to end.
-  ~ProgressThread();
+  explicit ProgressThread(Domain& domain) noexcept : DomainThread(domain, "haul-progress") {}
+  ~ProgressThread() { stop(); }
 
-  // ---- under the data lock ----
-  // Starts the thread unless it was started. 0 or -FI_E*. Comes after the first network was opened:
-  // a fork then stops this thread's turns before it waits for the control lock.
-  int start() noexcept;
-  // What wakes it; nullptr while it was not started, and in a child of fork.
-  WaitObject* wait() noexcept;
-  // There is something to do that no doorbell tells of.
+  // Under the data lock: there is something to do that no doorbell tells of.
   void nudge() noexcept {
     if (asleep_) wake();
   }
 
  private:
-  static void* run(void* self) noexcept;
-  bool work() noexcept;
-  bool enter() noexcept;
-  void leave() noexcept;
-  bool turn() noexcept;
+  bool rest(bool refused) noexcept override;
+  bool turn() noexcept override;
   void wake() noexcept;
-  bool is_alone() noexcept;
 
-  Domain& domain_;
-  std::unique_ptr<WaitObject> wait_;
-  pthread_t thread_{};
-  pid_t process_ = 0;  // that has the thread; 0: it was not started
-  std::atomic<bool> stop_{false};
-  std::atomic<bool> gone_{false};  // it has ended by itself, and touches this no more
-  std::uint64_t looked_ns_ = 0;    // at the process's threads; the thread's own
-  // These under the data lock:
+  // These under the data lock, or by the thread, which alone changes them but for asleep_:
   bool armed_ = false;
   bool asleep_ = false;         // until a doorbell or wake()
   std::uint64_t seen_ = 0;      // of the domain's turns, all of which were the thread's since

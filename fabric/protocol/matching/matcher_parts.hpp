@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fabric/protocol/matching/backlog.hpp"
+#include "fabric/protocol/matching/bulk_requests.hpp"
 #include "fabric/protocol/matching/parted_messages.hpp"
 #include "fabric/protocol/matching/peers.hpp"
 #include "fabric/protocol/matching/receiving.hpp"
@@ -21,6 +22,7 @@ class MatcherParts final : public Surroundings,
                            public PartedMessages,      // messages that come in several packets
                            public Pulling,             // bytes that are still with their sender
                            public Lending,             // ... at the sender
+                           public BulkRequests,        // which large ones are under way
                            public RemoteAccess,        // RMA
                            public RemoteAtomics,       // atomics
                            public Peers,               // who comes, goes and breaks the rules

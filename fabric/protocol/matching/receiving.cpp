@@ -35,6 +35,9 @@ ssize_t Receiving::receive(Peer* source, const ReceiveRequest& request) noexcept
   posted->ending = Ending::of(request, Event::receive, 0);
 
   const std::uint64_t token = posted->token;
+  // (The buffer of a multi-receive is always there, and seldom for large messages.)
+  if (BulkRequests::is_bulk(posted->pieces.bytes) && !posted->multi)
+    the<BulkRequests>().note_bulk_awaited(token);
   while (Unexpected* message = the<UnexpectedMessages>().match_unexpected(
              source, posted->tagged, posted->tag, posted->ignore)) {
     const bool multi = posted->multi;

@@ -42,6 +42,7 @@ ssize_t RemoteAccess::rma(Peer& peer, const RmaRequest& request) noexcept {
       Incoming* awaited = new_awaited(peer, part, target.len);
       awaited->ending = ending;
       awaited->group = group;
+      if (BulkRequests::is_bulk(target.len)) the<BulkRequests>().note_bulk_awaited(awaited->token);
       operation = the<Sending>().new_outgoing(peer, PacketKind::read, Pieces(), false);
       operation->peer_token = awaited->token;
       operation->limit = target.len;

@@ -145,6 +145,7 @@ Outgoing* Sending::new_outgoing(Peer& peer, PacketKind kind, const Pieces& piece
     pieces.gather(0, operation->bounce.get(), pieces.bytes);
     operation->pieces = Pieces(operation->bounce.get(), pieces.bytes);
   }
+  if (BulkRequests::is_bulk(pieces.bytes)) the<BulkRequests>().note_bulk_sent(operation->token);
   return operation;
 }
 

@@ -9,6 +9,7 @@
 #include "base/private.hpp"
 #include "fabric/protocol/matcher.hpp"
 #include "fabric/transport/local/local.hpp"
+#include "fabric/transport/spare_core.hpp"
 
 namespace haul::fabric {
 namespace {
@@ -164,12 +165,11 @@ int LocalAccess::ended(const LocalPeer& peer, int result) noexcept {
 }
 
 // The mover must not take a core on which a rank computes or waits, so there has to be one core
-// more than processes that exchange messages. (Ranks that are bound to one core each have none to
-// spare.)
+// more than processes that exchange messages. A thread that has this core already needs no mover.
 bool LocalAccess::core_to_spare() const noexcept {
+  if (copies_on_this_thread()) return false;
   if (knob_number(Knob::plan_mover) != 0) return true;  // the user has decided
-  static const unsigned cpus = os::allowed_cpus();
-  return cpus > network_.peer_count() + 1;
+  return cores_exceed(network_.peer_count() + 1);
 }
 
 std::size_t LocalAccess::grain(const Peer&, std::size_t whole) const noexcept {

@@ -45,6 +45,10 @@ unsigned runnable_threads(const char* file) noexcept {
   return parse_number(word, runnable) ? static_cast<unsigned>(runnable) : 0;
 }
 
+bool cpus_are_taken() noexcept {
+  return runnable_threads("/proc/loadavg") > online_now();
+}
+
 bool cpus_are_crowded() noexcept {
   return runnable_threads("/proc/loadavg") > 2 * online_now();
 }

@@ -2,7 +2,9 @@
 #include "fabric/endpoint/lock.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -28,6 +30,71 @@ TEST(WordLock, lets_one_in_at_a_time) {
   }
   for (std::thread& one : crowd) one.join();
   EXPECT_EQ(counted, long{threads} * rounds * 20);
+}
+
+// The program's side and a guest beside it, which stays until it is awaited.
+void share_with_guest(DataLock& lock) {
+  constexpr long rounds = 300000;
+  std::atomic<bool> over{false};
+  long counted = 0, by_guest = 0;  // not atomic: lost increments show
+  std::thread guest([&] {
+    while (!over.load(std::memory_order_relaxed)) {
+      if (!lock.enter_as_guest(getpid())) continue;
+      for (int turn = 0; turn < 1000 && !lock.is_awaited(); ++turn) {
+        counted = counted + 1;
+        by_guest = by_guest + 1;
+        asm volatile("" ::: "memory");
+      }
+      lock.leave_as_guest();
+    }
+  });
+  std::uint32_t calls = lock.calls();
+  for (long round = 0; round < rounds; ++round) {
+    {
+      Guard inside(lock);
+      counted = counted + 1;
+      asm volatile("" ::: "memory");
+    }
+    const std::uint32_t now = lock.calls();
+    ASSERT_NE(now, calls) << "the guest would not know that the program calls";
+    calls = now;
+    // Lets the guest in now and then.
+    if (round % 64 == 0)
+      for (int i = 0; i < 200; ++i) asm volatile("" ::: "memory");
+  }
+  over = true;
+  guest.join();
+  EXPECT_EQ(counted, rounds + by_guest);
+  EXPECT_GT(by_guest, 0);
+}
+
+TEST(DataLock, a_program_that_takes_turns_lets_a_guest_in) {
+  DataLock lock(DataLock::Kind::biased);
+  share_with_guest(lock);
+}
+
+TEST(DataLock, a_program_of_many_threads_lets_a_guest_in) {
+  DataLock lock(DataLock::Kind::word);
+  share_with_guest(lock);
+}
+
+// The program's thread sleeps through a guest's long turn, and is woken.
+TEST(DataLock, who_waits_long_for_a_guest_is_woken) {
+  DataLock lock(DataLock::Kind::biased);
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_TRUE(lock.enter_as_guest(getpid()));
+    std::atomic<bool> inside{false};
+    std::thread program([&] {
+      Guard guard(lock);
+      inside = true;
+    });
+    while (!lock.is_awaited()) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_FALSE(inside);
+    lock.leave_as_guest();
+    program.join();
+    EXPECT_TRUE(inside);
+  }
 }
 
 }  // namespace
