@@ -149,7 +149,8 @@ bool OverlapThread::watch() noexcept {
 }
 
 void OverlapThread::listen_later() noexcept {
-  silent_until_ns_.store(now_ns() + shortest_nap_ns, std::memory_order_relaxed);
+  silent_until_ns_.store(useful_ ? 0 : now_ns() + shortest_nap_ns, std::memory_order_relaxed);
+  useful_ = false;
   asleep_.store(true, std::memory_order_relaxed);
 }
 
@@ -170,7 +171,7 @@ bool OverlapThread::turn() noexcept {
   for (std::uint64_t last = now_ns(); endpoints.expects_bulk();) {
     if (endpoints.progress()) {
       last = now_ns();
-      helped_ = true;
+      helped_ = useful_ = true;
       nap_ns_ = pause_ns_ = 0;
     } else if (now_ns() - last >= patience_ns) {
       idle();

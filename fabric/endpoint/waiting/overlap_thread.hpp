@@ -64,6 +64,7 @@ class OverlapThread final : public DomainThread {
   bool armed_ = false;
   bool sleeps_ = false;         // it has nothing to do before it is asked
   bool helped_ = false;         // the last turn moved something
+  bool useful_ = false;         // a turn since it last began to listen has
   std::uint64_t nap_ns_ = 0;    // after time spent in vain
   std::uint64_t pause_ns_ = 0;  // before the next look, while nothing can be done but to wait
   std::uint64_t free_ns_ = 0;   // when it last looked for a free core
