@@ -25,8 +25,8 @@ constexpr std::uint64_t quiet_ns = 2'000;
 // How long it watches before it sleeps or naps, and how long a turn waits for a packet.
 constexpr std::uint64_t patience_ns = 200'000;
 constexpr std::uint64_t short_patience_ns = 50'000;  // after it was woken, or napped
-constexpr std::uint64_t shortest_nap_ns = 1'000'000, longest_nap_ns = 8'000'000;
-constexpr std::uint64_t ns_per_ms = 1'000'000;
+constexpr int nap_ms = 1;
+constexpr std::uint64_t silence_ns = 250'000;  // after time spent in vain
 constexpr std::uint64_t shortest_pause_ns = 20'000, longest_pause_ns = 1'000'000;
 constexpr std::uint64_t look_for_core_ns = 10'000'000;
 constexpr unsigned pauses = 8;  // between two looks
@@ -137,9 +137,8 @@ bool OverlapThread::watch() noexcept {
       helped_ = false;
       if (!has_work() || armed_)
         return true;  // a doorbell that has rung wakes until it is disarmed
-      nap_ns_ = longer(nap_ns_, shortest_nap_ns, longest_nap_ns);
       listen_later();
-      wait_->sleep(static_cast<int>(nap_ns_ / ns_per_ms));
+      wait_->sleep(nap_ms);
       wait_->quiet();
       return false;
     }
@@ -149,7 +148,7 @@ bool OverlapThread::watch() noexcept {
 }
 
 void OverlapThread::listen_later() noexcept {
-  silent_until_ns_.store(useful_ ? 0 : now_ns() + shortest_nap_ns, std::memory_order_relaxed);
+  silent_until_ns_.store(useful_ ? 0 : now_ns() + silence_ns, std::memory_order_relaxed);
   useful_ = false;
   asleep_.store(true, std::memory_order_relaxed);
 }
@@ -172,7 +171,7 @@ bool OverlapThread::turn() noexcept {
     if (endpoints.progress()) {
       last = now_ns();
       helped_ = useful_ = true;
-      nap_ns_ = pause_ns_ = 0;
+      pause_ns_ = 0;
     } else if (now_ns() - last >= patience_ns) {
       idle();
       return true;

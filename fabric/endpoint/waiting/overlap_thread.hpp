@@ -6,11 +6,11 @@
 // Quiet where it cannot help. The program pays a store and a load a call for the lock (lock.hpp), a
 // comparison a request, and at most one wake-up each time that it begins to send or receive large
 // messages:
-//   asleep   No large request is under way. The next one rings, but not within a millisecond of
-//            time that was spent in vain (the program waits for its messages itself).
+//   asleep   No large request is under way. The next one rings, but not within 250 us of time
+//            that was spent in vain (the program waits for its messages itself).
 //   watching It holds nothing and looks at the lock's count of calls. When that stands still it
-//            takes a turn. While the program goes on calling, it naps for 1 to 8 ms, or until the
-//            next large request rings.
+//            takes a turn. While the program goes on calling, it naps for a millisecond, or until
+//            the next large request rings.
 //   turn     It holds the lock, polls, and copies by itself. It ends when the program wants to come
 //            in (which waits for one chunk at most), a fork waits, or no large request is left.
 //   armed    A turn in which nothing happened for 200 us: it sleeps, and peers ring for packets.
@@ -65,7 +65,6 @@ class OverlapThread final : public DomainThread {
   bool sleeps_ = false;         // it has nothing to do before it is asked
   bool helped_ = false;         // the last turn moved something
   bool useful_ = false;         // a turn since it last began to listen has
-  std::uint64_t nap_ns_ = 0;    // after time spent in vain
   std::uint64_t pause_ns_ = 0;  // before the next look, while nothing can be done but to wait
   std::uint64_t free_ns_ = 0;   // when it last looked for a free core
   bool free_ = true;
