@@ -18,8 +18,13 @@ constexpr std::size_t page_bytes = 4096;
 Memory chosen_memory = Memory::private_;
 constexpr std::uint64_t odd_step = 0x9e3779b97f4a7c15u;
 
-// What the kernel believes is still available; no limit if that is unknown. Asking for more would
-// not fail; the kernel would kill processes instead.
+std::uint64_t first_word(std::uint64_t seed) {
+  std::uint64_t x = (seed + 1) * 0xd1342543de82ef95u;
+  return x ^ (x >> 29);
+}
+
+}  // namespace
+
 std::size_t available_bytes() {
   char text[4096];
   if (os::read_file("/proc/meminfo", text, sizeof text) <= 0) return ~std::size_t{0};
@@ -27,13 +32,6 @@ std::size_t available_bytes() {
   if (row == nullptr) return ~std::size_t{0};
   return std::strtoull(row + std::strlen("MemAvailable:"), nullptr, 10) * 1024;
 }
-
-std::uint64_t first_word(std::uint64_t seed) {
-  std::uint64_t x = (seed + 1) * 0xd1342543de82ef95u;
-  return x ^ (x >> 29);
-}
-
-}  // namespace
 
 void use_memory(Memory memory) {
   chosen_memory = memory;

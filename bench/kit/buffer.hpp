@@ -6,6 +6,10 @@
 
 namespace haul::bench {
 
+// What the kernel believes is still available; no limit if that is unknown. Asking for more would
+// not fail; the kernel would kill processes instead.
+std::size_t available_bytes();
+
 // Where buffers lie from now on: in private memory of this process, or in memory of haul_alloc(),
 // which the node's service can map.
 enum class Memory { private_, shared };

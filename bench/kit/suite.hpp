@@ -83,13 +83,15 @@ struct Suite {
   // out. Null: it can always run.
   std::string (*why_not)() = nullptr;
   bool by_scheme = false;  // it compares SuiteOptions::schemes
+  // The tests among which --test chooses. Null: it has none.
+  const std::vector<std::string>& (*tests)() = nullptr;
 };
 extern const Suite hide_suite, latency_suite, bandwidth_suite, split_suite, threads_suite,
     affinity_suite, order_suite, checked_suite, service_suite, clients_suite, share_suite,
-    mpi_suite, mpi_schemes_suite, nas_suite, atomic_suite, lock_suite, bystander_suite,
+    mpi_suite, mpi_schemes_suite, mpi_kernels_suite, mpi_matching_suite, mpi_overlap_suite,
+    mpi_loopback_suite, nas_suite, atomic_suite, lock_suite, bystander_suite,
     bystander_bandwidth_suite, fresh_suite, transparent_suite, protect_suite, programs_suite,
-    copy_time_suite, pinning_suite, receive_suite, mpi_pinning_suite, mpi_matching_suite,
-    cuda_suite;
+    copy_time_suite, pinning_suite, receive_suite, mpi_pinning_suite, cuda_suite;
 
 // All of them, in the order in which `haul bench all` runs them.
 std::span<const Suite* const> suites();

@@ -18,7 +18,7 @@ void run_mpi(SuiteRun& session, std::vector<Row>& rows) {
             : std::vector<std::string>{"pingpong", "pingping", "exchange", "alltoall", "rate"};
   plan.buffers = quick ? std::vector<std::string>{"reused", "rewritten"}
                        : std::vector<std::string>{"reused", "rewritten", "fresh", "off-cache"};
-  plan.tests = asked_or(session.options.mpi.tests, plan.tests);
+  plan.tests = tests_or(session, message_tests(), plan.tests);
   plan.buffers = asked_or(session.options.mpi.buffers, plan.buffers);
   plan.ranks = session.options.mpi.ranks;
   if (plan.ranks.empty()) plan.ranks = {2};
@@ -53,6 +53,8 @@ const Suite mpi_suite{
     run_mpi,
     mpi_columns,
     true,
-    why_no_messages};
+    why_no_messages,
+    false,
+    message_tests};
 
 }  // namespace haul::bench

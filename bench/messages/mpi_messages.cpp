@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "tools/failure.hpp"
 #include "tools/units.hpp"
@@ -67,30 +66,23 @@ std::size_t cache_bytes(const SuiteRun& session) {
   return std::max({topology.l3_bytes, topology.l2_bytes, at_least});
 }
 
-// "row TEST KIND RANKS BYTES US GBPS LOOP_US LEAST_US", among whatever an MPI prints.
+// "row TEST KIND RANKS BYTES US GBPS LOOP_US LEAST_US"
 void add_output(const CommandOutcome& outcome, const Runner& runner, std::size_t wanted,
                 BySize& series) {
-  std::istringstream lines(outcome.out);
-  std::size_t found = 0;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream fields(line);
-    std::string row, test, kind;
+  take_figures(outcome, runner, "row", wanted, [&](std::istringstream& fields) {
+    std::string test, kind;
     unsigned ranks = 0;
     std::size_t bytes = 0;
     double us = 0, gbps = 0, loop_us = 0, least_us = 0;
-    if (!(fields >> row >> test >> kind >> ranks >> bytes >> us >> gbps >> loop_us >> least_us) ||
-        row != "row")
-      continue;
+    if (!(fields >> test >> kind >> ranks >> bytes >> us >> gbps >> loop_us >> least_us))
+      return false;
     MessageSeries& one = series[bytes];
     one.us.push_back(us);
     one.gbps.push_back(gbps);
     one.loop_us.push_back(loop_us);
     one.least_us.push_back(least_us);
-    ++found;
-  }
-  if (found != wanted)
-    throw tools::CommandFailure(fmt::format("{} printed {} figures instead of {}: {}",
-                                            describe(runner), found, wanted, reason_of(outcome)));
+    return true;
+  });
 }
 
 // The MPI whose own shared memory is fastest for this size; null if no MPI runs on its own.

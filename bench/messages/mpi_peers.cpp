@@ -102,6 +102,7 @@ const char* transport_name(Transport transport) {
     case Transport::haul: return "haul";
     case Transport::native: return "native";
     case Transport::ofi_shm: return "ofi-shm";
+    case Transport::loopback: return "loopback";
   }
   return "";
 }
@@ -119,7 +120,8 @@ std::optional<MpiPeer> MpiPeer::find(const std::string& name, std::string& missi
     missing = fmt::format("{} (or `make bench-peers` in haul's sources)", reason);
     return std::nullopt;
   }
-  Answer answer = parse(own.out), shm = parse(ask(name, "shm", "").out);
+  Answer answer = parse(own.out), shm = parse(ask(name, "shm", "").out),
+         tcp = parse(ask(name, "tcp", "").out);
   MpiPeer mpi;
   mpi.name_ = name;
   mpi.title_ = joined(answer["MPI_TITLE"]);
@@ -134,6 +136,9 @@ std::optional<MpiPeer> MpiPeer::find(const std::string& name, std::string& missi
   mpi.haul_environment_ = assignments(answer["MPI_OFI_ENV"]);
   mpi.shm_args_ = shm["MPI_OFI_ARGS"];
   mpi.shm_environment_ = assignments(shm["MPI_OFI_ENV"]);
+  mpi.tcp_args_ = tcp["MPI_OFI_ARGS"];
+  mpi.tcp_environment_ = assignments(tcp["MPI_OFI_ENV"]);
+  mpi.tcp_environment_.emplace_back("FI_TCP_IFACE", "lo");
   if (mpi.compiler_.empty() || mpi.launcher_.empty())
     throw tools::CommandFailure(
         fmt::format("{} names no compiler or launcher; this is a bug", name));
@@ -183,6 +188,10 @@ CommandOutcome MpiPeer::run(Transport transport, const Launch& launch, const Wor
     case Transport::ofi_shm:
       append(command, shm_args_);
       append(all, shm_environment_);
+      break;
+    case Transport::loopback:
+      append(command, tcp_args_);
+      append(all, tcp_environment_);
       break;
   }
   append(all, launch.extra);

@@ -10,9 +10,10 @@
 namespace haul::bench {
 
 // haul: the provider beside this program's libhaul.so.0. native: the MPI's own shared memory.
-// ofi_shm: the same MPI on libfabric's provider shm.
-enum class Transport { haul, native, ofi_shm };
-const char* transport_name(Transport transport);  // haul, native, ofi-shm
+// ofi_shm: the same MPI on libfabric's provider shm. loopback: on its provider tcp, over the
+// loopback interface.
+enum class Transport { haul, native, ofi_shm, loopback };
+const char* transport_name(Transport transport);  // haul, native, ofi-shm, loopback
 
 // The names by which scripts/peers.sh and --mpi know the MPIs.
 const std::vector<std::string>& mpi_names();
@@ -45,9 +46,9 @@ class MpiPeer {
  private:
   using Words = std::vector<std::string>;
   std::string name_, title_;
-  Words compiler_, launcher_, crowd_args_, native_args_, haul_args_, shm_args_;
+  Words compiler_, launcher_, crowd_args_, native_args_, haul_args_, shm_args_, tcp_args_;
   tools::Environment environment_, crowd_environment_, native_environment_, haul_environment_,
-      shm_environment_;
+      shm_environment_, tcp_environment_;
 };
 
 }  // namespace haul::bench

@@ -53,7 +53,7 @@ void run_mpi_pinning(SuiteRun& session, std::vector<Row>& rows) {
   using tools::kib;
   using tools::mib;
   MessagePlan plan;
-  plan.tests = asked_or(session.options.mpi.tests, {"pingpong"});
+  plan.tests = tests_or(session, message_tests(), {"pingpong"});
   plan.buffers = {"alloc-mem"};
   plan.ranks = {2};
   const std::vector<std::size_t> few = {64 * kib, mib},
@@ -100,6 +100,8 @@ const Suite mpi_pinning_suite{
     run_mpi_pinning,
     mpi_pinning_columns,
     true,
-    why_no_messages};
+    why_no_messages,
+    false,
+    message_tests};
 
 }  // namespace haul::bench

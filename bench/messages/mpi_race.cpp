@@ -26,6 +26,14 @@ double round_trip_ns(SuiteRun& session) {
 
 }  // namespace
 
+std::vector<std::string> tests_or(const SuiteRun& session, const std::vector<std::string>& known,
+                                  const std::vector<std::string>& own) {
+  std::vector<std::string> asked = session.options.mpi.tests;
+  // `haul bench all` runs suites that have but some of them.
+  std::erase_if(asked, [&](const std::string& test) { return !asked_for(known, test); });
+  return asked_or(asked, own);
+}
+
 std::vector<MpiPeer> choose_mpis(const SuiteRun& session) {
   std::vector<MpiPeer> found;
   std::string last;
@@ -72,10 +80,11 @@ std::string describe(const Runner& runner) {
 
 std::vector<Runner> choose_runners(const SuiteRun& session, const std::vector<MpiPeer>& mpis,
                                    const std::vector<std::string>& programs,
-                                   const std::vector<std::string>& probe) {
+                                   const std::vector<std::string>& probe,
+                                   const std::vector<Transport>& transports) {
   std::vector<Runner> runners;
   for (std::size_t i = 0; i < mpis.size(); ++i) {
-    for (Transport transport : {Transport::haul, Transport::native, Transport::ofi_shm}) {
+    for (Transport transport : transports) {
       const Runner runner{&mpis[i], transport, programs[i]};
       const std::string unusable = mpis[i].unusable(transport);
       if (!unusable.empty()) {
@@ -87,8 +96,9 @@ std::vector<Runner> choose_runners(const SuiteRun& session, const std::vector<Mp
       const CommandOutcome outcome = mpis[i].run(transport, {2, probe_limit_s}, command);
       if (outcome.good()) {
         runners.push_back(runner);
-      } else if (transport == Transport::ofi_shm) {
-        session.options.note(fmt::format("{} does not run on libfabric's shm ({})", mpis[i].title(),
+      } else if (transport == Transport::ofi_shm || transport == Transport::loopback) {
+        session.options.note(fmt::format("{} does not run on libfabric's {} ({})", mpis[i].title(),
+                                         transport == Transport::ofi_shm ? "shm" : "tcp",
                                          reason_of(outcome)));
       } else {
         throw tools::CommandFailure(
@@ -124,6 +134,20 @@ CommandOutcome run_one(SuiteRun& session, CoreDistances& placement, const Runner
     throw tools::CommandFailure(
         fmt::format("{} with {} ranks: {}", describe(runner), ranks, reason_of(outcome)));
   return outcome;
+}
+
+void take_figures(const CommandOutcome& outcome, const Runner& runner, const std::string& word,
+                  std::size_t wanted, const std::function<bool(std::istringstream&)>& take) {
+  std::istringstream lines(outcome.out);
+  std::size_t found = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    std::string first;
+    if (fields >> first && first == word && take(fields)) ++found;
+  }
+  if (found != wanted)
+    throw tools::CommandFailure(fmt::format("{} printed {} figures instead of {}: {}",
+                                            describe(runner), found, wanted, reason_of(outcome)));
 }
 
 const Runner* native_of(const std::vector<Runner>& runners, const Runner& runner) {

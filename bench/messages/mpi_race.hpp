@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ template <class List>
 const List& asked_or(const List& asked, const List& own) {
   return asked.empty() ? own : asked;
 }
+
+// Those of the asked tests that a suite has; its own choice if none was asked for.
+std::vector<std::string> tests_or(const SuiteRun& session, const std::vector<std::string>& known,
+                                  const std::vector<std::string>& own);
 
 // "" if there is an MPI and haul's provider, else what is missing.
 std::string why_no_messages();
@@ -39,12 +44,14 @@ struct Runner {
   bool pin_late = false;                // so that haul's threads may have other cores
 };
 
-// Every transport of every MPI that passes `probe`, a short run of its program. A transport of
-// haul's or of the MPI itself that is there and fails is a Failure; libfabric's shm is noted and
-// left out: not every MPI takes it.
+// Each of the transports of every MPI that passes `probe`, a short run of its program. A transport
+// of haul's or of the MPI itself that is there and fails is a Failure; libfabric's shm and tcp are
+// noted and left out: not every MPI takes them.
 std::vector<Runner> choose_runners(const SuiteRun& session, const std::vector<MpiPeer>& mpis,
                                    const std::vector<std::string>& programs,
-                                   const std::vector<std::string>& probe);
+                                   const std::vector<std::string>& probe,
+                                   const std::vector<Transport>& transports = {
+                                       Transport::haul, Transport::native, Transport::ofi_shm});
 
 // The round trips of a line measured around a row's launches.
 class CoreDistances {
@@ -62,6 +69,11 @@ class CoreDistances {
 // program's own sentence.
 CommandOutcome run_one(SuiteRun& session, CoreDistances& placement, const Runner& runner,
                        unsigned ranks, const std::vector<std::string>& arguments, unsigned limit_s);
+
+// Calls `take` with what follows `word` on each line that begins with it, among whatever an MPI
+// prints. Throws Failure unless `take` could read `wanted` such lines.
+void take_figures(const CommandOutcome& outcome, const Runner& runner, const std::string& word,
+                  std::size_t wanted, const std::function<bool(std::istringstream&)>& take);
 
 // "Open MPI 5.0.11 on haul", for messages.
 std::string describe(const Runner& runner);

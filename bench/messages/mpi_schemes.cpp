@@ -34,7 +34,7 @@ tools::Environment thread_environment(const SuiteRun& session) {
 
 void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows) {
   MessagePlan plan;
-  plan.tests = asked_or(session.options.mpi.tests, {"pingpong", "bandwidth"});
+  plan.tests = tests_or(session, message_tests(), {"pingpong", "bandwidth"});
   plan.buffers = asked_or(session.options.mpi.buffers, {"reused"});
   plan.ranks = {ranks};
   using tools::kib;
@@ -84,6 +84,8 @@ const Suite mpi_schemes_suite{
     run_mpi_schemes,
     mpi_schemes_columns,
     true,
-    why_no_messages};
+    why_no_messages,
+    false,
+    message_tests};
 
 }  // namespace haul::bench

@@ -17,8 +17,17 @@
   APPLY(haul_mpi_exchange_c, "bench/messages/mpi/exchange.c") \
   APPLY(haul_mpi_exchange_h, "bench/messages/mpi/exchange.h") \
   APPLY(haul_mpi_matching_c, "bench/messages/mpi/matching.c") \
+  APPLY(haul_mpi_halo_c, "bench/messages/mpi/halo.c")         \
+  APPLY(haul_mpi_kernel_c, "bench/messages/mpi/kernel.c")     \
+  APPLY(haul_mpi_kernel_h, "bench/messages/mpi/kernel.h")     \
   APPLY(haul_mpi_nas_c, "bench/messages/mpi/nas.c")           \
   APPLY(haul_mpi_nas_h, "bench/messages/mpi/nas.h")           \
+  APPLY(haul_mpi_nas_cg_c, "bench/messages/mpi/nas_cg.c")     \
+  APPLY(haul_mpi_nas_mg_c, "bench/messages/mpi/nas_mg.c")     \
+  APPLY(haul_mpi_overlap_c, "bench/messages/mpi/overlap.c")   \
+  APPLY(haul_mpi_spectral_c, "bench/messages/mpi/spectral.c") \
+  APPLY(haul_mpi_timed_c, "bench/messages/mpi/timed.c")       \
+  APPLY(haul_mpi_timed_h, "bench/messages/mpi/timed.h")       \
   APPLY(haul_mpi_nas_is_c, "bench/messages/mpi/nas_is.c")     \
   APPLY(haul_mpi_nas_ft_c, "bench/messages/mpi/nas_ft.c")
 

@@ -139,9 +139,33 @@ void choose_engines(const BenchChoices& choices, const std::vector<const bench::
   options.schemes = bench::schemes_of(choices.engines, asked);
 }
 
+// What --test may name: the tests of all suites.
+std::vector<std::string> bench_test_names() {
+  std::vector<std::string> names;
+  for (const bench::Suite* suite : bench::suites()) {
+    if (suite->tests == nullptr) continue;
+    for (const std::string& name : suite->tests())
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+void check_tests(const BenchChoices& choices, const bench::Suite& suite) {
+  if (choices.mpi.tests.empty()) return;
+  if (suite.tests == nullptr)
+    throw UsageError(fmt::format("{} has no tests to choose from; leave --test out", suite.name));
+  const std::vector<std::string>& known = suite.tests();
+  for (const std::string& test : choices.mpi.tests) {
+    if (std::find(known.begin(), known.end(), test) == known.end())
+      throw UsageError(fmt::format("{} has no test {}; --test takes {}", suite.name, test,
+                                   fmt::join(known, ", ")));
+  }
+}
+
 void run(const BenchChoices& choices) {
   check_writable(choices.json);
   const std::vector<const bench::Suite*> wanted = wanted_suites(choices.suite);
+  if (choices.suite != "all") check_tests(choices, *wanted.front());
   bench::SuiteOptions options;
   options.quick = choices.quick;
   options.mpi = choices.mpi;
@@ -213,14 +237,14 @@ void add_bench(Tree& tree) {
                "With --engine: how memory is registered with engines that need that (cached unless "
                "said)");
   names_option(app, "--mpi", choices->mpi.mpis, bench::mpi_names(), "The suites with MPI: which");
-  names_option(app, "--test", choices->mpi.tests, bench::message_tests(),
-               "mpi, mpi-schemes: which tests");
+  names_option(app, "--test", choices->mpi.tests, bench_test_names(),
+               "The suites with MPI: which of a suite's tests or kernels");
   names_option(app, "--buffers", choices->mpi.buffers, bench::message_buffers(),
                "mpi, mpi-schemes: which kinds of buffers");
-  names_option(app, "--class", choices->mpi.classes, {"S", "W", "A", "B"},
+  names_option(app, "--class", choices->mpi.classes, {"S", "W", "A", "B", "C"},
                "nas: which sizes of the problem");
   app.add_option("--ranks", choices->mpi.ranks,
-                 "mpi, nas: how many ranks, such as 2,4 (tests of a pair: 2 only)")
+                 "mpi, mpi-kernels, nas: how many ranks, such as 2,4 (tests of a pair: 2 only)")
       ->type_name("COUNT,...")
       ->delimiter(',')
       ->check(CLI::Range(2, 1024), "");

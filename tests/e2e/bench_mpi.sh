@@ -1,5 +1,5 @@
 #!/bin/bash
-# haul bench mpi and nas, small, with one MPI: the rows that others read, the choices, the errors. And
+# haul bench mpi, nas, mpi-kernels and mpi-overlap, small, with one MPI: the rows that others read, the choices, the errors. And
 # the benchmarks' own checks: a library that damages a message must not go unnoticed.
 set -u
 [ -n "${E2E_HAUL:-}" ] || { echo "skipped: this build has no command haul"; exit 77; }
@@ -49,9 +49,13 @@ refused() {
 
 refused 2 "--mpi" mpi --mpi lam
 refused 2 "--test" mpi --test pong
+refused 2 "mpi-kernels has no test pingpong; --test takes transpose, halo" mpi-kernels --test pingpong
+refused 2 "hide has no tests" hide --test pingpong
 refused 2 "--buffers" mpi --buffers cold
 refused 2 "--ranks" mpi --ranks 1
 refused 1 "2, 4, 8" nas --mpi "$mpi" --ranks 3
+refused 1 "2, 4, 8" mpi-kernels --mpi "$mpi" --ranks 6
+refused 1 "powers of two" mpi-kernels --mpi "$mpi" --sizes 100K
 HAUL_PEERS_DIR=$work/none refused 1 "make bench-peers" mpi --mpi intel
 
 bench mpi --test pingpong,rate --buffers reused,fresh --sizes 100,8K
@@ -80,8 +84,15 @@ else
 fi
 
 bench nas --class S --ranks 2
-holds '{(x["kernel"], x["class"], x["ranks"]) for x in r} == {("is", "S", 2), ("ft", "S", 2)}'
-holds 'all(x["verified"] and x["seconds"] > 0 and x["mops"] > 0 for x in r)'
+holds '{(x["kernel"], x["class"], x["ranks"]) for x in r} == {(k, "S", 2) for k in ("is", "ft", "cg", "mg")}'
+holds 'all(x["verified"] and x["seconds"] > 0 and x["mops"] > 0 and 0 < x["comm_share"] < 1 for x in r)'
+bench mpi-kernels --test halo --sizes 32K --ranks 2
+holds '{(x["test"], x["form"], x["size_bytes"], x["message_bytes"]) for x in r} ==
+  {("halo", "2d-1", 32768, 512), ("halo", "3d-2", 32768, 4096)}'
+holds 'all(x["median_us"] > 0 and 0 < x["comm_share"] < 1 for x in r)'
+bench mpi-overlap --test nbc --sizes 64K
+holds '{x["transport"] for x in r} <= {"haul", "native"} and all(x["label"] == ("" if x["cpus"] > 2 else "no free core") for x in r)'
+holds 'all(0 <= x[s + "_overlap_ratio"] <= 1 and x[s + "_pure_us"] > 0 and x[s + "_cpu_us"] > 0 for x in r for s in ("sender", "receiver"))'
 [ -z "$(ls "$TMPDIR")" ] || failed "left behind: $(ls "$TMPDIR")"
 
 # ---- a library that damages what arrives: every benchmark must say so and fail
@@ -91,11 +102,51 @@ cat > "$work/damage.c" << 'END'
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
+// DAMAGE_WAIT=n: a bit in the middle of what the n-th wait ends (of doubles: in an exponent); from the n-th on if n is
+// negative.
+enum { SLOTS = 64 };
+static struct {
+  MPI_Request* request;
+  unsigned char* middle;
+} posted[SLOTS];
+int MPI_Irecv(void* at, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
+  int bytes = 0, slot = 0;
+  PMPI_Type_size(type, &bytes);
+  while (slot < SLOTS - 1 && posted[slot].request != NULL) slot++;
+  posted[slot].request = request;
+  posted[slot].middle = (unsigned char*)at + count / 2 * bytes + (bytes > 1 ? 6 : 0);
+  return PMPI_Irecv(at, count, type, from, tag, comm, request);
+}
+static void damage(int count, const MPI_Request* requests) {
+  static int calls;
+  const char* text = getenv("DAMAGE_WAIT");
+  const int when = text != NULL ? atoi(text) : 0;
+  unsigned char* middle = NULL;
+  for (int i = 0; i < SLOTS; i++) {
+    if (posted[i].request < requests || posted[i].request >= requests + count) continue;
+    middle = posted[i].middle;
+    posted[i].request = NULL;
+  }
+  if (middle == NULL) return;
+  calls++;
+  if (calls == when || (when < 0 && calls >= -when)) *middle ^= 0x10;
+}
+int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  const int code = PMPI_Wait(request, status);
+  damage(1, request);
+  return code;
+}
+int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  const int code = PMPI_Waitall(count, requests, statuses);
+  damage(count, requests);
+  return code;
+}
 int MPI_Recv(void* at, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status) {
   static int calls;
   const char* when = getenv("DAMAGE");
   const int code = PMPI_Recv(at, count, type, from, tag, comm, status);
   if (count > 0) calls++;
+  if (when == NULL) return code;
   if (count > 0 && calls == 2 && strcmp(when, "checked") == 0) ((unsigned char*)at)[count / 2] ^= 1;
   if (count > 0 && calls >= 8 && strcmp(when, "timed") == 0) *(unsigned char*)at ^= 1;
   return code;
@@ -145,8 +196,25 @@ for kind in reused rewritten fresh off-cache; do
   damaged messages bench.c buffers.c common.c content.c exchange.c -- pingpong $kind 4096 '' 1000000 2000 early
 done
 damaged matching matching.c common.c -- 10 '' 1000 early
-damaged is nas_is.c nas.c common.c -- S '' early
-damaged ft nas_ft.c nas.c common.c -- S '' early
+unset DAMAGE
+damaged is nas_is.c nas.c common.c timed.c -- S '' early
+damaged ft nas_ft.c nas.c common.c timed.c -- S '' early
+# Both methods mend a single error.
+export DAMAGE_WAIT=-30
+damaged cg nas_cg.c nas.c common.c timed.c -- S '' early
+damaged mg nas_mg.c nas.c common.c timed.c -- S '' early
+# In the checks of each way, and in a step.
+for call in 1 7; do
+  export DAMAGE_WAIT=$call
+  damaged spectral spectral.c kernel.c common.c timed.c -- exchange 4096 '' 1000 early
+done
+for call in 1 7; do
+  export DAMAGE_WAIT=$call
+  damaged halo halo.c kernel.c common.c timed.c -- 3d-2 4096 '' 1000 early
+done
+export DAMAGE_WAIT=2
+damaged overlap overlap.c common.c content.c -- nbc 4096 '' 1000 early
+damaged overlap overlap.c common.c content.c -- stream 4096 '' 1000 early
 
 [ $failures = 0 ] && echo "haul bench mpi with $mpi: ok"
 exit $((failures > 0))

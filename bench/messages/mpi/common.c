@@ -54,3 +54,10 @@ double now_us(void) {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
 }
+
+void* allocate(size_t bytes) {
+  const size_t line = 64, rounded = (bytes / line + 1) * line;
+  void* at = aligned_alloc(line, rounded);
+  if (at == NULL) fail("no memory for %zu bytes; choose a smaller class or size", bytes);
+  return memset(at, 0, rounded);
+}

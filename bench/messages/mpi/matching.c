@@ -1,12 +1,13 @@
 // What it costs the receiving rank to match one message of 8 bytes among many of distinct tags.
 // Usage: matching ENTRIES CPUS BUDGET_US WHEN
-//   ENTRIES     comma-separated: so many receives are posted, or so many messages kept, all the
-//   time BUDGET_US   how long to measure each figure WHEN        pin "early" (before MPI_Init) or
-//   "late"
-// Output, one line for each figure: row TEST ENTRIES MEDIAN_NS LEAST_NS
-//   posted: MPI_Wait for one of the receives, once its message has come, which was asked for by
-//   rank 1 and given some time to arrive; unexpected: MPI_Recv of one of the messages that were
-//   kept. The tags come in random order. The bytes of every message are checked.
+//
+// ENTRIES, separated by commas: so many receives are posted, or so many messages kept, all the
+// time. BUDGET_US: how long to measure each figure. WHEN: pin "early" (before MPI_Init) or "late".
+//
+// Output, a line for each figure: row TEST ENTRIES MEDIAN_NS LEAST_NS. Test posted: MPI_Wait for
+// one of the receives, once its message has come, which was asked for by rank 1 and given some time
+// to arrive; unexpected: MPI_Recv of one of the messages that were kept. The tags come in random
+// order. The bytes of every message are checked.
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

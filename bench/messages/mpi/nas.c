@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/messages/mpi/common.h"
+#include "bench/messages/mpi/timed.h"
 
 static const uint64_t multiplier = 1220703125, seed = 314159265;
 static const uint64_t mask = ((uint64_t)1 << 46) - 1;
@@ -39,10 +40,24 @@ struct Run begin_run(int* argc, char*** argv) {
   return run;
 }
 
-void end_run(const struct Run* run, const char* kernel, double seconds, double operations) {
+struct Timing begin_timing(void) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  reset_comm_time();
+  return (struct Timing){now_us()};
+}
+
+struct Told end_timing(struct Timing timing) {
+  const double own_us = now_us() - timing.begin_us, comm_us = comm_time_us();
+  const double own_s = own_us * 1e-6;
+  struct Told told = {0, mean_comm_share(comm_us, own_us)};
+  MPI_Reduce(&own_s, &told.seconds, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  return told;
+}
+
+void end_run(const struct Run* run, const char* kernel, struct Told told, double operations) {
   if (run->rank == 0) {
-    printf("nas %s %c %d %.6f %.3f\n", kernel, run->class_name, run->ranks, seconds,
-           operations / seconds * 1e-6);
+    printf("nas %s %c %d %.6f %.3f %.4f\n", kernel, run->class_name, run->ranks, told.seconds,
+           operations / told.seconds * 1e-6, told.comm_share);
     fflush(stdout);
   }
   MPI_Finalize();

@@ -23,6 +23,17 @@ struct Run {
 // of two.
 struct Run begin_run(int* argc, char*** argv);
 
-// Prints "nas KERNEL CLASS RANKS SECONDS MOPS" on rank 0 and ends MPI. A rank that could not verify
-// its result has ended the run before.
-void end_run(const struct Run* run, const char* kernel, double seconds, double operations);
+// Around the part that the rules time.
+struct Timing {
+  double begin_us;
+};
+struct Timing begin_timing(void);
+struct Told {
+  double seconds;     // of the slowest rank; on rank 0
+  double comm_share;  // mean of the ranks
+};
+struct Told end_timing(struct Timing timing);
+
+// Prints "nas KERNEL CLASS RANKS SECONDS MOPS COMM_SHARE" on rank 0 and ends MPI. A rank that could
+// not verify its result has ended the run before.
+void end_run(const struct Run* run, const char* kernel, struct Told told, double operations);
