@@ -16,7 +16,8 @@ struct MpiJob {
 
 // Recognises the MPI of `command` and sets it up. Throws UsageError for a command that cannot be
 // set up, tools::CommandFailure if haul or the MPI lacks something.
-MpiJob prepare_job(const std::vector<std::string>& command, SharedMemory shared = SharedMemory::none);
+MpiJob prepare_job(const std::vector<std::string>& command,
+                   SharedMemory shared = SharedMemory::none);
 
 // Runs the job to its end while `collector` listens. Signals that would end this command go to the
 // launcher instead. Returns the launcher's status as a shell tells it.

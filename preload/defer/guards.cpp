@@ -13,9 +13,9 @@
 #include <cstdint>
 
 #include "preload/defer/guards.hpp"
-#include "preload/next_function.hpp"
 #include "preload/defer/pending.hpp"
 #include "preload/defer/samples.hpp"
+#include "preload/next_function.hpp"
 
 namespace haul::preload {
 namespace {

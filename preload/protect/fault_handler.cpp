@@ -11,8 +11,8 @@
 #include "base/os/os.hpp"
 #include "base/os/pages/own_memory.hpp"
 #include "base/thread/uncancelled.hpp"
-#include "preload/next_function.hpp"
 #include "preload/defer/watched.hpp"
+#include "preload/next_function.hpp"
 #include "preload/protect/protected.hpp"
 
 namespace haul::preload {

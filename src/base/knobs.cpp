@@ -94,7 +94,8 @@ constexpr KnobRow rows[] = {
     {Knob::memory_shared_from_bytes, KnobKind::bytes, "HAUL_MEMORY_SHARED_FROM_BYTES", "64K", "",
      16 * kib, 1024 * mib, false,
      "Allocations of at least this many bytes are born shared under `haul run --mpi "
-     "--memory=shared` (16K to 1G, default 64K), so that messages from or to them are copied once."},
+     "--memory=shared` (16K to 1G, default 64K), so that messages from or to them are copied "
+     "once."},
     {Knob::memory_huge, KnobKind::choice, "HAUL_MEMORY_HUGE", "auto", "auto|on|off", 0, 0, false,
      "Whether a copy or fill of 1 MiB or more that is the first to write to memory makes its pages "
      "beforehand, huge ones where it overwrites them whole: auto (the default; no huge ones while "

@@ -19,8 +19,8 @@ TEST(Push, IntoMemoryThatTheSenderMapsOneCopyIsMadeByTheSender) {
   World world(2);
   world[0].network.reach = world[1].network.reach = Reachability{.push = true, .mapped_only = true};
   world[1].network.reach.arena = true;
-  const auto data = pattern(300 * kib, 1);
-  std::vector<std::byte> got(300 * kib);
+  const auto data = pattern(2100 * kib, 1);
+  std::vector<std::byte> got(2100 * kib);
   int sent = 0, received = 0;
   ASSERT_EQ(world[1].receive(nullptr, got.data(), got.size(), 1, &received), 0);
   ASSERT_EQ(world[0].send(world[1], data.data(), data.size(), 1, &sent), 0);
