@@ -42,7 +42,7 @@ extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
   const haul::plan::KernelBytes kernel =
       haul::plan::kernel_bytes(figures, topology != nullptr ? topology->l2_bytes : 0);
   *limits = HaulPrivateMessageLimits{haul::plan::eager_bytes(figures), kernel.try_from, kernel.from,
-                                     false};
+                                     false, haul::knob_number(haul::Knob::fabric_part_bytes)};
   const std::uint64_t eager = haul::knob_number(haul::Knob::fabric_eager_bytes);
   if (eager != haul::knob_auto) limits->eager_bytes = eager;
   const std::uint64_t from = haul::knob_number(haul::Knob::fabric_kernel_bytes);

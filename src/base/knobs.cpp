@@ -132,6 +132,10 @@ constexpr KnobRow rows[] = {
      64 * kib, false,
      "Messages of up to this many bytes are sent unasked (4K to 64K); auto (the default) takes the "
      "figure from the calibration."},
+    {Knob::fabric_part_bytes, KnobKind::bytes, "HAUL_FABRIC_PART_BYTES", "8K", "", 1 * kib,
+     32 * kib, false,
+     "Messages of more than this many bytes that are sent unasked leave in parts of it (1K to 32K, "
+     "default 8K), so that the receiver copies one out while the next is copied in."},
     {Knob::fabric_kernel_bytes, KnobKind::text, "HAUL_FABRIC_KERNEL_BYTES", "auto", "auto", 0,
      unbounded - 1, false,
      "Messages between pages of 4 KiB are copied once, by the kernel, from this many bytes on; "

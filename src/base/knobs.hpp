@@ -41,6 +41,7 @@ enum class Knob : std::uint8_t {
   service_map_bytes,
   fabric_collapse,
   fabric_eager_bytes,
+  fabric_part_bytes,
   fabric_kernel_bytes,
   fabric_offnode,
   fabric_overlap,

@@ -46,7 +46,8 @@ struct HaulPrivateMessageLimits {
   // From the first on, a copy of small pages by the kernel may pay; from the second on it mostly
   // does.
   std::size_t kernel_try_from_bytes = 0, kernel_from_bytes = 0;
-  bool kernel_fixed = false;  // the user has set both: nothing is tried
+  bool kernel_fixed = false;                      // the user has set both: nothing is tried
+  std::size_t part_bytes = std::size_t{8} << 10;  // what is sent unasked leaves in parts of it
 };
 extern "C" [[gnu::visibility("default")]] void haul_private_message_limits(
     HaulPrivateMessageLimits* limits);

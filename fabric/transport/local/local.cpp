@@ -140,7 +140,8 @@ bool LocalNetwork::take(Arrival& arrival, NetworkEvent& event) noexcept {
       peer.out = std::move(arrival.segment);
       peer.out_connection = arrival.connection;
       peer.bell = LocalPeer::Bell{&peer.out->segment(), arrival.socket};
-      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell, limits_.eager_bytes);
+      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell, limits_.eager_bytes,
+                          limits_.part_bytes);
       event.outbox = &*peer.outbox;
       return true;
     }

@@ -64,18 +64,18 @@ std::uint64_t bulk_start(std::uint64_t position, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-RingOutbox::RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument,
-                       std::size_t eager) noexcept
+RingOutbox::RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument, std::size_t eager,
+                       std::size_t part) noexcept
     : segment_(segment), salt_(segment.salt), doorbell_(doorbell), argument_(argument) {
   eager_bytes = std::min(eager, in_parts_bytes);
   packet_bytes = std::min(eager, ring_packet_bytes);
-  part_bytes = ring_part_bytes;
+  part_bytes = std::min(part, ring_packet_bytes);
 }
 
 bool RingOutbox::holds(std::size_t bytes) noexcept {
-  const std::uint64_t parts = (bytes + ring_part_bytes - 1) / ring_part_bytes;
+  const std::uint64_t parts = (bytes + part_bytes - 1) / part_bytes;
   // One more: what is left empty at the ring's end.
-  return has_room((parts + 1) * space_of(ring_part_bytes), control_reserve);
+  return has_room((parts + 1) * space_of(part_bytes), control_reserve);
 }
 
 std::size_t RingOutbox::piece_bytes(std::size_t whole) const noexcept {

@@ -28,7 +28,6 @@ namespace haul::fabric {
 inline constexpr std::size_t ring_bytes = std::size_t{256} << 10;
 inline constexpr std::size_t bulk_bytes = std::size_t{512} << 10;
 inline constexpr std::size_t ring_packet_bytes = std::size_t{32} << 10;
-inline constexpr std::size_t ring_part_bytes = std::size_t{2} << 10;
 inline constexpr std::size_t ring_piece_bytes = std::size_t{64} << 10;
 
 // The shared memory, zeroed and sealed when it is made. `salt` is set by the writer before it hands
@@ -57,8 +56,10 @@ class RingOutbox final : public Outbox {
   using Doorbell = void (*)(void* argument) noexcept;
   // The segment must outlive the outbox. doorbell(argument) runs within commit() when the reader
   // sleeps.
-  // Messages of up to `eager` bytes (at most in_parts_bytes) go unasked.
-  RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument, std::size_t eager) noexcept;
+  // Messages of up to `eager` bytes (at most in_parts_bytes) go unasked, those of more than `part`
+  // (1 to 32 KiB) in parts of it.
+  RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument, std::size_t eager,
+             std::size_t part) noexcept;
 
   Slot reserve(std::size_t payload_bytes, Lane lane) noexcept override;
   void commit() noexcept override;
