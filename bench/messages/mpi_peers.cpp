@@ -16,7 +16,7 @@ namespace haul::bench {
 namespace {
 
 constexpr unsigned ask_limit_s = 30, compile_limit_s = 300;
-constexpr const char* provider_file = "libhaul-fi.so";
+constexpr const char *provider_file = "libhaul-fi.so", *malloc_file = "libhaul-malloc.so";
 
 // The script's variables are lists of words, quoted so that a shell can read them a second time. A
 // shell therefore reads them, and prints each as its name, the number of words, and the words,
@@ -100,6 +100,7 @@ void write_sources(const std::string& directory) {
 const char* transport_name(Transport transport) {
   switch (transport) {
     case Transport::haul: return "haul";
+    case Transport::haul_shared: return "haul-shared";
     case Transport::native: return "native";
     case Transport::ofi_shm: return "ofi-shm";
     case Transport::loopback: return "loopback";
@@ -164,8 +165,9 @@ std::string MpiPeer::build(const std::string& directory, const std::string& prog
 }
 
 std::string MpiPeer::unusable(Transport transport) const {
-  if (transport != Transport::haul) return "";
-  const std::string path = library_directory() + "/" + provider_file;
+  if (transport != Transport::haul && transport != Transport::haul_shared) return "";
+  const std::string path =
+      library_directory() + "/" + (transport == Transport::haul ? provider_file : malloc_file);
   if (access(path.c_str(), R_OK) == 0) return "";
   return fmt::format("there is no {}; install libfabric-dev and build haul anew", path);
 }
@@ -177,6 +179,9 @@ CommandOutcome MpiPeer::run(Transport transport, const Launch& launch, const Wor
   append(all, crowd_environment_);
   append(command, crowd_args_);
   switch (transport) {
+    case Transport::haul_shared:
+      all.emplace_back("LD_PRELOAD", library_directory() + "/" + malloc_file);
+      [[fallthrough]];
     case Transport::haul:
       append(command, haul_args_);
       append(all, haul_environment_);

@@ -9,11 +9,11 @@
 
 namespace haul::bench {
 
-// haul: the provider beside this program's libhaul.so.0. native: the MPI's own shared memory.
-// ofi_shm: the same MPI on libfabric's provider shm. loopback: on its provider tcp, over the
-// loopback interface.
-enum class Transport { haul, native, ofi_shm, loopback };
-const char* transport_name(Transport transport);  // haul, native, ofi-shm, loopback
+// haul: the provider beside this program's libhaul.so.0; haul_shared: the same with large
+// allocations born shared (libhaul-malloc.so). native: the MPI's own shared memory. ofi_shm: the
+// same MPI on libfabric's provider shm. loopback: on its provider tcp, over the loopback interface.
+enum class Transport { haul, haul_shared, native, ofi_shm, loopback };
+const char* transport_name(Transport transport);  // haul, haul-shared, ...
 
 // The names by which scripts/peers.sh and --mpi know the MPIs.
 const std::vector<std::string>& mpi_names();

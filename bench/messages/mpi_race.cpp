@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/os/os.hpp"
+#include "bench/kit/buffer.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::bench {
@@ -82,9 +83,13 @@ std::vector<Runner> choose_runners(const SuiteRun& session, const std::vector<Mp
                                    const std::vector<std::string>& programs,
                                    const std::vector<std::string>& probe,
                                    const std::vector<Transport>& transports) {
+  std::vector<Transport> all = transports;
+  const auto haul = std::find(all.begin(), all.end(), Transport::haul);
+  if (memory_in_use() == Memory::shared && haul != all.end())
+    all.insert(haul + 1, Transport::haul_shared);
   std::vector<Runner> runners;
   for (std::size_t i = 0; i < mpis.size(); ++i) {
-    for (Transport transport : transports) {
+    for (Transport transport : all) {
       const Runner runner{&mpis[i], transport, programs[i]};
       const std::string unusable = mpis[i].unusable(transport);
       if (!unusable.empty()) {

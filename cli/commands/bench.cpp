@@ -225,8 +225,10 @@ void add_bench(Tree& tree) {
       ->type_name("BYTES,...")
       ->delimiter(',')
       ->check(check_bytes, "");
-  tree.choice(app, "--memory", choices->memory, {"private", "shared"},
-              "Buffers of this process alone, or of haul_alloc(), which the node's service maps");
+  tree.choice(
+      app, "--memory", choices->memory, {"private", "shared"},
+      "Buffers of this process alone, or of haul_alloc(), which the node's service maps; the "
+      "suites with MPI: shared adds haul with large allocations born shared");
   names_option(
       app, "--engine", choices->engines, bench_engine_names(),
       "latency, bandwidth, hide, split, receive-overhead: the schemes of paper 000 by which "

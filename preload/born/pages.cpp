@@ -59,8 +59,11 @@ bool copies_memory(long number, const long* arguments) noexcept {
   return number == SYS_fork || (number == SYS_clone && (arguments[0] & CLONE_VM) == 0);
 }
 
+// By a system call: communication libraries patch the code of madvise(), and call syscall() there.
 int give_up(void* at, std::size_t bytes) noexcept {
-  return next_madvise.get()(at, whole_pages(bytes), MADV_REMOVE);
+  return static_cast<int>(next_syscall.get()(SYS_madvise, reinterpret_cast<long>(at),
+                                             static_cast<long>(whole_pages(bytes)), MADV_REMOVE, 0,
+                                             0, 0));
 }
 
 void* move_away(void* at, std::size_t bytes, std::size_t new_bytes, int flags, void* to) noexcept {
@@ -140,9 +143,11 @@ extern "C" {
     return next_syscall.get()(number, arguments[0], arguments[1], arguments[2], arguments[3],
                               arguments[4], arguments[5]);
   };
-  if (number == SYS_madvise && gives_up(static_cast<int>(arguments[2])))
-    return madvise(reinterpret_cast<void*>(arguments[0]), static_cast<std::size_t>(arguments[1]),
-                   static_cast<int>(arguments[2]));
+  if (number == SYS_madvise && gives_up(static_cast<int>(arguments[2]))) {
+    auto* const at = reinterpret_cast<void*>(arguments[0]);
+    const auto bytes = static_cast<std::size_t>(arguments[1]);
+    return touches_born(at, bytes) ? give_up(at, bytes) : call();
+  }
   if (!copies_memory(number, arguments)) return call();
   before_fork();
   const long child = call();
