@@ -191,6 +191,14 @@ int main(int argc, char** argv) {
 }
 END
 
+# The same by malloc(), with a child that writes what it has inherited.
+sed -e 's/MPI_Alloc_mem(\([a-z]*\), MPI_INFO_NULL, &\([a-z]*\))/\2 = malloc(\1)/' -e 's/wrong += MPI_Free_mem(\(.*\)) .*;/free(\1);/' \
+  -e 's/^#include <stdio.h>/#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys\/wait.h>\n#include <unistd.h>/' \
+  -e 's/^    if (rank == 0) MPI_Send/    const pid_t child = fork();\n    if (child == 0) {\n      memset(big, 1, bytes);\n      _exit(0);\n    }\n    waitpid(child, NULL, 0);\n&/' \
+  "$work/alloc.c" > "$work/malloc.c"
+grep -q 'big = malloc(bytes)' "$work/malloc.c" && grep -q 'fork()' "$work/malloc.c" && ! grep -q MPI_Free "$work/malloc.c" ||
+  failed "malloc.c is not what it should be"
+
 cat > "$work/window.c" << 'END'
 #include <mpi.h>
 #include <stdio.h>
@@ -280,7 +288,8 @@ assert sum(p["messages"] for p in d["paths"]) == d["messages"] == sum(sizes.valu
 assert d["received_messages"] == d["messages"], d
 assert any(p["ring"] for p in d["pairs"]), d["pairs"]
 END
-  for memory in alloc window; do for allocation in '' --alloc-mem; do
+  for memory in alloc window malloc; do for allocation in '' --alloc-mem --memory=shared; do
+    case $memory$allocation in malloc | malloc--alloc-mem | window--memory=shared) continue ;; esac
     "$compiler" "$work/$memory.c" -o "$program.$memory" || failed "$launcher: $memory.c does not compile"
     # shellcheck disable=SC2086
     expect 0 'all is right' run --mpi $allocation --json "$work/report.json" -- "$launcher" $spread -n 2 "$program.$memory"
@@ -290,7 +299,7 @@ print(sum(p["messages"] for p in json.load(open(sys.argv[1]))["paths"] if p["pat
     # The first may leave before the other side has mapped anything. Open MPI's windows need no messages.
     least=5
     [ -n "$allocation" ] || least=0
-    [ "$memory" = alloc ] || [ -z "$spread" ] || least=0
+    [ "$memory" != window ] || [ -z "$spread" ] || least=0
     if [ $least = 0 ]; then [ "$mapped" = 0 ]; else [ "$mapped" -ge $least ]; fi ||
       failed "$launcher, $memory.c: $mapped messages were mapped with '$allocation': $(cat "$work/report.json")"
   done; done
