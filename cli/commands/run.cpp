@@ -132,7 +132,7 @@ void add_run(Tree& tree) {
       "once, without the kernel's help, also where a container refuses process_vm_readv.\n"
       "--memory=shared has malloc(), calloc(), realloc() and C++ new give such memory, too, from "
       "64 KiB on (HAUL_MEMORY_SHARED_FROM_BYTES): it preloads libhaul-malloc.so. A child of fork "
-      "gets a copy of its own, for which fork() takes 0.3 to 0.9 ms a MiB; a program with a malloc "
+      "gets a copy of its own, for which fork() takes a millisecond a MiB; a program with a malloc "
       "of its own keeps that.\n"
       "--report prints on standard error, when the program has ended, what its processes copied, "
       "from where, in which way and how fast; or what the ranks of this host sent, by size and by "

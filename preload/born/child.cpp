@@ -1,8 +1,8 @@
 // The arena is shared memory, which a child would write into under its parent's eyes. So the child
 // maps private memory in place of each allocation, at its first moment, and reads the bytes from
-// the arena's file into it: 0.3 to 0.9 ms a MiB that has pages. The parent waits meanwhile, since
-// what it wrote now would show in the copy. (Its other threads go on: what they write during the
-// fork may or may not be in the copy, and as they write it.)
+// the arena's file into it: a millisecond for each MiB that has pages. The parent waits meanwhile,
+// since what it wrote now would show in the copy. (Its other threads go on: what they write during
+// the fork may or may not be in the copy, and as they write it.)
 //
 // The parent waits for the end of a pipe, whose writing side the child alone has: it closes that
 // side when it has its copy, and the kernel does so when the child dies.

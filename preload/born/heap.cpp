@@ -22,7 +22,7 @@ constinit pthread_mutex_t born_mutex = PTHREAD_MUTEX_INITIALIZER;
 namespace {
 
 constexpr std::size_t page_bytes = born_page_bytes;
-// As glibc's M_MMAP_THRESHOLD grows: larger ones go back to the system at once.
+// As far as glibc's M_MMAP_THRESHOLD grows: from here on they go back to the system at once.
 constexpr std::size_t most_kept_each = (std::size_t{32} << 20) / page_bytes;
 // The arena keeps its allocations in one sorted table, so beyond this many libc's malloc is faster.
 constexpr std::size_t most_allocations = 32768;
@@ -92,14 +92,46 @@ Kept take_kept(std::size_t pages, std::size_t alignment) noexcept {
   return found;
 }
 
-// Without the lock, since the kernel may take a while. The arena gives these pages to nobody else
-// before they are free.
-void give_back(Kept gone) noexcept {
-  void* const address = address_of(gone.page);
-  if (haul_free(address) != HAUL_OK)
-    log(LogLevel::debug, "malloc: %zu pages stay with the process: %s", gone.pages,
-        haul_last_error());
+// Locked.
+void* give_out(Kept found) noexcept {
+  // Relaxed: the program hands the address to other threads by means of its own.
+  born_heap.table[found.page].store(static_cast<std::uint32_t>(found.pages),
+                                    std::memory_order_relaxed);
+  born_heap.used_pages = std::max(born_heap.used_pages, found.page + found.pages);
+  ++allocations;
+  return address_of(found.page);
 }
+
+// What goes back to the system once the lock is no longer held, since the kernel may take a while.
+// The arena gives these pages to nobody else before they are free.
+class Gone {
+ public:
+  // Locked.
+  void add(Kept one) noexcept {
+    born_heap.table[one.page].store(0, std::memory_order_relaxed);
+    ones_[count_++] = one;
+  }
+  // Locked; something is kept. How many pages it has.
+  std::size_t take_oldest() noexcept {
+    const std::size_t pages = kept[0].pages;
+    add(kept[0]);
+    drop_kept(0);
+    return pages;
+  }
+  // Not locked.
+  void give_back() noexcept {
+    for (; count_ != 0; --count_) {
+      const Kept& one = ones_[count_ - 1];
+      if (haul_free(address_of(one.page)) != HAUL_OK)
+        log(LogLevel::debug, "malloc: %zu pages stay with the process: %s", one.pages,
+            haul_last_error());
+    }
+  }
+
+ private:
+  Kept ones_[std::size(kept) + 1];
+  std::size_t count_ = 0;
+};
 
 }  // namespace
 
@@ -121,16 +153,21 @@ void* bear(std::size_t bytes, std::size_t alignment, bool* zeroed) noexcept {
   const std::size_t pages = bytes / page_bytes + (bytes % page_bytes != 0 ? 1 : 0);
   if (pages > most_pages || alignment > most_born_alignment) return nullptr;
   alignment = std::max(alignment, bytes >= os::huge_page_bytes ? os::huge_page_bytes : page_bytes);
-  const HeapLock locked;
-  if (born_heap.inherited || born_heap.closed || allocations >= most_allocations) return nullptr;
-  if (const Kept found = take_kept(pages, alignment); found.pages != 0) {
-    // Relaxed: the program hands the address to other threads by means of its own.
-    born_heap.table[found.page].store(static_cast<std::uint32_t>(found.pages),
-                                      std::memory_order_relaxed);
-    ++allocations;
-    *zeroed = false;
-    return address_of(found.page);
+  Gone gone;
+  {
+    const HeapLock locked;
+    if (born_heap.inherited || born_heap.closed || allocations >= most_allocations) return nullptr;
+    if (const Kept found = take_kept(pages, alignment); found.pages != 0) {
+      *zeroed = false;
+      return give_out(found);
+    }
+    // As many pages go as will come, so what is kept never adds to the most that the program used.
+    for (std::size_t left = pages; kept_count != 0 && left != 0;)
+      left -= std::min(left, gone.take_oldest());
   }
+  gone.give_back();
+  const HeapLock locked;
+  if (born_heap.inherited || born_heap.closed) return nullptr;
   void* const address = haul_private_alloc(pages * page_bytes, alignment);
   if (address == nullptr) return nullptr;
   const std::size_t page = open_heap() ? page_of(address) : SIZE_MAX;
@@ -143,11 +180,8 @@ void* bear(std::size_t bytes, std::size_t alignment, bool* zeroed) noexcept {
         "table is gone; close only descriptors of your own, and raise ulimit -v");
     return nullptr;
   }
-  born_heap.table[page].store(static_cast<std::uint32_t>(pages), std::memory_order_relaxed);
-  born_heap.used_pages = std::max(born_heap.used_pages, page + pages);
-  ++allocations;
   *zeroed = true;
-  return address;
+  return give_out({page, pages});
 }
 
 std::size_t born_bytes(const void* address) noexcept {
@@ -159,8 +193,7 @@ std::size_t born_bytes(const void* address) noexcept {
 
 void bury(void* address) noexcept {
   const KeepErrno keep;
-  Kept gone[std::size(kept) + 1];
-  std::size_t gone_count = 0;
+  Gone gone;
   {
     const HeapLock locked;
     const std::size_t page = page_of(address);
@@ -176,22 +209,17 @@ void bury(void* address) noexcept {
       os::unmap_to_reserve(address, std::size_t{pages} * page_bytes);
       return;
     }
-    entry.store(pages | born_kept, std::memory_order_relaxed);
-    if (pages > most_kept_each) {
-      gone[gone_count++] = {page, pages};
+    if (pages >= most_kept_each) {
+      gone.add({page, pages});
     } else {
       keep_pages = std::max(keep_pages, 2 * std::size_t{pages});
-      while (kept_count == std::size(kept) || kept_pages + pages > keep_pages) {
-        gone[gone_count++] = kept[0];
-        drop_kept(0);
-      }
+      while (kept_count == std::size(kept) || kept_pages + pages > keep_pages) gone.take_oldest();
+      entry.store(pages | born_kept, std::memory_order_relaxed);
       kept[kept_count++] = {page, pages};
       kept_pages += pages;
     }
-    for (std::size_t i = 0; i < gone_count; ++i)
-      born_heap.table[gone[i].page].store(0, std::memory_order_relaxed);
   }
-  for (std::size_t i = 0; i < gone_count; ++i) give_back(gone[i]);
+  gone.give_back();
 }
 
 void shrink_born(void* address, std::size_t bytes) noexcept {

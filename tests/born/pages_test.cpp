@@ -120,6 +120,28 @@ TEST(BornLimits, WithoutTheArenasDescriptorThereIsNoneOfIt) {
             0);
 }
 
+TEST(BornLimitsDeathTest, WhatIsKeptAddsNothingToThePeak) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto touched = [](std::size_t bytes) {
+    auto* const block = static_cast<unsigned char*>(kept(std::malloc(bytes)));
+    std::memset(block, 1, bytes);
+    return block;
+  };
+  EXPECT_EXIT(
+      {
+        unsigned char* blocks[4];
+        for (auto& block : blocks) block = touched(16 * mib);
+        for (auto* block : blocks) std::free(block);
+        std::free(touched(64 * mib));
+        rusage used{};
+        getrusage(RUSAGE_SELF, &used);
+        const std::size_t peak = static_cast<std::size_t>(used.ru_maxrss) * kib;
+        std::fprintf(stderr, "peak %zu MiB\n", peak / mib);
+        _exit(peak > 64 * mib && peak < 85 * mib ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 // In the process itself, as a daemon does, with its allocations still there.
 TEST(BornLimitsDeathTest, ClosingAllDescriptorsLosesNothing) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
