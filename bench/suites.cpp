@@ -14,17 +14,37 @@
 namespace haul::bench {
 
 std::span<const Suite* const> suites() {
-  static constexpr const Suite* all[] = {
-      &hide_suite,         &latency_suite,     &bandwidth_suite,
-      &split_suite,        &threads_suite,     &affinity_suite,
-      &order_suite,        &checked_suite,     &service_suite,
-      &clients_suite,      &share_suite,       &fresh_suite,
-      &transparent_suite,  &protect_suite,     &programs_suite,
-      &copy_time_suite,    &pinning_suite,     &receive_suite,
-      &cuda_suite,         &mpi_suite,         &mpi_schemes_suite,
-      &mpi_pinning_suite,  &mpi_kernels_suite, &mpi_overlap_suite,
-      &mpi_loopback_suite, &nas_suite,         &atomic_suite,
-      &lock_suite,         &bystander_suite,   &bystander_bandwidth_suite};
+  static constexpr const Suite* all[] = {&hide_suite,
+                                         &latency_suite,
+                                         &bandwidth_suite,
+                                         &split_suite,
+                                         &threads_suite,
+                                         &affinity_suite,
+                                         &order_suite,
+                                         &checked_suite,
+                                         &service_suite,
+                                         &clients_suite,
+                                         &share_suite,
+                                         &fresh_suite,
+                                         &transparent_suite,
+                                         &protect_suite,
+                                         &programs_suite,
+                                         &copy_time_suite,
+                                         &pinning_suite,
+                                         &receive_suite,
+                                         &cuda_suite,
+                                         &mpi_suite,
+                                         &mpi_schemes_suite,
+                                         &mpi_pinning_suite,
+                                         &mpi_matching_suite,
+                                         &mpi_kernels_suite,
+                                         &mpi_overlap_suite,
+                                         &mpi_loopback_suite,
+                                         &nas_suite,
+                                         &atomic_suite,
+                                         &lock_suite,
+                                         &bystander_suite,
+                                         &bystander_bandwidth_suite};
   return all;
 }
 
