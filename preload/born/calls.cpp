@@ -1,5 +1,6 @@
 // The functions by which programs allocate, in place of libc's. What is too small, or for what the
 // arena has no room, is libc's, or that of the next library which replaces malloc.
+#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -27,10 +28,6 @@ constinit NextFunction<std::size_t(void*)> next_usable("malloc_usable_size");
 void* born(std::size_t bytes, std::size_t alignment = born_page_bytes) noexcept {
   bool zeroed = false;
   return bytes >= born_from_bytes() ? bear(bytes, alignment, &zeroed) : nullptr;
-}
-
-bool is_power_of_two(std::size_t number) noexcept {
-  return number != 0 && (number & (number - 1)) == 0;
 }
 
 // Moves an allocation of either kind to one of `bytes` bytes of either kind.
@@ -117,18 +114,18 @@ extern "C" {
 }
 
 [[gnu::visibility("default")]] void* memalign(std::size_t alignment, std::size_t bytes) {
-  void* const block = is_power_of_two(alignment) ? born(bytes, alignment) : nullptr;
+  void* const block = std::has_single_bit(alignment) ? born(bytes, alignment) : nullptr;
   return block != nullptr ? block : next_memalign.get()(alignment, bytes);
 }
 
 [[gnu::visibility("default")]] void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  void* const block = is_power_of_two(alignment) ? born(bytes, alignment) : nullptr;
+  void* const block = std::has_single_bit(alignment) ? born(bytes, alignment) : nullptr;
   return block != nullptr ? block : next_aligned.get()(alignment, bytes);
 }
 
 [[gnu::visibility("default")]] int posix_memalign(void** result, std::size_t alignment,
                                                   std::size_t bytes) {
-  const bool allowed = is_power_of_two(alignment) && alignment % sizeof(void*) == 0;
+  const bool allowed = std::has_single_bit(alignment) && alignment % sizeof(void*) == 0;
   void* const block = allowed ? born(bytes, alignment) : nullptr;
   if (block == nullptr) return next_posix.get()(result, alignment, bytes);
   *result = block;

@@ -224,7 +224,7 @@ void bury(void* address) noexcept {
 
 void shrink_born(void* address, std::size_t bytes) noexcept {
   const std::size_t all = born_bytes(address);
-  const std::size_t left = (bytes + page_bytes - 1) & ~(page_bytes - 1);
+  const std::size_t left = whole_pages(bytes);
   if (left >= all) return;
   auto* const tail = static_cast<std::byte*>(address) + left;
   if (!os::remove_pages(tail, all - left) && born_heap.inherited)

@@ -4,7 +4,8 @@
 // What is given out is recorded in a table of this process alone, a word for each page of the
 // arena, so nothing that a peer writes into the arena misleads free(). Freed allocations are kept
 // with their pages, as many as glibc's malloc keeps (twice the largest one that was freed, of those
-// up to 32 MiB), and given out again; the others' pages go back to the system at once.
+// below 32 MiB), and given out again; the others' pages go back to the system at once. Before new
+// pages are taken, as many of those that are kept go back.
 //
 // A child of fork has a copy of its own of all of them, at the same addresses (child.cpp), and
 // makes no new ones: its large allocations are libc's.
@@ -19,6 +20,9 @@
 namespace haul::preload {
 
 inline constexpr std::size_t born_page_bytes = 4096;
+constexpr std::size_t whole_pages(std::size_t bytes) noexcept {
+  return (bytes + born_page_bytes - 1) & ~(born_page_bytes - 1);
+}
 // The largest alignment that an allocation may have.
 inline constexpr std::size_t most_born_alignment = std::size_t{2} << 20;
 

@@ -41,10 +41,6 @@ struct ClonedBody {
 
 constexpr int dont_need_locked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
 
-std::size_t whole_pages(std::size_t bytes) noexcept {
-  return (bytes + born_page_bytes - 1) & ~(born_page_bytes - 1);
-}
-
 // Advice by which a page's bytes are given up.
 bool gives_up(int advice) noexcept {
   return advice == MADV_DONTNEED || advice == MADV_FREE || advice == dont_need_locked;
