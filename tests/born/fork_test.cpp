@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "born/support.hpp"
@@ -46,6 +47,8 @@ TEST(BornFork, NeitherSideSeesWhatTheOtherWrites) {
     CHILD_CHECK(all_are(block, bytes, 3));
     std::free(block);
   });
+  // So that a child that has failed is noticed.
+  close(std::exchange(turns.to_parent[1], -1));
   std::memset(block, 2, bytes);
   Turns::pass(turns.to_child);
   ASSERT_TRUE(Turns::await(turns.to_parent));
