@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/machine/clock.hpp"
 #include "base/os/os.hpp"
+#include "base/os/pages/sealed.hpp"
 #include "fabric/endpoint/address_vector.hpp"
 #include "fabric/endpoint/completion/completion_queue.hpp"
 #include "fabric/endpoint/completion/counter.hpp"
