@@ -83,6 +83,8 @@ class LocalNetwork final : public EndpointNetwork {
   bool take(Arrival& arrival, NetworkEvent& event) noexcept;
   bool opened(Arrival& arrival, NetworkEvent& event) noexcept;
   bool over(const Arrival& arrival) noexcept;
+  // Tells the ring to the peer where it finds how far apart both are.
+  void follow_distance(LocalPeer& peer) noexcept;
   int make_doorbell() noexcept;
   void report_to_collector() noexcept;
 
