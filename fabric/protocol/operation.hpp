@@ -85,6 +85,7 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
       PacketKind::message;  // of the first packet: message, request, write, read, answer, atomic
   bool fence = false;
   bool replied = false;     // ends with the peer's answer, not when its bytes have left
+  bool asked = false;       // a message whose bytes stay here until the peer asks for them
   std::uint64_t flags = 0;  // of the first packet
   std::uint16_t detail = 0;
   std::uint64_t tag = 0, data = 0, address = 0;
@@ -226,6 +227,9 @@ struct Peer {
   std::unique_ptr<Trials> trials;
   unsigned tried = 0;
   bool crowded = false;
+  // Of messages to it that might go unasked, but can be copied by a mapping once they are asked
+  // for.
+  std::unique_ptr<Trials> asking;
   // A message that is coming in parts: bytes to come, and the receive or the unexpected message
   // that they are for (neither: they are dropped).
   std::size_t parts_left = 0;

@@ -36,6 +36,9 @@ class Cause:
     def __eq__(self, other):
         return (self.kind, self.reason) == (other.kind, other.reason)
 
+    def words(self):
+        return f"{self.kind}: {self.reason}"
+
     def without_bytes(self):
         """The same of whichever bytes: for a fault that depends on time."""
         return Cause(self.kind, BYTES.sub(r"a byte of \1 is wrong", self.reason))

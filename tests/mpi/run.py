@@ -8,14 +8,15 @@
 What fails on the transport is tried again on the MPI's own shared memory, with as many ranks, and, if haul is the
 transport, on libfabric's own TCP provider. What fails there of the same cause (the assertion's sentence with its bytes,
 the exit code and the signal, a hang), or is lacking there as well, is listed and forgiven. What fails there of another
-cause is forgiven, too, but listed as such (BUT OTHERWISE): look at those, each may hide a fault of haul's. (Intel MPI's
-shared windows are such: on haul a call fails, on TCP the program crashes.) All else fails the run.
+cause may hide a fault of haul's: it is forgiven if somebody has looked and has written down in otherwise.txt whose fault
+it is. All else fails the run.
 """
 
 import argparse
 import concurrent.futures
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -33,6 +34,8 @@ C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wall", "-Wext
            "-Wno-sign-conversion"]
 # A case that fails is left out and the others are run again, this often at most.
 MOST_RERUNS = 8
+# What fails elsewhere of another cause, and was found to be the MPI's own fault.
+OTHERWISE = HERE / "otherwise.txt"
 # A fault of an MPI may show up only now and then.
 REFERENCE_ATTEMPTS = 5
 
@@ -40,6 +43,19 @@ REFERENCE_ATTEMPTS = 5
 def stop(sentence):
     print(f"test-mpi: {sentence}", file=sys.stderr)
     sys.exit(2)
+
+
+def known_faults():
+    """The lines of otherwise.txt: (MPI, program, case, pattern of the cause on haul, whose fault it is)."""
+    faults = []
+    for number, line in enumerate(OTHERWISE.read_text().splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        place, *rest = (part.strip() for part in line.split(" | "))
+        if len(place.split()) != 3 or len(rest) != 2 or not all(rest):
+            stop(f"{OTHERWISE}:{number} is not 'MPI PROGRAM CASE | PATTERN | WHOSE FAULT'; mend it")
+        faults.append((*place.split(), re.compile(rest[0]), rest[1]))
+    return faults
 
 
 class Peer:
@@ -133,6 +149,7 @@ class Run:
         self.launcher = launcher
         self.failures = []
         self.forgiven = []
+        self.faults = known_faults()
 
     def launch(self, peer, program, transport, ranks, arguments, limit_s):
         command, additions = peer.command(program, transport, ranks, arguments)
@@ -156,13 +173,13 @@ class Run:
             yield known[-1]
 
     def excuse(self, peer, program, ranks, case, cause, message):
-        """Why what went wrong with a case is likely no fault of the transport; None if it is. Like causes first; what
-        fails of something else elsewhere is told apart."""
+        """Why what went wrong with a case is no fault of the transport, and None; or None, and what is to be added to the
+        message. Like causes first."""
         transport = self.options.transport
         if transport == "native":
-            return message if cause.kind == "skip" else None
+            return (message if cause.kind == "skip" else None), None
         if case.startswith("("):
-            return None
+            return None, None
         places = {"natively": "native"}
         if transport == "haul":
             places["on libfabric's TCP provider"] = peer.tcp()
@@ -175,18 +192,24 @@ class Run:
                 varies = found.rank != cause.rank or any(
                     one.without_bytes() == found.without_bytes() and one != found for one in seen)
                 if found == cause or (varies and found.without_bytes() == cause.without_bytes()):
-                    return f"{message} | {'lacking' if cause.kind == 'skip' else 'fails'} {where}, too: {said}"
+                    return f"{message} | {'lacking' if cause.kind == 'skip' else 'fails'} {where}, too: {said}", None
                 if found.kind != "ok" and otherwise is None:
-                    otherwise = f"{message} | fails {where}, too, BUT OTHERWISE: {said}"
+                    otherwise = f"fails {where}, too, but of another cause: {said}"
                 seen.append(found)
-        return otherwise
+        if otherwise is None:
+            return None, None
+        for mpi, of, name, pattern, whose in self.faults:
+            if (mpi, of, name) == (peer.name, program, case) and pattern.search(cause.words()):
+                return f"{message} | {otherwise} | {whose}", None
+        return None, f"{otherwise}; find out whose fault it is, and if it is the MPI's own, write that into {OTHERWISE.name}"
 
     def judge(self, peer, program, ranks, case, cause, message):
         """Sorts what went wrong with a case into forgiven and failed; returns whether it failed."""
         where = f"{peer.name} {program} {ranks} ranks, {case}"
-        excuse = self.excuse(peer, program, ranks, case, cause, message)
+        excuse, addition = self.excuse(peer, program, ranks, case, cause, message)
         if excuse is None:
-            self.failures.append(f"{where}: {'skipped: ' if cause.kind == 'skip' else ''}{message}")
+            self.failures.append(f"{where}: {'skipped: ' if cause.kind == 'skip' else ''}{message}" +
+                                 (f" | {addition}" if addition else ""))
             return True
         self.forgiven.append(f"{where}: {excuse}")
         return False

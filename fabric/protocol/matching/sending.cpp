@@ -14,6 +14,7 @@
 
 #include <algorithm>
 
+#include "base/machine/clock.hpp"
 #include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
@@ -56,7 +57,9 @@ ssize_t Sending::send(Peer& peer, const SendRequest& request) noexcept {
   const Ending ending =
       Ending::of(request, Event::send, FI_SEND | (request.tagged ? FI_TAGGED : FI_MSG));
   const bool plain = (request.flags & (answered_flags | FI_FENCE)) == 0;
-  if (plain && peer.pending.empty() && send_now(peer, request, bytes)) {
+  const bool asked = request.count == 1 && (request.flags & FI_INJECT) == 0 &&
+                     is_better_asked_for(peer, request.pieces[0]);
+  if (plain && !asked && peer.pending.empty() && send_now(peer, request, bytes)) {
     the<Surroundings>().tell(ending, 0);
     return 0;
   }
@@ -70,6 +73,7 @@ ssize_t Sending::send(Peer& peer, const SendRequest& request) noexcept {
   operation->data = request.data;
   operation->fence = (request.flags & FI_FENCE) != 0;
   operation->replied = (request.flags & answered_flags) != 0;
+  operation->asked = asked;
   start(*operation);
   return 0;
 }
@@ -78,7 +82,6 @@ bool Sending::send_now(Peer& peer, const SendRequest& request, std::size_t bytes
   if (peer.outbox == nullptr || peer.throttled || bytes > peer.outbox->eager_bytes) return false;
   if (goes_in_parts(*peer.outbox, bytes)) {
     const Pieces pieces(request.pieces, request.count);
-    if ((request.flags & FI_INJECT) == 0 && is_better_asked_for(peer, pieces)) return false;
     Header header;
     header.kind = PacketKind::message;
     header.flags = packet_flags(request.tagged, request.flags);
@@ -155,7 +158,7 @@ void Sending::renew(Outgoing& operation, Peer& peer, PacketKind kind,
   operation.stage = Outgoing::Stage::unsent;
   operation.kind = kind;
   operation.pieces = pieces;
-  operation.fence = operation.replied = false;
+  operation.fence = operation.replied = operation.asked = false;
   operation.flags = operation.tag = operation.data = operation.address = 0;
   operation.detail = 0;
   operation.offset = operation.limit = 0;
@@ -179,16 +182,22 @@ bool Sending::eager_fits(const Outgoing& operation) const noexcept {
   const Peer& peer = *operation.peer;
   if (operation.kind != PacketKind::message)
     return operation.pieces.bytes <= peer.outbox->packet_bytes;
-  return operation.pieces.bytes <= peer.outbox->eager_bytes && !peer.throttled &&
-         !is_better_asked_for(peer, operation.pieces);
+  return operation.pieces.bytes <= peer.outbox->eager_bytes && !peer.throttled && !operation.asked;
 }
 
-// One copy by a mapping takes less time than two, from here on, though it has to be asked for.
-// (On a Xeon 64 KiB took 4.5 us so, and 8 unasked.)
-bool Sending::is_better_asked_for(const Peer& peer, const Pieces& pieces) const noexcept {
+// One copy by a mapping mostly takes less time than two, from here on, though it has to be asked
+// for. (On a Xeon 64 KiB took 4.5 us so, and 8 unasked.) But where no buffer is in a cache of both
+// sides, it may take twice as long, so now and then the other way is tried. What is compared is the
+// time from one such message to the next. Where several are under way at once that says nothing.
+bool Sending::is_better_asked_for(Peer& peer, const iovec& piece) noexcept {
   constexpr std::size_t least_bytes = std::size_t{16} << 10;
-  return pieces.bytes > least_bytes && pieces.count == 1 &&
-         network().access().can_be_mapped(peer, pieces.at[0]);
+  if (piece.iov_len <= least_bytes || piece.iov_len > in_parts_bytes ||
+      !network().access().can_be_mapped(peer, piece))
+    return false;
+  if (!peer.asking) peer.asking = std::make_unique<Trials>();
+  Trial* const trial = peer.asking->of(piece.iov_len);
+  trial->done(now_ns(), peer.awaited == 0 && peer.pending.empty());
+  return trial->choose(Trial::Way::direct) == Trial::Way::direct;
 }
 
 void Sending::describe(Outgoing& operation, Header& header) noexcept {

@@ -30,7 +30,7 @@ class Sending : public MatcherPart<Sending> {
   bool send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept;
   bool send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept;
   bool eager_fits(const Outgoing& operation) const noexcept;
-  bool is_better_asked_for(const Peer& peer, const Pieces& pieces) const noexcept;
+  bool is_better_asked_for(Peer& peer, const iovec& piece) noexcept;
   void describe(Outgoing& operation, Header& header) noexcept;
 };
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "fabric/protocol/trial.hpp"
 #include "unit/fabric/harness.hpp"
 
 using namespace haul::fabric;
@@ -53,6 +54,39 @@ TEST(Push, MemoryThatCanBeMappedIsAskedForUnlessItIsInjected) {
       EXPECT_EQ(world[1].network.starts, inject == 0 && bytes > 16 * kib ? 1u : 0u) << bytes;
     }
   }
+}
+
+// What is asked for because it can be mapped goes unasked where that turns out to be slow, and is
+// asked for again where it is fast.
+TEST(Push, WhetherToAskIsFoundOutByTrying) {
+  constexpr std::size_t bytes = 32 * kib;
+  World world(2, {}, 64 * kib);
+  world[0].network.reach = world[1].network.reach =
+      Reachability{.pull = true, .claims = false, .arena = true, .mapped_only = true};
+  const auto data = pattern(bytes, 1);
+  std::vector<std::byte> got(bytes);
+  const auto unasked_of = [&](unsigned messages) {
+    const auto path = static_cast<std::size_t>(Path::eager);
+    const std::uint64_t before = world[0].matcher.statistics().sent_messages[path].load();
+    for (unsigned i = 0; i < messages; ++i) {
+      int sent = 0, received = 0;
+      std::memset(got.data(), 0, bytes);
+      EXPECT_EQ(world[1].receive(nullptr, got.data(), got.size(), 1, &received), 0);
+      EXPECT_EQ(world[0].send(world[1], data.data(), bytes, 1, &sent), 0);
+      for (unsigned turn = 0; world[0].completions.size() + world[1].completions.size() != 2;
+           ++turn)
+        if (!world[turn % 2].matcher.progress() && turn > 1'000'000) break;
+      if (world[1].take(&received).error != 0 || world[0].take(&sent).error != 0 || data != got) {
+        ADD_FAILURE() << "message " << i;
+        break;
+      }
+    }
+    return world[0].matcher.statistics().sent_messages[path].load() - before;
+  };
+  EXPECT_EQ(unasked_of(Trial::first_interval / 2), 0u) << "asked for until something is learned";
+  world[1].network.reach.delay = 20'000;  // copies are ready after so many looks
+  unasked_of(4 * Trial::first_interval);
+  EXPECT_GE(unasked_of(100), 80u);
 }
 
 // Who waits for its copy to end leaves the CPU to the mover that makes it, and gives up in the end.
