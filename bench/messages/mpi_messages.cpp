@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "bench/kit/libraries.hpp"
 #include "tools/failure.hpp"
 #include "tools/units.hpp"
 
@@ -207,6 +209,13 @@ void measure_messages(SuiteRun& session, const std::vector<Runner>& runners,
       }
     }
   }
+}
+
+std::string mapped_memory_library() {
+  std::string path = library_directory() + "/libhaul-mpi.so";
+  if (!std::filesystem::exists(path))
+    throw tools::CommandFailure(path + " is missing; build or install haul with an MPI's provider");
+  return path;
 }
 
 }  // namespace haul::bench

@@ -34,4 +34,8 @@ void measure_messages(SuiteRun& session, const std::vector<Runner>& runners,
 const std::vector<std::string>& message_tests();
 const std::vector<std::string>& message_buffers();
 
+// What has the ranks' MPI_Alloc_mem() give memory that they map, when it is preloaded: the path of
+// libhaul-mpi.so. Throws CommandFailure if it is not there.
+std::string mapped_memory_library();
+
 }  // namespace haul::bench

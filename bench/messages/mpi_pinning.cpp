@@ -5,12 +5,10 @@
 // memory of another process is copied by the kernel alone, which needs no registration. What
 // another process can change is registered for each use, so `cached` would be `overlapped` here,
 // and is left out.
-#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "bench/copy/schemes/schemes.hpp"
-#include "bench/kit/libraries.hpp"
 #include "bench/messages/mpi_columns.hpp"
 #include "bench/messages/mpi_messages.hpp"
 #include "tools/directory.hpp"
@@ -30,14 +28,6 @@ struct RegisteredWay {
 constexpr RegisteredWay registered_ways[] = {{"SCI", "uring", "blocking", "no hardware"},
                                              {"SCI", "uring", "overlapped", "no hardware"},
                                              {"SCNI", "cpu", "none", ""}};
-
-// Has the ranks' MPI_Alloc_mem() give memory that they map (libhaul-mpi.so).
-std::string mapped_memory_library() {
-  std::string path = library_directory() + "/libhaul-mpi.so";
-  if (!std::filesystem::exists(path))
-    throw tools::CommandFailure(path + " is missing; build or install haul with an MPI's provider");
-  return path;
-}
 
 tools::Environment registering_environment(const RegisteredWay& way) {
   tools::Environment all = {{"HAUL_PLAN_MOVER", "caller"},

@@ -1,7 +1,11 @@
 // mpi-schemes (paper 000, Fig. 8): latency and bandwidth of messages by who moves their bytes.
 //   SCNI  the ranks themselves
 //   MCNI  a dedicated core: a thread of each rank's, or the node's service
-// A mover needs a core beside those of the ranks; on fewer, its figures say only that it works.
+// and, with --engine, by devices:
+//   SCI   a device that the ranks drive
+//   MCI   a device that a dedicated core drives
+// A device reaches what both ranks map, so the buffers are MPI_Alloc_mem()'s then. A mover needs a
+// core beside those of the ranks; on fewer, its figures say only that it works.
 
 #include "bench/kit/processes.hpp"
 #include "bench/messages/mpi_columns.hpp"
@@ -32,10 +36,24 @@ tools::Environment thread_environment(const SuiteRun& session) {
   return all;
 }
 
+// Of one scheme by one engine, as they were asked for.
+tools::Environment engine_environment(const SuiteRun& session, const EngineScheme& way) {
+  const bool by_mover = way.scheme.starts_with('M');
+  tools::Environment all =
+      by_mover ? thread_environment(session)
+               : tools::Environment{{"HAUL_PLAN_MOVER", "caller"}, {"HAUL_SERVICE_USE", "off"}};
+  all.emplace_back("LD_PRELOAD", mapped_memory_library());
+  all.emplace_back("HAUL_PLAN_ENGINE", way.engine);
+  if (way.registration != "none") all.emplace_back("HAUL_MEMORY_REGISTER", way.registration);
+  return all;
+}
+
 void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows) {
   MessagePlan plan;
   plan.tests = tests_or(session, message_tests(), {"pingpong", "bandwidth"});
-  plan.buffers = asked_or(session.options.mpi.buffers, {"reused"});
+  const std::vector<EngineScheme>& ways = session.options.schemes;
+  const char* usual_buffers = ways.empty() ? "reused" : "alloc-mem";
+  plan.buffers = asked_or(session.options.mpi.buffers, {usual_buffers});
   plan.ranks = {ranks};
   using tools::kib;
   using tools::mib;
@@ -58,6 +76,12 @@ void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows) {
           {&mpis[i], Transport::haul, programs[i], std::move(extra), scheme, mover, pin_late});
     };
     runners.push_back({&mpis[i], Transport::native, programs[i]});
+    for (const EngineScheme& way : ways) {
+      const bool by_mover = way.scheme.starts_with('M');
+      add(way.scheme.c_str(), by_mover ? "thread" : "caller", engine_environment(session, way),
+          by_mover);
+    }
+    if (!ways.empty()) continue;
     add("SCNI", "caller", {{"HAUL_PLAN_MOVER", "caller"}, {"HAUL_SERVICE_USE", "off"}}, false);
     add("MCNI", "thread", thread_environment(session), true);
     add("MCNI", "service", service.environment(), true);
@@ -65,10 +89,21 @@ void run_mpi_schemes(SuiteRun& session, std::vector<Row>& rows) {
   const std::size_t first = rows.size();
   measure_messages(session, runners, plan, rows);
   const bool enough = session.stage.topology().allowed_count > ranks;
+  // Its rows come in the runners' order, for each size: native first, then each way.
   for (std::size_t i = first; i < rows.size(); ++i) {
-    const bool moved = rows[i].value("scheme", "") == "MCNI";
-    rows[i]["label"] = moved && !enough ? "correctness only" : "";
+    const std::size_t turn = (i - first) % (ways.size() + 1);
+    const EngineScheme* way = !ways.empty() && turn != 0 ? &ways[turn - 1] : nullptr;
+    const bool moved = rows[i].value("scheme", "").starts_with('M');
+    std::string label = moved && !enough ? "correctness only" : "";
+    if (way != nullptr && !way->hardware) label += label.empty() ? "no hardware" : ", no hardware";
+    rows[i]["label"] = label;
+    if (ways.empty()) continue;
+    rows[i]["engine"] = way != nullptr ? way->engine : "";
+    rows[i]["registration"] = way != nullptr ? way->registration : "";
   }
+  if (!ways.empty())
+    session.more_columns = {Column{"engine", "engine", Unit::text},
+                            Column{"registration", "registration", Unit::text}};
 }
 
 constexpr auto mpi_schemes_columns = columns_of(
@@ -85,7 +120,7 @@ const Suite mpi_schemes_suite{
     mpi_schemes_columns,
     true,
     why_no_messages,
-    false,
+    true,
     message_tests};
 
 }  // namespace haul::bench

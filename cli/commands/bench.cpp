@@ -229,10 +229,10 @@ void add_bench(Tree& tree) {
       app, "--memory", choices->memory, {"private", "shared"},
       "Buffers of this process alone, or of haul_alloc(), which the node's service maps; the "
       "suites with MPI: shared adds haul with large allocations born shared");
-  names_option(
-      app, "--engine", choices->engines, bench_engine_names(),
-      "latency, bandwidth, hide, split, receive-overhead: the schemes of paper 000 by which "
-      "engines (all: the CPU and every device that opens here)");
+  names_option(app, "--engine", choices->engines, bench_engine_names(),
+               "latency, bandwidth, hide, split, receive-overhead, mpi-schemes: the schemes of "
+               "paper 000 by which "
+               "engines (all: the CPU and every device that opens here)");
   std::vector<std::string> known_registrations = bench_registrations;
   known_registrations.emplace_back("all");
   names_option(app, "--registration", choices->registrations, known_registrations,

@@ -71,6 +71,10 @@ if [ -e "$(dirname "$E2E_LIBRARY")/libhaul-fi.so" ]; then
   bench mpi-schemes --test pingpong --sizes 64K
   holds '{(x["scheme"], x["mover"]) for x in r if x["transport"] == "haul"} ==
     {("SCNI", "caller"), ("MCNI", "thread"), ("MCNI", "service")}'
+  bench mpi-schemes --test pingpong --sizes 64K --engine cpu,uring
+  holds '{(x["scheme"], x["mover"], x["engine"]) for x in r if x["transport"] == "haul"} == {("SCNI", "caller", "cpu"),
+    ("MCNI", "thread", "cpu"), ("SCI", "caller", "uring"), ("MCI", "thread", "uring")}'
+  holds 'all("no hardware" in x["label"] for x in r if x["engine"] == "uring") and all(x["median_us"] > 0 for x in r)'
   bench mpi-pinning --sizes 64K
   holds '[(x["scheme"], x["engine"], x["registration"]) for x in r] ==
     [("SCI", "uring", "blocking"), ("SCI", "uring", "overlapped"), ("SCNI", "cpu", "none")]'
