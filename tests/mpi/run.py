@@ -46,7 +46,7 @@ def stop(sentence):
 
 
 def known_faults():
-    """The lines of otherwise.txt: (MPI, program, case, pattern of the cause on haul, whose fault it is)."""
+    """The lines of otherwise.txt: (MPI, program, case, pattern of cause and message on haul, whose fault it is)."""
     faults = []
     for number, line in enumerate(OTHERWISE.read_text().splitlines(), 1):
         if not line or line.startswith("#"):
@@ -199,7 +199,7 @@ class Run:
         if otherwise is None:
             return None, None
         for mpi, of, name, pattern, whose in self.faults:
-            if (mpi, of, name) == (peer.name, program, case) and pattern.search(cause.words()):
+            if (mpi, of, name) == (peer.name, program, case) and pattern.search(f"{cause.words()} {message}"):
                 return f"{message} | {otherwise} | {whose}", None
         return None, f"{otherwise}; find out whose fault it is, and if it is the MPI's own, write that into {OTHERWISE.name}"
 
