@@ -13,6 +13,7 @@
 #include "base/os/pages/sealed.hpp"
 #include "base/private.hpp"
 #include "preload/born/copier.hpp"
+#include "preload/born/history.hpp"
 #include "preload/born/state.hpp"
 
 namespace haul::preload {
@@ -145,6 +146,29 @@ class Gone {
   std::size_t count_ = 0;
 };
 
+// Memory of which no page is there yet. nullptr: there is none.
+void* bear_fresh(std::size_t pages, std::size_t alignment, bool* to_be_filled) noexcept {
+  const HeapLock locked;
+  if (!locked.had() || is_child() || born_heap.closed) return nullptr;
+  void* const address = haul_private_alloc(pages * page_bytes, alignment);
+  // (A handler that forks meanwhile has this go on in the child, which has no copy of it.)
+  if (address == nullptr || is_child()) return nullptr;
+  const std::size_t page = open_heap() ? page_of(address) : SIZE_MAX;
+  if (page == SIZE_MAX) {
+    // No table, or the program has closed the arena's descriptor: it stays as it is.
+    haul_free(address);
+    born_heap.closed = true;
+    log(LogLevel::warning,
+        "large allocations are not shared any more: the arena's descriptor or the memory for its "
+        "table is gone; close only descriptors of your own, and raise ulimit -v");
+    return nullptr;
+  }
+  void* const born = give_out({page, pages});
+  if (is_child()) return nullptr;
+  *to_be_filled = note_birth(reinterpret_cast<std::uintptr_t>(born), pages * page_bytes);
+  return born;
+}
+
 }  // namespace
 
 std::size_t born_from_bytes() noexcept {
@@ -179,24 +203,11 @@ void* bear(std::size_t bytes, std::size_t alignment, bool* zeroed) noexcept {
       left -= std::min(left, gone.take_oldest());
   }
   gone.give_back();
-  const HeapLock locked;
-  if (!locked.had() || is_child() || born_heap.closed) return nullptr;
-  void* const address = haul_private_alloc(pages * page_bytes, alignment);
-  // (A handler that forks meanwhile has this go on in the child, which has no copy of it.)
-  if (address == nullptr || is_child()) return nullptr;
-  const std::size_t page = open_heap() ? page_of(address) : SIZE_MAX;
-  if (page == SIZE_MAX) {
-    // No table, or the program has closed the arena's descriptor: it stays as it is.
-    haul_free(address);
-    born_heap.closed = true;
-    log(LogLevel::warning,
-        "large allocations are not shared any more: the arena's descriptor or the memory for its "
-        "table is gone; close only descriptors of your own, and raise ulimit -v");
-    return nullptr;
-  }
-  *zeroed = true;
-  void* const born = give_out({page, pages});
-  return is_child() ? nullptr : born;
+  bool to_be_filled = false;
+  void* const fresh = bear_fresh(pages, alignment, &to_be_filled);
+  *zeroed = fresh != nullptr;
+  if (to_be_filled) make_pages(reinterpret_cast<std::uintptr_t>(fresh), pages * page_bytes);
+  return fresh;
 }
 
 std::size_t born_bytes(const void* address) noexcept {
@@ -226,6 +237,7 @@ void bury(void* address) noexcept {
       os::unmap_to_reserve(address, std::size_t{pages} * page_bytes);
       return;
     }
+    note_end(reinterpret_cast<std::uintptr_t>(address), std::size_t{pages} * page_bytes);
     if (pages >= most_kept_each) {
       gone.add({page, pages});
     } else {

@@ -206,14 +206,14 @@ TEST(BornModel, RandomCallsLeaveEveryByteAsItMustBe) {
   });
   Model model(seed);
   std::uint64_t steps = 0;
-  while (std::chrono::steady_clock::now() < end) {
+  // (Some steps in any case: a busy machine may give this process no time until the end.)
+  while (std::chrono::steady_clock::now() < end || steps < 100) {
     ASSERT_TRUE(model.step()) << "HAUL_TEST_SEED=" << seed << ", step " << steps;
     ++steps;
   }
   __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
   other.join();
   EXPECT_TRUE(other_is_right) << "HAUL_TEST_SEED=" << seed << ", the other thread";
-  EXPECT_GT(steps, 100u);
 }
 
 }  // namespace
