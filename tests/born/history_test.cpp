@@ -2,7 +2,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -83,6 +86,55 @@ TEST_F(BornHistory, NowAndThenItLooksAgain) {
   }
   EXPECT_GT(made, 0);
   EXPECT_LT(made, 9);
+}
+
+// Can a memfd's pages be made huge here?
+bool has_huge_files() {
+  constexpr int collapse = 25;  // MADV_COLLAPSE
+  constexpr std::size_t huge = 2 * mib;
+  const int file = memfd_create("probe", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(2 * huge)) != 0) return false;
+  void* const mapped = mmap(nullptr, 2 * huge, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (mapped == MAP_FAILED) return false;
+  const auto at = (reinterpret_cast<std::uintptr_t>(mapped) + huge - 1) / huge * huge;
+  // (A file's huge pages are mapped only where addresses and offsets agree.)
+  if (at != reinterpret_cast<std::uintptr_t>(mapped)) return true;
+  *reinterpret_cast<volatile char*>(at) = 1;
+  const bool made = madvise(reinterpret_cast<void*>(at), huge, collapse) == 0;
+  munmap(mapped, 2 * huge);
+  return made;
+}
+
+std::size_t huge_kib() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  std::size_t kib_there = 0;
+  for (std::string word; rollup >> word;)
+    if (word == "ShmemPmdMapped:") rollup >> kib_there;
+  return kib_there;
+}
+
+// In a process of its own, since how busy the machine is must not count.
+TEST_F(BornHistory, ThosePagesAreHugeWhereTheyCanBeHad) {
+  if (std::getenv("HAUL_MEMORY_HUGE") == nullptr) {
+    const int status = run_child([] {
+      setenv("HAUL_MEMORY_HUGE", "on", 1);
+      execl("/proc/self/exe", "born", "--gtest_filter=BornHistory.ThosePages*", "--gtest_brief=1",
+            nullptr);
+    });
+    EXPECT_EQ(status, 0);
+    return;
+  }
+  if (!has_huge_files()) GTEST_SKIP() << "this kernel makes no huge pages of files";
+  constexpr std::size_t bytes = 40 * mib;
+  for (int i = 0; i < 3; ++i) {
+    void* const block = kept(std::malloc(bytes));
+    std::memset(block, 1, bytes);
+    if (i == 2) {
+      EXPECT_GT(huge_kib(), 0u);
+    }
+    std::free(block);
+  }
 }
 
 }  // namespace
