@@ -37,7 +37,7 @@ constinit int arena_file = -1;
 constinit int copied[2] = {-1, -1};
 // The fork comes from a signal handler, in the middle of a change of the heap by this very thread.
 constinit bool in_change = false;
-constinit os::SignalMask mask_before;
+constinit os::SignalMask mask_before = {};
 
 void close_end(int end) noexcept {
   if (copied[end] >= 0) close(copied[end]);
