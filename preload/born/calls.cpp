@@ -1,11 +1,14 @@
 // The functions by which programs allocate, in place of libc's. What is too small, or for what the
 // arena has no room, is libc's, or that of the next library which replaces malloc.
+#include <dlfcn.h>
+
 #include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 
 #include "base/knobs.hpp"
+#include "base/log.hpp"
 #include "base/os/keep_errno.hpp"
 #include "preload/born/child.hpp"
 #include "preload/born/heap.hpp"
@@ -52,7 +55,27 @@ void* resize_born(void* block, std::size_t old_bytes, std::size_t bytes) noexcep
   return move_to(to, block, old_bytes, bytes, bury);
 }
 
+// The file whose malloc() the program and its libraries call, if that is not this library: a
+// program may have one of its own, and another library may come before this one. Else nullptr.
+const char* other_malloc() noexcept {
+  Dl_info called{}, own{};
+  void* const function = dlsym(RTLD_DEFAULT, "malloc");
+  if (function == nullptr || dladdr(function, &called) == 0 ||
+      dladdr(reinterpret_cast<void*>(&other_malloc), &own) == 0 ||
+      called.dli_fbase == own.dli_fbase)
+    return nullptr;
+  return called.dli_fname;
+}
+
 [[gnu::constructor]] void start() noexcept {
+  if (const char* const other = other_malloc(); other != nullptr) {
+    // Its free() would get what other functions here had given.
+    log(LogLevel::warning,
+        "large allocations are private: %s has a malloc() of its own; link the program to libc's "
+        "or to a shared library's, or run it with --memory=private",
+        other);
+    return;
+  }
   // Found now, since looking for a function may allocate.
   next_malloc.get();
   next_calloc.get();

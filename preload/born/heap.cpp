@@ -12,12 +12,14 @@
 #include "base/os/os.hpp"
 #include "base/os/pages/sealed.hpp"
 #include "base/private.hpp"
+#include "preload/born/copier.hpp"
+#include "preload/born/history.hpp"
 #include "preload/born/state.hpp"
 
 namespace haul::preload {
 
 constinit BornHeap born_heap;
-constinit pthread_mutex_t born_mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit HeapMutex born_mutex;
 
 namespace {
 
@@ -39,11 +41,22 @@ constinit std::size_t allocations = 0;
 
 class HeapLock {
  public:
-  HeapLock() noexcept { pthread_mutex_lock(&born_mutex); }
-  ~HeapLock() { pthread_mutex_unlock(&born_mutex); }
+  HeapLock() noexcept : had_(born_mutex.lock()) {}
+  ~HeapLock() {
+    if (had_) born_mutex.unlock();
+  }
   HeapLock(const HeapLock&) = delete;
   HeapLock& operator=(const HeapLock&) = delete;
+  // False where a signal handler has interrupted a function of the heap, and may not touch it.
+  bool had() const noexcept { return had_; }
+
+ private:
+  bool had_;
 };
+
+bool is_child() noexcept {
+  return born_heap.inherited.load(std::memory_order_relaxed);
+}
 
 void* address_of(std::size_t page) noexcept {
   return reinterpret_cast<void*>(born_heap.base + page * page_bytes);
@@ -94,10 +107,10 @@ Kept take_kept(std::size_t pages, std::size_t alignment) noexcept {
 
 // Locked.
 void* give_out(Kept found) noexcept {
+  born_heap.used_pages = std::max(born_heap.used_pages, found.page + found.pages);
   // Relaxed: the program hands the address to other threads by means of its own.
   born_heap.table[found.page].store(static_cast<std::uint32_t>(found.pages),
                                     std::memory_order_relaxed);
-  born_heap.used_pages = std::max(born_heap.used_pages, found.page + found.pages);
   ++allocations;
   return address_of(found.page);
 }
@@ -133,6 +146,29 @@ class Gone {
   std::size_t count_ = 0;
 };
 
+// Memory of which no page is there yet. nullptr: there is none.
+void* bear_fresh(std::size_t pages, std::size_t alignment, bool* to_be_filled) noexcept {
+  const HeapLock locked;
+  if (!locked.had() || is_child() || born_heap.closed) return nullptr;
+  void* const address = haul_private_alloc(pages * page_bytes, alignment);
+  // (A handler that forks meanwhile has this go on in the child, which has no copy of it.)
+  if (address == nullptr || is_child()) return nullptr;
+  const std::size_t page = open_heap() ? page_of(address) : SIZE_MAX;
+  if (page == SIZE_MAX) {
+    // No table, or the program has closed the arena's descriptor: it stays as it is.
+    haul_free(address);
+    born_heap.closed = true;
+    log(LogLevel::warning,
+        "large allocations are not shared any more: the arena's descriptor or the memory for its "
+        "table is gone; close only descriptors of your own, and raise ulimit -v");
+    return nullptr;
+  }
+  void* const born = give_out({page, pages});
+  if (is_child()) return nullptr;
+  *to_be_filled = note_birth(reinterpret_cast<std::uintptr_t>(born), pages * page_bytes);
+  return born;
+}
+
 }  // namespace
 
 std::size_t born_from_bytes() noexcept {
@@ -156,7 +192,8 @@ void* bear(std::size_t bytes, std::size_t alignment, bool* zeroed) noexcept {
   Gone gone;
   {
     const HeapLock locked;
-    if (born_heap.inherited || born_heap.closed || allocations >= most_allocations) return nullptr;
+    if (!locked.had() || is_child() || born_heap.closed || allocations >= most_allocations)
+      return nullptr;
     if (const Kept found = take_kept(pages, alignment); found.pages != 0) {
       *zeroed = false;
       return give_out(found);
@@ -166,22 +203,11 @@ void* bear(std::size_t bytes, std::size_t alignment, bool* zeroed) noexcept {
       left -= std::min(left, gone.take_oldest());
   }
   gone.give_back();
-  const HeapLock locked;
-  if (born_heap.inherited || born_heap.closed) return nullptr;
-  void* const address = haul_private_alloc(pages * page_bytes, alignment);
-  if (address == nullptr) return nullptr;
-  const std::size_t page = open_heap() ? page_of(address) : SIZE_MAX;
-  if (page == SIZE_MAX) {
-    // No table, or the program has closed the arena's descriptor: it stays as it is.
-    haul_free(address);
-    born_heap.closed = true;
-    log(LogLevel::warning,
-        "large allocations are not shared any more: the arena's descriptor or the memory for its "
-        "table is gone; close only descriptors of your own, and raise ulimit -v");
-    return nullptr;
-  }
-  *zeroed = true;
-  return give_out({page, pages});
+  bool to_be_filled = false;
+  void* const fresh = bear_fresh(pages, alignment, &to_be_filled);
+  *zeroed = fresh != nullptr;
+  if (to_be_filled) make_pages(reinterpret_cast<std::uintptr_t>(fresh), pages * page_bytes);
+  return fresh;
 }
 
 std::size_t born_bytes(const void* address) noexcept {
@@ -193,9 +219,11 @@ std::size_t born_bytes(const void* address) noexcept {
 
 void bury(void* address) noexcept {
   const KeepErrno keep;
+  await_copier();
   Gone gone;
   {
     const HeapLock locked;
+    if (!locked.had()) return;  // it stays
     const std::size_t page = page_of(address);
     std::atomic<std::uint32_t>& entry = born_heap.table[page];
     const std::uint32_t pages = entry.load(std::memory_order_relaxed);
@@ -204,11 +232,12 @@ void bury(void* address) noexcept {
       std::abort();
     }
     --allocations;
-    if (born_heap.inherited) {
+    if (is_child()) {
       entry.store(0, std::memory_order_relaxed);
       os::unmap_to_reserve(address, std::size_t{pages} * page_bytes);
       return;
     }
+    note_end(reinterpret_cast<std::uintptr_t>(address), std::size_t{pages} * page_bytes);
     if (pages >= most_kept_each) {
       gone.add({page, pages});
     } else {
@@ -225,18 +254,34 @@ void bury(void* address) noexcept {
 void shrink_born(void* address, std::size_t bytes) noexcept {
   const std::size_t all = born_bytes(address);
   const std::size_t left = whole_pages(bytes);
-  if (left >= all) return;
-  auto* const tail = static_cast<std::byte*>(address) + left;
-  if (!os::remove_pages(tail, all - left) && born_heap.inherited)
-    os::map_private_at(tail, all - left);
+  if (left < all) give_up_born(static_cast<std::byte*>(address) + left, all - left);
+}
+
+bool give_up_born(void* at, std::size_t bytes) noexcept {
+  if (!is_child()) return os::remove_pages(at, whole_pages(bytes));
+  await_copier();
+  return os::map_private_at(at, whole_pages(bytes));
+}
+
+void note_rights() noexcept {
+  born_heap.rights_changed.store(true, std::memory_order_relaxed);
+}
+
+bool is_born_child() noexcept {
+  return is_child();
+}
+
+bool lies_in_heap(const void* address, std::size_t bytes) noexcept {
+  // Acquire: pairs with open_heap().
+  const std::size_t size = born_heap.bytes.load(std::memory_order_acquire);
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  return size != 0 && bytes != 0 && begin < born_heap.base + size && begin + bytes > born_heap.base;
 }
 
 bool touches_born(const void* address, std::size_t bytes) noexcept {
-  const std::size_t size = born_heap.bytes.load(std::memory_order_acquire);
+  if (!lies_in_heap(address, bytes)) return false;
+  const std::size_t size = born_heap.bytes.load(std::memory_order_relaxed);
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  if (size == 0 || bytes == 0 || born_heap.inherited || begin >= born_heap.base + size ||
-      begin + bytes <= born_heap.base)
-    return false;
   const std::size_t first = begin > born_heap.base ? (begin - born_heap.base) / page_bytes : 0;
   const std::size_t last = std::min(begin + bytes - 1 - born_heap.base, size - 1) / page_bytes;
   const auto pages_at = [](std::size_t page) noexcept {

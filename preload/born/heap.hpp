@@ -11,7 +11,8 @@
 // makes no new ones: its large allocations are libc's.
 //
 // Threads: all functions may be called from any thread; they take one lock, which is held while a
-// thread forks. As malloc(), none may be called in a signal handler.
+// thread forks. As malloc(), none may be called in a signal handler; but one that interrupts them
+// may fork, and both the parent and the child go on.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +46,20 @@ void bury(void* address) noexcept;
 // Gives the pages behind the first `bytes` bytes of an allocation back; its size stays.
 void shrink_born(void* address, std::size_t bytes) noexcept;
 
-// Does [address, address + bytes) touch an allocation that is shared, or that is kept? (Not the
-// arena's other pages: haul maps those itself.) No lock. A child's are private, so it never does.
+// The program gives some allocation other rights than to be read and written.
+void note_rights() noexcept;
+
+// Gives up whole pages of allocations, which read as zero afterwards. False: the kernel refuses.
+bool give_up_born(void* at, std::size_t bytes) noexcept;
+
+// Is this a child of the process that made the allocations, in which they are private?
+bool is_born_child() noexcept;
+
+// Does [address, address + bytes) touch the addresses among which all allocations are? No lock.
+bool lies_in_heap(const void* address, std::size_t bytes) noexcept;
+
+// Does it touch an allocation, also one that is kept, or that is a child's copy? (Not the arena's
+// other pages: haul maps those itself.) No lock.
 bool touches_born(const void* address, std::size_t bytes) noexcept;
 
 }  // namespace haul::preload

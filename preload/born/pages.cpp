@@ -6,6 +6,10 @@
 // in place of an allocation is refused: messages would go on finding the arena's bytes there.
 // (Programs do these things to memory that they have mapped, which is never shared, and hardly to
 // what malloc() has given them.)
+//
+// In a child, whose copies are private mappings of the arena's file, what is given up or moved
+// would be the file's again, that is its parent's. So they are treated in the same way; but
+// unmapped or replaced they may be. Whatever changes them waits until they are copied.
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -17,6 +21,7 @@
 
 #include "base/log.hpp"
 #include "preload/born/child.hpp"
+#include "preload/born/copier.hpp"
 #include "preload/born/heap.hpp"
 #include "preload/next_function.hpp"
 
@@ -25,7 +30,8 @@ namespace {
 
 using OffsetType = long;
 constinit NextFunction<int(void*, std::size_t)> next_munmap("munmap");
-constinit NextFunction<int(void*, std::size_t, int)> next_madvise("madvise");
+constinit NextFunction<int(void*, std::size_t, int)> next_madvise("madvise"),
+    next_mprotect("mprotect");
 constinit NextFunction<void*(void*, std::size_t, std::size_t, int, void*)> next_mremap("mremap");
 constinit NextFunction<void*(void*, std::size_t, int, int, int, OffsetType)> next_mmap("mmap");
 constinit NextFunction<long(long, long, long, long, long, long, long)> next_syscall("syscall");
@@ -40,6 +46,14 @@ struct ClonedBody {
 };
 
 constexpr int dont_need_locked = 24;  // MADV_DONTNEED_LOCKED, Linux 5.18
+
+bool touches_shared(const void* at, std::size_t bytes) noexcept {
+  return !is_born_child() && touches_born(at, bytes);
+}
+
+void before_change(const void* at, std::size_t bytes) noexcept {
+  if (lies_in_heap(at, bytes)) await_copier();
+}
 
 // Advice by which a page's bytes are given up.
 bool gives_up(int advice) noexcept {
@@ -57,6 +71,11 @@ bool copies_memory(long number, const long* arguments) noexcept {
 
 // By a system call: communication libraries patch the code of madvise(), and call syscall() there.
 int give_up(void* at, std::size_t bytes) noexcept {
+  if (is_born_child()) {
+    if (give_up_born(at, bytes)) return 0;
+    errno = ENOMEM;
+    return -1;
+  }
   return static_cast<int>(next_syscall.get()(SYS_madvise, reinterpret_cast<long>(at),
                                              static_cast<long>(whole_pages(bytes)), MADV_REMOVE, 0,
                                              0, 0));
@@ -94,12 +113,20 @@ using namespace haul::preload;
 extern "C" {
 
 [[gnu::visibility("default")]] int munmap(void* at, std::size_t bytes) noexcept {
-  return touches_born(at, bytes) ? give_up(at, bytes) : next_munmap.get()(at, bytes);
+  before_change(at, bytes);
+  return touches_shared(at, bytes) ? give_up(at, bytes) : next_munmap.get()(at, bytes);
 }
 
 [[gnu::visibility("default")]] int madvise(void* at, std::size_t bytes, int advice) noexcept {
   return gives_up(advice) && touches_born(at, bytes) ? give_up(at, bytes)
                                                      : next_madvise.get()(at, bytes, advice);
+}
+
+[[gnu::visibility("default")]] int mprotect(void* at, std::size_t bytes, int rights) noexcept {
+  before_change(at, bytes);
+  if ((rights & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE) && touches_born(at, bytes))
+    note_rights();
+  return next_mprotect.get()(at, bytes, rights);
 }
 
 [[gnu::visibility("default")]] void* mremap(void* at, std::size_t bytes, std::size_t new_bytes,
@@ -108,13 +135,15 @@ extern "C" {
   va_start(list, flags);
   void* const to = (flags & MREMAP_FIXED) != 0 ? va_arg(list, void*) : nullptr;
   va_end(list);
+  before_change(at, bytes);
   if (touches_born(at, bytes)) return move_away(at, bytes, new_bytes, flags, to);
   return next_mremap.get()(at, bytes, new_bytes, flags, to);
 }
 
 [[gnu::visibility("default")]] void* mmap(void* at, std::size_t bytes, int rights, int flags,
                                           int fd, OffsetType offset) noexcept {
-  if ((flags & MAP_FIXED) != 0 && touches_born(at, bytes)) {
+  if ((flags & MAP_FIXED) != 0) before_change(at, bytes);
+  if ((flags & MAP_FIXED) != 0 && touches_shared(at, bytes)) {
     haul::log(haul::LogLevel::warning,
               "mmap(): %zu bytes at %p are a shared allocation, in whose place nothing can be "
               "mapped; run the program with --memory=private",

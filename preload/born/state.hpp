@@ -1,11 +1,11 @@
 // The heap's state, for heap.cpp and for the child of fork alone.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "preload/born/lock.hpp"
 
 namespace haul::preload {
 
@@ -18,13 +18,16 @@ struct BornHeap {
   std::atomic<std::size_t> bytes{0};
   // Behind the last page that was ever given out: the table has nothing there.
   std::size_t used_pages = 0;
-  // This process is a child of the one that made them: they are private copies now.
-  bool inherited = false;
+  // This process is a child of the one that made them: they are private copies now. A fork in a
+  // signal handler may set it in the middle of any function here.
+  std::atomic<bool> inherited{false};
+  // The program has once given some of this memory other rights than to be read and written.
+  std::atomic<bool> rights_changed{false};
   // No allocation is born any more: the arena or its table could not be had.
   bool closed = false;
 };
 extern constinit BornHeap born_heap;
-extern constinit pthread_mutex_t born_mutex;
+extern constinit HeapMutex born_mutex;
 
 // Freed by the program, and kept with its pages.
 inline constexpr std::uint32_t born_kept = std::uint32_t{1} << 31;

@@ -9,6 +9,7 @@
 #include "base/machine/clock.hpp"
 #include "base/machine/huge_pages.hpp"
 #include "base/machine/pages.hpp"
+#include "memory/arena.hpp"
 
 namespace haul {
 namespace {
@@ -97,6 +98,11 @@ bool wanted() noexcept {
   return gives == 2;
 }
 
+// Private, or of the arena, whose pages are this process's to make.
+bool is_own(std::uintptr_t page) noexcept {
+  return arena_bounds.contains(page, os::page_bytes) || os::is_private(page);
+}
+
 }  // namespace
 
 AddressRange huge_range(const AddressRange& overwritten) noexcept {
@@ -146,13 +152,13 @@ std::uintptr_t NewPages::make_huge(std::uintptr_t block, std::uintptr_t end) noe
   // Where the program has asked for huge pages itself (numpy does), that page came as a huge one.
   if (os::is_resident(block + block_bytes / 2)) return count_huge(block, block + block_bytes);
   // Collapsing a file's pages would give other processes' memory another form.
-  if (!os::is_private(first)) return refuse(block, -EINVAL);
+  if (!is_own(first)) return refuse(block, -EINVAL);
   const std::uintptr_t last =
       std::min(huge_.end, down(std::min(end, block + collapse_bytes), block_bytes));
   std::uintptr_t next = block + block_bytes;
   for (; next < last && !os::is_resident(next); next += block_bytes) {
     if (!os::populate(next, os::page_bytes)) break;
-    if (os::is_private(next)) continue;
+    if (is_own(next)) continue;
     make_small(next);
     break;
   }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -151,6 +152,25 @@ TEST(BornCalls, ManyAllocationsAreMoreThanTheArenaTakesAndGoToLibc) {
     ASSERT_EQ(*blocks[i], static_cast<unsigned char>(i));
     std::free(blocks[i]);
   }
+}
+
+// The program runs as this one does, under libhaul-malloc.so.
+TEST(BornCalls, AProgramsOwnMallocIsLeftToItAndThatIsSaid) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = transparent::start_child([&] {
+    dup2(ends[1], STDERR_FILENO);
+    execl(HAUL_OWN_MALLOC, HAUL_OWN_MALLOC, nullptr);
+  });
+  close(ends[1]);
+  std::string said;
+  char piece[512];
+  for (ssize_t got; (got = read(ends[0], piece, sizeof piece)) > 0;)
+    said.append(piece, static_cast<std::size_t>(got));
+  close(ends[0]);
+  EXPECT_EQ(transparent::end_of(child), 0) << said;
+  EXPECT_NE(said.find("large allocations are private"), std::string::npos) << said;
+  EXPECT_NE(said.find(HAUL_OWN_MALLOC), std::string::npos) << said;
 }
 
 TEST(BornCallsDeathTest, ASecondFreeEndsTheProcess) {

@@ -84,6 +84,41 @@ TEST_F(BornPages, RightsAndLocksWork) {
   }
 }
 
+// Locked memory is given up otherwise, and mlockall() locks what is born afterwards.
+TEST(BornLimitsDeathTest, LockedMemoryIsAllocatedForkedAndFreed) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        rlimit limit{};
+        getrlimit(RLIMIT_MEMLOCK, &limit);
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_MEMLOCK, &limit);
+        bool good = true;
+        for (int round = 0; round < 6 && good; ++round) {
+          auto* const block = static_cast<unsigned char*>(kept(std::malloc(40 * mib)));
+          auto* const small = static_cast<unsigned char*>(kept(std::malloc(mib)));
+          good = block != nullptr && small != nullptr;
+          std::memset(block, round + 1, 40 * mib);
+          std::memset(small, round + 1, mib);
+          // (Refused where the limit is small, or where the arena is not locked.)
+          if (round == 2) mlockall(MCL_CURRENT | MCL_FUTURE);
+          mlock(small, mib);
+          good = good && run_child([&] {
+                           CHILD_CHECK(all_are(block, 40 * mib, block[0]));
+                           CHILD_CHECK(all_are(small, mib, block[0]));
+                         }) == 0;
+          if (madvise(small, mib, MADV_DONTNEED) == 0) good = good && all_are(small, mib, 0);
+          std::free(block);
+          std::free(small);
+          auto* const again = static_cast<unsigned char*>(kept(std::calloc(1, 40 * mib)));
+          good = good && all_are(again, 40 * mib, 0);
+          std::free(again);
+        }
+        _exit(good ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(BornLimitsDeathTest, LimitedAddressesAreSharedWithLibc) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(

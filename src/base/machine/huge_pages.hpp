@@ -1,4 +1,4 @@
-// Huge pages under this process's private memory: making them, and counting them.
+// Huge pages under this process's own memory: making them, and counting them.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@ namespace haul::os {
 
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
-// Puts the private memory in [address, address + bytes) on huge pages, whole huge pages only
-// (MADV_COLLAPSE): bytes and addresses stay, and other threads may use them meanwhile. It costs a
-// copy, about 0.2 ms a MiB. 0 or -errno (-EINVAL: not private memory, or a kernel without it).
+// Puts the memory in [address, address + bytes), private or a memfd's, on huge pages, whole ones
+// only (MADV_COLLAPSE): bytes and addresses stay, and other threads may use them meanwhile. It
+// costs a copy, about 0.2 ms a MiB. 0 or -errno (-EINVAL: other memory, or a kernel without it).
 int collapse_to_huge(std::uintptr_t address, std::size_t bytes) noexcept;
 
 // The descriptor (close-on-exec) of this process's page map, for huge_bytes(), or -errno. A child

@@ -42,6 +42,7 @@ class Line {
       case end: mapping_.end = mapping_.end << 4 | digit(c); break;
       case rights:
         mapping_.readable = mapping_.readable || c == 'r';
+        mapping_.writable = mapping_.writable || c == 'w';
         mapping_.shared = c == 's';
         break;
       case offset: mapping_.offset = mapping_.offset << 4 | digit(c); break;

@@ -8,7 +8,7 @@ namespace haul::os {
 
 struct Mapping {
   std::uintptr_t begin = 0, end = 0;
-  bool readable = false, shared = false;
+  bool readable = false, writable = false, shared = false;
   bool has_file = false;     // and its name is one
   std::uint64_t offset = 0;  // of `begin` in its file
   char name[256] = {};       // its file's path, "[heap]", ...; may be cut off; "" for none

@@ -167,6 +167,12 @@ bool map_private_at(void* at, std::size_t bytes) noexcept {
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
+bool map_copy_at(void* at, std::size_t bytes, int fd, std::uint64_t offset) noexcept {
+  const KeepErrno keep;
+  return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fd,
+              static_cast<off_t>(offset)) != MAP_FAILED;
+}
+
 bool punch_hole(int fd, std::uint64_t offset, std::size_t bytes) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;

@@ -48,6 +48,11 @@ bool unmap_to_reserve(void* at, std::size_t bytes) noexcept;
 // Maps private zeroed memory at `at` in place of what is there.
 bool map_private_at(void* at, std::size_t bytes) noexcept;
 
+// Maps [offset, offset + bytes) of fd privately and writable at `at` in place of what is there: a
+// page reads as the file's, also what is written there later, until it is made this process's own
+// by a write or by MADV_POPULATE_WRITE.
+bool map_copy_at(void* at, std::size_t bytes, int fd, std::uint64_t offset) noexcept;
+
 // Gives the pages of a range back; they read as zero. Whole pages only.
 bool punch_hole(int fd, std::uint64_t offset, std::size_t bytes) noexcept;
 // The same through a shared mapping, with no descriptor. False also for locked memory (mlock).
