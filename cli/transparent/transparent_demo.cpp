@@ -27,7 +27,7 @@ for i in range(12):
 taken = time.perf_counter_ns() - begun
 print(zlib.crc32(c), taken)
 )python";
-constexpr unsigned rounds = 3, limit_s = 20;
+constexpr unsigned demo_rounds = 3, limit_s = 20;
 
 struct PythonRun {
   std::string output;
@@ -43,7 +43,7 @@ PythonRun run_once(const tools::Environment& environment) {
   return {outcome.out.substr(0, blank), std::stod(outcome.out.substr(blank))};
 }
 
-double median(std::vector<double>& values) {
+double demo_median(std::vector<double>& values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
 }
@@ -58,14 +58,14 @@ void show_unmodified_program() {
   try {
     const tools::Environment with = bench::transparent_environment("");
     std::vector<double> without_ns, with_ns;
-    for (unsigned round = 0; round < rounds; ++round) {
+    for (unsigned round = 0; round < demo_rounds; ++round) {
       const PythonRun plain = run_once({}), taken_over = run_once(with);
       if (plain.output != taken_over.output)
         throw tools::CommandFailure("its output changed; please report that");
       without_ns.push_back(plain.ns);
       with_ns.push_back(taken_over.ns);
     }
-    const double before_ns = median(without_ns), after_ns = median(with_ns);
+    const double before_ns = demo_median(without_ns), after_ns = demo_median(with_ns);
     fmt::print("   python3 makes 24 copies of 16 MiB in {:>8}\n", tools::show_ns(before_ns));
     fmt::print("   under haul run --transparent in      {:>8}\n", tools::show_ns(after_ns));
     const double ratio = after_ns / before_ns;

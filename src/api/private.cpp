@@ -41,8 +41,15 @@ extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
   const haul::Topology* topology = haul::surveyed();
   const haul::plan::KernelBytes kernel =
       haul::plan::kernel_bytes(figures, topology != nullptr ? topology->l2_bytes : 0);
-  *limits = HaulPrivateMessageLimits{haul::plan::eager_bytes(figures), kernel.try_from, kernel.from,
-                                     false, haul::knob_number(haul::Knob::fabric_part_bytes)};
+  const haul::plan::RingCost ring = haul::plan::ring_cost(figures);
+  *limits = HaulPrivateMessageLimits{haul::plan::eager_bytes(figures),
+                                     kernel.try_from,
+                                     kernel.from,
+                                     false,
+                                     haul::knob_number(haul::Knob::fabric_part_bytes),
+                                     figures.measured,
+                                     ring.asking_ns,
+                                     ring.line_ns};
   const std::uint64_t eager = haul::knob_number(haul::Knob::fabric_eager_bytes);
   if (eager != haul::knob_auto) limits->eager_bytes = eager;
   const std::uint64_t from = haul::knob_number(haul::Knob::fabric_kernel_bytes);
