@@ -414,13 +414,13 @@ END
     # Whether haul's thread gets its turn is the scheduler's affair, ten times in a row hardly.
     "$compiler" "$work/apart.c" -o "$program.apart" || failed "$launcher: apart.c does not compile"
     # shellcheck disable=SC2086
-    apart() {
-      HAUL_FABRIC_OVERLAP=on expect 0 'all is there' run --mpi --report -- "$launcher" $spread -n 2 "$program.apart"
+    apart() { # on|off
+      HAUL_FABRIC_OVERLAP=$1 expect 0 'all is there' run --mpi --report -- "$launcher" $spread -n 2 "$program.apart"
       grep -q 'arrived while their rank computed' "$work/err"
     }
-    for _ in 1 2 3 4 5 6 7 8 9 10; do apart && break; done
+    for _ in 1 2 3 4 5 6 7 8 9 10; do apart on && break; done
     grep -q 'arrived while their rank computed' "$work/err" || failed "$launcher: no message arrives beside its rank: $(cat "$work/err")"
-    HAUL_FABRIC_OVERLAP=off apart && failed "$launcher: messages arrive beside their rank without a thread"
+    apart off && failed "$launcher: messages arrive beside their rank without a thread"
   fi
   expect 0 'ring' explain --mpi -- "${command[@]}"
   expect 1 'no rank' run --mpi --strict -- "$launcher" -n 1 true

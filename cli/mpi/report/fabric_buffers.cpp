@@ -107,7 +107,7 @@ std::string memory_remedy(MemoryKind kind, SharedMemory shared) {
       return "from mmap() or a malloc of the program's own, or haul had no room; allocate it by "
              "libc's malloc()";
     case MemoryKind::file:
-      return "haul passes on no files of others; read the file into a buffer, and " +
+      return "a file's pages are not haul's to pass on; use a buffer instead: " +
              allocate_it(shared);
     case MemoryKind::shared:
       return "haul has not made it, so it cannot pass it on; take it from MPI_Alloc_mem() or "

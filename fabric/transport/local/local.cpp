@@ -250,11 +250,11 @@ void LocalNetwork::publish(const Statistics* statistics) noexcept {
     return;
   }
   const os::Descriptor collector = os::Descriptor::of(connect_to_collector());
-  const control::ControlLock locked;
   if (collector.valid()) {
     observation_.reset(new (std::nothrow) Observation(rank_in_job()));
     access_->observe(observation_.get());
   }
+  const control::ControlLock locked;
   sockets_.publish(statistics, observation_.get());
   collector_ = collector;
   report_to_collector(false);
