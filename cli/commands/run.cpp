@@ -10,6 +10,7 @@
 #include "cli/kit/tree.hpp"
 #include "cli/mpi/fabric_report.hpp"
 #include "cli/mpi/report/fabric_large.hpp"
+#include "cli/mpi/rings/calibrate_rings.hpp"
 #include "cli/mpi/run_job.hpp"
 #include "cli/transparent/mem_report.hpp"
 #include "cli/transparent/transparent_run.hpp"
@@ -112,6 +113,7 @@ void run(const RunChoices& choices) {
     fmt::print("# {}\n", job.mpi.title);
     return print_setup(job.setup.environment, job.setup.command);
   }
+  calibrate_before_job();
   if (choices.report || choices.strict || !choices.json.empty()) run_and_report(choices, job);
   become(job.setup.command, job.setup.environment);
 }

@@ -6,6 +6,8 @@
 #include "cli/kit/calibration_files.hpp"
 #include "cli/kit/terminal.hpp"
 #include "cli/kit/tree.hpp"
+#include "cli/mpi/rings/calibrate_rings.hpp"
+#include "cli/mpi/rings/ring_words.hpp"
 #include "tools/failure.hpp"
 #include "tools/units.hpp"
 
@@ -58,16 +60,26 @@ void report() {
 void add_tune(Tree& tree) {
   CLI::App& app = tree.command(
       "tune", "Measure this machine now, in a fraction of a second, and store the figures",
-      "Programs that use haul calibrate by themselves, in the background, once a "
-      "machine. This does it "
-      "at once and thoroughly: run it while the machine is quiet. On a busy one it "
-      "says so, and keeps the figures of before.");
+      "Programs that use haul calibrate by themselves, in the background, once a machine, and haul "
+      "run --mpi measures before the first job how messages between two of its CPUs are written "
+      "best. This does both at once and thoroughly: run it while the machine is quiet. On a busy "
+      "one it says so, and keeps the figures of before.");
   app.callback([] {
+    RingCalibration rings;
     {
       ProgressBar bar("calibrating");
       tools::require(haul_tune(show_percent, &bar), "haul_tune()");
+      rings = calibrate_rings([&bar](double share) { bar.show(share, "messages"); });
     }
     report();
+    if (!rings.why.empty()) {
+      fmt::print("{}\n", rings.why);
+    } else {
+      HaulPrivateMessageLimits limits;
+      haul_private_message_limits(&limits);
+      fmt::print("messages between processes:\n");
+      print_rings(limits);
+    }
   });
 }
 

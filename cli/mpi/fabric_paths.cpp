@@ -30,7 +30,7 @@ std::vector<PathRow> paths_with(const PairAbilities& abilities) {
   const std::string inlined = show_bytes(fabric::inline_capacity);
   HaulPrivateMessageLimits limits;
   haul_private_message_limits(&limits);
-  const std::string eager = show_bytes(limits.eager_bytes);
+  const std::string eager = show_bytes(limits.near.eager_bytes);
   std::vector<PathRow> rows = {
       {"to " + inlined, "any", "inline", "the bytes fit in the packet's own cache line"},
       {"to " + eager, "any", "eager",
@@ -55,7 +55,7 @@ std::vector<PathRow> paths_with(const PairAbilities& abilities) {
     rows.push_back({above, "other", "ring", "through shared cells, piece by piece"});
     return rows;
   }
-  const std::string from = show_bytes(std::max(limits.kernel_from_bytes, limits.eager_bytes));
+  const std::string from = show_bytes(std::max(limits.kernel_from_bytes, limits.near.eager_bytes));
   if (limits.kernel_fixed) {
     rows.push_back({above, "other", "ring", "through shared cells, piece by piece"});
     rows.push_back({"from " + from, "other", "cma",
@@ -72,7 +72,7 @@ std::vector<PathRow> paths_with(const PairAbilities& abilities) {
       {above, "other", "ring",
        fmt::format("through shared cells; from {} on now and then by the kernel, and "
                    "always while that is found to be sooner",
-                   show_bytes(std::max(limits.kernel_try_from_bytes, limits.eager_bytes)))});
+                   show_bytes(std::max(limits.kernel_try_from_bytes, limits.near.eager_bytes)))});
   rows.push_back(
       {"from " + from, "other", "cma",
        "the kernel copies it once, as measured here mostly sooner than two copies through "

@@ -8,6 +8,7 @@
 #include "cli/kit/tree.hpp"
 #include "cli/mpi/fabric_report.hpp"
 #include "cli/mpi/mpi_probe.hpp"
+#include "cli/mpi/rings/ring_words.hpp"
 #include "cli/mpi/run_job.hpp"
 #include "tools/failure.hpp"
 
@@ -18,6 +19,8 @@ using Json = nlohmann::ordered_json;
 
 void explain_machine(bool json) {
   const PairProbe probe = probe_pair();
+  HaulPrivateMessageLimits limits;
+  haul_private_message_limits(&limits);
   if (json) {
     Json all;
     all["ring"] = probe.abilities.ring;
@@ -31,12 +34,15 @@ void explain_machine(bool json) {
       all["paths"].push_back(
           {{"sizes", row.sizes}, {"memory", row.memory}, {"path", row.path}, {"why", row.why}});
     }
+    all["rings"] = rings_document(limits);
     fmt::print("{}\n", all.dump(2));
     return;
   }
   fmt::print("Two processes of yours on this node, tried out: {}\n\n",
              bold(ability_names(probe.abilities)));
   print_path_rows(stdout, probe.abilities);
+  fmt::print("\n");
+  print_rings(limits);
   if (!probe.huge_pages) fmt::print("{}", wrapped("missing: " + probe.why_not_huge, 2));
   const std::string provider = provider_file();
   if (provider.empty()) fmt::print("{}", wrapped("missing: " + provider_remedy(), 2));

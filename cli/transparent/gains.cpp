@@ -1,4 +1,5 @@
 #include "cli/transparent/gains.hpp"
+#include "bench/kit/stats.hpp"
 
 #include <haul/haul.h>
 
@@ -53,11 +54,6 @@ double copy_ns(preload::Way way, char* dst, const char* src, std::size_t bytes) 
   return taken;
 }
 
-double median(std::vector<double>& values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 Gain measure(Pages pages, std::size_t bytes) {
   const std::size_t room = bytes + header_bytes;
   const FreshBlock source(bytes), resident(pages == Pages::missing ? 1 : room);
@@ -78,8 +74,9 @@ Gain measure(Pages pages, std::size_t bytes) {
       }
     }
   }
-  const double libc = median(times[0]);
-  return {median(times[1]) / libc, median(times[2]) / libc, libc / static_cast<double>(bytes)};
+  const double libc = bench::median(times[0]);
+  return {bench::median(times[1]) / libc, bench::median(times[2]) / libc,
+          libc / static_cast<double>(bytes)};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "cli/transparent/transparent_demo.hpp"
+#include "bench/kit/stats.hpp"
 
 #include <fmt/format.h>
 
@@ -43,11 +44,6 @@ PythonRun run_once(const tools::Environment& environment) {
   return {outcome.out.substr(0, blank), std::stod(outcome.out.substr(blank))};
 }
 
-double demo_median(std::vector<double>& values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 }  // namespace
 
 void show_unmodified_program() {
@@ -65,7 +61,7 @@ void show_unmodified_program() {
       without_ns.push_back(plain.ns);
       with_ns.push_back(taken_over.ns);
     }
-    const double before_ns = demo_median(without_ns), after_ns = demo_median(with_ns);
+    const double before_ns = bench::median(without_ns), after_ns = bench::median(with_ns);
     fmt::print("   python3 makes 24 copies of 16 MiB in {:>8}\n", tools::show_ns(before_ns));
     fmt::print("   under haul run --transparent in      {:>8}\n", tools::show_ns(after_ns));
     const double ratio = after_ns / before_ns;

@@ -32,31 +32,62 @@ extern "C" void haul_private_open_engines() {
     if (!haul::engine_at(i).available()) haul::engine_at(i).begin_to_open();
 }
 
+namespace {
+
+haul::plan::WantedRing wanted_ring() noexcept {
+  using haul::Knob;
+  constexpr std::uint64_t on = 1;  // of auto|on|off
+  haul::plan::WantedRing wanted;
+  wanted.eager_bytes = haul::knob_number(Knob::fabric_eager_bytes);
+  wanted.part_bytes = haul::knob_number(Knob::fabric_part_bytes);
+  wanted.piece_bytes = haul::knob_number(Knob::fabric_piece_bytes);
+  if (const auto ahead = haul::knob_number(Knob::fabric_own_ahead); ahead != 0)
+    wanted.owns_ahead = ahead == on;
+  if (const auto demote = haul::knob_number(Knob::fabric_demote); demote != 0)
+    wanted.demotes = demote == on;
+  return wanted;
+}
+
+}  // namespace
+
 extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
   // Where a home directory or an lxcfs does not answer, the defaults are used.
   constexpr std::uint64_t patience_ns = 1'000'000'000;
-  const haul::plan::Calibration figures = haul::tune::stored_or_default();
+  const haul::tune::Measured stored = haul::tune::stored_or_default();
   haul::start_survey();
   haul::await_survey(patience_ns);
   const haul::Topology* topology = haul::surveyed();
   const haul::plan::KernelBytes kernel =
-      haul::plan::kernel_bytes(figures, topology != nullptr ? topology->l2_bytes : 0);
-  const haul::plan::RingCost ring = haul::plan::ring_cost(figures);
-  *limits = HaulPrivateMessageLimits{haul::plan::eager_bytes(figures),
-                                     kernel.try_from,
-                                     kernel.from,
-                                     false,
-                                     haul::knob_number(haul::Knob::fabric_part_bytes),
-                                     figures.measured,
-                                     ring.asking_ns,
-                                     ring.line_ns};
-  const std::uint64_t eager = haul::knob_number(haul::Knob::fabric_eager_bytes);
-  if (eager != haul::knob_auto) limits->eager_bytes = eager;
+      haul::plan::kernel_bytes(stored.figures, topology != nullptr ? topology->l2_bytes : 0);
+  *limits = HaulPrivateMessageLimits{};
+  limits->kernel_try_from_bytes = kernel.try_from;
+  limits->kernel_from_bytes = kernel.from;
+  const haul::plan::Rings rings =
+      haul::plan::rings_by(stored.figures, {stored.near, stored.far}, wanted_ring());
+  limits->near = rings.near;
+  limits->far = rings.far;
+  const haul::plan::RingCost ring = haul::plan::ring_cost(stored.figures);
+  limits->measured = stored.figures.measured;
+  limits->ring_asking_ns = ring.asking_ns;
+  limits->ring_line_ns = ring.line_ns;
   const std::uint64_t from = haul::knob_number(haul::Knob::fabric_kernel_bytes);
   if (from != haul::knob_auto) {
     limits->kernel_try_from_bytes = limits->kernel_from_bytes = from;
     limits->kernel_fixed = true;
   }
+}
+
+extern "C" int haul_private_keep_rings(const HaulPrivateRing* near, const HaulPrivateRing* far) {
+  const haul::Error error = haul::tune::keep_rings(*near, *far);
+  return error.code == haul::Code::ok ? HAUL_OK : haul::api::fail(error);
+}
+
+extern "C" int haul_private_cache_of(int cpu) noexcept {
+  const haul::Topology* topology = haul::surveyed();
+  if (topology == nullptr) return -1;
+  for (unsigned i = 0; i < topology->allowed_count; ++i)
+    if (topology->allowed[i].cpu == cpu) return topology->allowed[i].l3_group;
+  return -1;
 }
 
 extern "C" std::size_t haul_private_make_pages(std::uintptr_t begin, std::uintptr_t end,

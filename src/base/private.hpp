@@ -38,16 +38,33 @@ extern "C" [[gnu::visibility("default")]] void* haul_private_alloc(std::size_t b
 // status (haul_engine()) says what becomes of it. Returns at once.
 extern "C" [[gnu::visibility("default")]] void haul_private_open_engines();
 
+// How a process writes to the ring of a peer. The fastest way depends on the processor and on how
+// far apart the two cores are, so each is what was measured here, what a knob says, or a usual one.
+struct HaulPrivateRing {
+  std::size_t eager_bytes = std::size_t{64} << 10;  // up to here a message is sent unasked
+  std::size_t part_bytes = std::size_t{8} << 10;    // what is sent unasked leaves in parts of it
+  // A message that was asked for leaves in pieces: those of up to 256 KiB, and longer ones.
+  std::size_t piece_bytes = std::size_t{16} << 10, large_piece_bytes = std::size_t{64} << 10;
+  // The writer owns the lines that it will write next ahead of time (prefetchw), and demotes those
+  // that it has written to the shared cache (cldemote; where there is none it is no instruction).
+  bool owns_ahead = true, demotes = true;
+  // When this was measured, in Unix time (0: it was not, and these are usual figures), and how long
+  // a message then took one way, in ns: of 4, 16, 64, 256 and 1024 KiB.
+  std::uint64_t measured_at_s = 0;
+  static constexpr unsigned size_count = 5;
+  static constexpr std::size_t bytes_of(unsigned size) { return std::size_t{4096} << 2 * size; }
+  double message_ns[size_count] = {};
+};
+
 // The planner's limits for messages (plan/messages.hpp), by this machine's stored figures, which
 // each call reads from their file, or else by the defaults; or what HAUL_FABRIC_EAGER_BYTES and
 // HAUL_FABRIC_KERNEL_BYTES say. Thread-safe; no lock.
 struct HaulPrivateMessageLimits {
-  std::size_t eager_bytes = 0;  // up to here a message is sent unasked
   // From the first on, a copy of small pages by the kernel may pay; from the second on it mostly
   // does.
   std::size_t kernel_try_from_bytes = 0, kernel_from_bytes = 0;
-  bool kernel_fixed = false;                      // the user has set both: nothing is tried
-  std::size_t part_bytes = std::size_t{8} << 10;  // what is sent unasked leaves in parts of it
+  bool kernel_fixed = false;  // the user has set both: nothing is tried
+  HaulPrivateRing near, far;  // between cores that share the last-level cache, and others
   // What a message takes that was asked for and comes through the ring, and each line of it
   // (plan/messages.hpp); by the defaults unless the machine was measured.
   bool measured = false;
@@ -55,6 +72,16 @@ struct HaulPrivateMessageLimits {
 };
 extern "C" [[gnu::visibility("default")]] void haul_private_message_limits(
     HaulPrivateMessageLimits* limits);
+
+// Stores how rings are written best, as measured now, beside this machine's other figures, which
+// must be stored already (haul_tune()). HAUL_OK, or a negative haul_result, and haul_last_error()
+// says why they are not kept. Blocks for the file system, some seconds at most. Thread-safe.
+extern "C" [[gnu::visibility("default")]] int haul_private_keep_rings(const HaulPrivateRing* near,
+                                                                      const HaulPrivateRing* far);
+
+// Which last-level cache a CPU belongs to: the number of its first CPU, the same for all CPUs that
+// share it; -1 where that is not known (yet). Wait-free.
+extern "C" [[gnu::visibility("default")]] int haul_private_cache_of(int cpu) noexcept;
 
 // For a call that overwrites [begin, end) whole and has come to `at` in it: makes missing pages at
 // the front of [at, at + length), huge ones where the call fills them (memory/new_pages.hpp), or

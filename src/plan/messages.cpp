@@ -55,4 +55,21 @@ KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexc
   return {pages * page_bytes, std::max(pages * page_bytes, cached)};
 }
 
+Rings rings_by(const Calibration& figures, const Rings& measured,
+               const WantedRing& wanted) noexcept {
+  Rings rings = measured;
+  if (rings.near.measured_at_s == 0) rings.near = measured.far;
+  if (rings.far.measured_at_s == 0) rings.far = measured.near;
+  for (HaulPrivateRing* ring : {&rings.near, &rings.far}) {
+    if (ring->measured_at_s == 0) ring->eager_bytes = eager_bytes(figures);
+    if (wanted.eager_bytes != SIZE_MAX) ring->eager_bytes = wanted.eager_bytes;
+    if (wanted.part_bytes != SIZE_MAX) ring->part_bytes = wanted.part_bytes;
+    if (wanted.piece_bytes != SIZE_MAX)
+      ring->piece_bytes = ring->large_piece_bytes = wanted.piece_bytes;
+    ring->owns_ahead = wanted.owns_ahead.value_or(ring->owns_ahead);
+    ring->demotes = wanted.demotes.value_or(ring->demotes);
+  }
+  return rings;
+}
+
 }  // namespace haul::plan

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "base/private.hpp"
 #include "plan/calibration.hpp"
 
 namespace haul::plan {
@@ -32,5 +34,20 @@ struct KernelBytes {
   std::size_t try_from = SIZE_MAX, from = SIZE_MAX;
 };
 KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept;
+
+// How rings are written, to a peer whose core shares the last-level cache with this one, and to
+// others.
+struct Rings {
+  HaulPrivateRing near, far;
+};
+// What the user has decided; SIZE_MAX or nothing: not.
+struct WantedRing {
+  std::size_t eager_bytes = SIZE_MAX, part_bytes = SIZE_MAX, piece_bytes = SIZE_MAX;
+  std::optional<bool> owns_ahead, demotes;
+};
+// As measured; where only one of the two was, it is taken for both, and where none was, usual
+// figures and the limit of eager_bytes(). What is wanted goes before.
+Rings rings_by(const Calibration& figures, const Rings& measured,
+               const WantedRing& wanted) noexcept;
 
 }  // namespace haul::plan

@@ -64,6 +64,11 @@ Expected<Measured> measure_all(const Watch& watch) noexcept {
   auto measured = measure(watch);
   if (!measured) return measured.error();
   Measured all = *measured;
+  // What others have measured stays.
+  if (const auto stored = load_patiently(load_patience_ns)) {
+    all.near = stored->near;
+    all.far = stored->far;
+  }
   all.quality.stolen_share = stolen_share(before, cpu_times_patiently(look_patience_ns));
   log(LogLevel::debug,
       "measured: ran %.3f, stolen %.3f, spread %.3f; lines %.2f, %.2f, %.2f, remote %.2f ns, wake "
@@ -210,9 +215,21 @@ Code calibrate_now(void (*progress)(int percent, void* context), void* context,
   return error->code;
 }
 
-plan::Calibration stored_or_default() noexcept {
+Measured stored_or_default() noexcept {
   const auto stored = load_patiently(asker_patience_ns);
-  return stored ? in_order(stored->figures) : plan::Calibration{};
+  if (!stored) return Measured{};
+  Measured known = *stored;
+  known.figures = in_order(known.figures);
+  return known;
+}
+
+Error keep_rings(const HaulPrivateRing& near, const HaulPrivateRing& far) noexcept {
+  const auto stored = load_patiently(asker_patience_ns);
+  if (!stored) return stored.error();
+  Measured with = *stored;
+  with.near = near;
+  with.far = far;
+  return store_patiently(with, store_patience_ns);
 }
 
 }  // namespace haul::tune

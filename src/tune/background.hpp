@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "base/error.hpp"
-#include "plan/calibration.hpp"
+#include "tune/trust.hpp"
 
 namespace haul::tune {
 
@@ -29,6 +29,10 @@ Code calibrate_now(void (*progress)(int percent, void* context), void* context,
                    Error* error) noexcept;
 
 // The stored figures, or the defaults; blocks for a second at most.
-plan::Calibration stored_or_default() noexcept;
+Measured stored_or_default() noexcept;
+
+// Stores these rings beside the figures that are stored already. Blocks as calibrate_now(). An
+// Error with code ok, or why they are not kept: Code::again if no figures are stored.
+Error keep_rings(const HaulPrivateRing& near, const HaulPrivateRing& far) noexcept;
 
 }  // namespace haul::tune

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cinttypes>
-#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -18,7 +17,9 @@
 #include "base/os/descriptor.hpp"
 #include "base/os/os.hpp"
 #include "base/thread/unforked.hpp"
+#include "tune/figures_text.hpp"
 #include "tune/machine_key.hpp"
+#include "tune/ring_text.hpp"
 
 namespace haul::tune {
 
@@ -61,93 +62,18 @@ constexpr Share shares_in_order[] = {
     {"spread", &Quality::spread},
 };
 
-constexpr std::size_t file_bytes = 1024;  // of a good file, with room to spare
-
-class Writer {
- public:
-  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) noexcept {
-    va_list arguments;
-    va_start(arguments, format);
-    const int written = vsnprintf(text_ + size_, sizeof text_ - size_, format, arguments);
-    va_end(arguments);
-    if (written > 0) size_ = std::min(size_ + static_cast<std::size_t>(written), sizeof text_ - 1);
-  }
-  const char* text() const noexcept { return text_; }
-  std::size_t size() const noexcept { return size_; }
-
- private:
-  char text_[file_bytes] = {};
-  std::size_t size_ = 0;
-};
-
-// Parses the text. Each step returns whether the text went on as it must.
-class Reader {
- public:
-  Reader(const char* text, std::size_t size) noexcept : at_(text), end_(text + size) {}
-
-  bool skip(const char* word) noexcept {
-    const std::size_t length = strlen(word);
-    if (static_cast<std::size_t>(end_ - at_) < length || memcmp(at_, word, length) != 0) {
-      return false;
-    }
-    at_ += length;
-    return true;
-  }
-  // At most `places` digits, at least one.
-  bool digits(unsigned places, std::uint64_t& value) noexcept {
-    const char* start = at_;
-    value = 0;
-    for (; at_ != end_ && *at_ >= '0' && *at_ <= '9'; ++at_) {
-      if (at_ - start == static_cast<std::ptrdiff_t>(places)) return false;
-      value = value * 10 + static_cast<std::uint64_t>(*at_ - '0');
-    }
-    return at_ != start;
-  }
-  bool hex16(std::uint64_t& value) noexcept {
-    value = 0;
-    if (end_ - at_ < 16) return false;
-    for (const char* stop = at_ + 16; at_ != stop; ++at_) {
-      const char c = *at_;
-      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-      if (digit < 0) return false;
-      value = value << 4 | static_cast<std::uint64_t>(digit);
-    }
-    return true;
-  }
-  bool ended() const noexcept { return at_ == end_; }
-  const char* position() const noexcept { return at_; }
-
- private:
-  const char* at_;
-  const char* end_;
-};
-
 constexpr const char* title = "haul calibration\n";
 
 enum class Verdict { good, damaged, other_version, other_machine, doubtful };
 
-// "key=0.125" and the line's end, in thousandths.
-bool read_thousandths(Reader& reader, const char* key, std::uint64_t& thousandths) noexcept {
-  std::uint64_t whole = 0, fraction = 0;
-  if (!reader.skip(key) || !reader.skip("=") || !reader.digits(10, whole) || !reader.skip(".")) {
-    return false;
-  }
-  const char* start = reader.position();
-  if (!reader.digits(3, fraction) || reader.position() - start != 3 || !reader.skip("\n")) {
-    return false;
-  }
-  thousandths = whole * 1000 + fraction;
-  return true;
-}
-
-bool read_quality(Reader& reader, Quality& quality) noexcept {
+bool read_quality(FiguresReader& reader, Quality& quality) noexcept {
   if (!reader.skip("measured_at=") || !reader.digits(12, quality.measured_at_s) ||
       !reader.skip("\n")) {
     return false;
   }
   for (const Share& share : shares_in_order) {
     std::uint64_t thousandths = 0;
-    if (!read_thousandths(reader, share.key, thousandths) || thousandths > maximum_thousandths)
+    if (!reader.thousandths(share.key, thousandths) || thousandths > maximum_thousandths)
       return false;
     quality.*share.member = static_cast<double>(thousandths) / 1000;
   }
@@ -155,7 +81,7 @@ bool read_quality(Reader& reader, Quality& quality) noexcept {
 }
 
 Verdict parse(const char* text, std::size_t size, Measured& measured) noexcept {
-  Reader reader(text, size);
+  FiguresReader reader(text, size);
   std::uint64_t number = 0;
   // Other versions may have other lines after these two.
   if (!reader.skip(title) || !reader.skip("version=") || !reader.digits(9, number) ||
@@ -170,10 +96,12 @@ Verdict parse(const char* text, std::size_t size, Measured& measured) noexcept {
   if (!read_quality(reader, measured.quality)) return Verdict::damaged;
   for (const Figure& figure : figures_in_order) {
     std::uint64_t ps = 0;
-    if (!read_thousandths(reader, figure.key, ps) || ps < figure.minimum_ps || ps > maximum_ps)
+    if (!reader.thousandths(figure.key, ps) || ps < figure.minimum_ps || ps > maximum_ps)
       return Verdict::damaged;
     measured.figures.*figure.member = static_cast<double>(ps) / 1000;
   }
+  if (!read_ring(reader, "near", measured.near) || !read_ring(reader, "far", measured.far))
+    return Verdict::damaged;
   const std::uint64_t expected =
       hash(hash_seed, text, static_cast<std::size_t>(reader.position() - text));
   std::uint64_t checksum = 0;
@@ -269,14 +197,12 @@ Error store_calibration(const char* path, const Measured& measured) noexcept {
                       "tune' again on a quieter machine",
                       why);
   }
-  Writer writer;
+  FiguresWriter writer;
   writer.add("%sversion=%u\nmachine=%016" PRIx64 "\n", title, calibration_version, machine_key());
   writer.add("measured_at=%" PRIu64 "\n", measured.quality.measured_at_s);
   for (const Share& share : shares_in_order) {
-    const auto thousandths =
-        (static_cast<std::uint64_t>(measured.quality.*share.member * 10'000) + 5) / 10;
-    writer.add("%s=%" PRIu64 ".%03u\n", share.key, thousandths / 1000,
-               static_cast<unsigned>(thousandths % 1000));
+    writer.add_thousandths(
+        share.key, (static_cast<std::uint64_t>(measured.quality.*share.member * 10'000) + 5) / 10);
   }
   for (const Figure& figure : figures_in_order) {
     const double ns = figures.*figure.member;
@@ -290,9 +216,10 @@ Error store_calibration(const char* path, const Measured& measured) noexcept {
                         "'haul tune' again on a quieter machine",
                         figure.key);
     }
-    const auto ps = static_cast<std::uint64_t>(rounded_up);
-    writer.add("%s=%" PRIu64 ".%03u\n", figure.key, ps / 1000, static_cast<unsigned>(ps % 1000));
+    writer.add_thousandths(figure.key, static_cast<std::uint64_t>(rounded_up));
   }
+  write_ring(writer, "near", measured.near);
+  write_ring(writer, "far", measured.far);
   const std::uint64_t checksum = hash(hash_seed, writer.text(), writer.size());
   writer.add("checksum=%016" PRIx64 "\n", checksum);
   const int result = os::write_file(path, writer.text(), writer.size());

@@ -340,7 +340,10 @@ Expected<Measured> measure(const Watch& watch) noexcept {
                       "Measuring took more CPU time than it may; the safe figures hold; run haul "
                       "tune to measure without that limit.");
   }
-  return Measured{figures, bench.quality()};
+  Measured measured;
+  measured.figures = figures;
+  measured.quality = bench.quality();
+  return measured;
 }
 
 double hot_line_now() noexcept {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/private.hpp"
 #include "plan/calibration.hpp"
 
 namespace haul::tune {
@@ -19,6 +20,9 @@ struct Quality {
 struct Measured {
   plan::Calibration figures;
   Quality quality;
+  // The rings between cores that share the last-level cache, and between others; not measured in
+  // the background, but by who exchanges messages (haul_private_keep_rings()).
+  HaulPrivateRing near, far;
 };
 
 // Why these figures are those of a disturbed machine, as a clause ("the CPUs were busy with other

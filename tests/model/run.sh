@@ -233,6 +233,18 @@ check assertion sleep REACH_RESCAN_FINDS
 # Without store buffers the lost wake-up would pass unseen; this is why they are modelled.
 check holds sleep SC BUG_NO_MEMBARRIER
 
+check holds biased_lock
+check cycles biased_lock
+check assertion biased_lock BUG_NO_MEMBARRIER
+check assertion biased_lock BUG_FENCE_OF_ITS_OWN
+check assertion biased_lock BUG_NO_SECOND_LOOK
+check stuck biased_lock BUG_LEAVES_BY_PLAIN_STORE
+check stuck biased_lock BUG_STEPS_BACK_SILENTLY
+check assertion biased_lock REACH_PROGRAM_SLEEPS
+check assertion biased_lock REACH_GUEST_STEPS_BACK
+check assertion biased_lock REACH_PROGRAM_WAITS
+check holds biased_lock SC BUG_NO_MEMBARRIER
+
 check holds waiting
 check holds waiting NAP
 check cycles waiting

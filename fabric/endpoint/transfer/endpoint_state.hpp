@@ -27,7 +27,7 @@ class EventQueue;
 // what goes unasked.
 inline constexpr std::size_t usual_inject_bytes = 4096;
 inline std::size_t usual_inject_size() noexcept {
-  return std::min(message_limits().eager_bytes, usual_inject_bytes);
+  return std::min(message_limits().near.eager_bytes, usual_inject_bytes);
 }
 
 // Everything is called under the domain's data lock, unless its comment says otherwise.

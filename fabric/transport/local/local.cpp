@@ -143,8 +143,8 @@ bool LocalNetwork::take(Arrival& arrival, NetworkEvent& event) noexcept {
       peer.out = std::move(arrival.segment);
       peer.out_connection = arrival.connection;
       peer.bell = LocalPeer::Bell{&peer.out->segment(), arrival.socket};
-      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell, limits_.eager_bytes,
-                          limits_.part_bytes);
+      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell, limits_.near);
+      follow_distance(peer);
       event.outbox = &*peer.outbox;
       return true;
     }
@@ -167,9 +167,16 @@ bool LocalNetwork::opened(Arrival& arrival, NetworkEvent& event) noexcept {
   peer.in_connection = arrival.connection;
   peer.reach = std::move(arrival.reach);
   peer.inbox.emplace(peer.in->segment());
+  follow_distance(peer);
   if (armed_) peer.in->segment().armed.store(1, std::memory_order_relaxed);
   event.inbox = &*peer.inbox;
   return true;
+}
+
+void LocalNetwork::follow_distance(LocalPeer& peer) noexcept {
+  if (!peer.outbox) return;
+  peer.outbox->follow(limits_.near, limits_.far,
+                      peer.in != nullptr ? &peer.in->segment().writer_cache : nullptr);
 }
 
 bool LocalNetwork::over(const Arrival& arrival) noexcept {

@@ -84,6 +84,8 @@ class LocalNetwork final : public EndpointNetwork {
   bool take(Arrival& arrival, NetworkEvent& event) noexcept;
   bool opened(Arrival& arrival, NetworkEvent& event) noexcept;
   bool over(const Arrival& arrival) noexcept;
+  // Tells the ring to the peer where it finds how far apart both are.
+  void follow_distance(LocalPeer& peer) noexcept;
   int make_doorbell() noexcept;
   void report_to_collector(bool last) noexcept;
   int tell_from_time_to_time() noexcept;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/os/os.hpp"
+
 namespace haul::fabric {
 
 namespace {
@@ -15,6 +17,8 @@ constexpr std::uint64_t grain = 2 * line;
 // Credits go back in quarters: each return costs the writer a miss.
 constexpr std::uint64_t return_bytes = ring_bytes / 4;
 constexpr std::uint64_t bulk_return_bytes = bulk_bytes / 8;
+// How much a writer writes before it looks whether it and its reader have moved.
+constexpr std::uint64_t look_bytes = ring_bytes / 4;
 // What data packets leave free for the other lanes, and eager ones for control packets.
 constexpr std::uint64_t control_reserve = ring_bytes / 16;
 constexpr std::uint64_t eager_reserve = ring_bytes * 3 / 8;  // for a message in parts
@@ -64,12 +68,41 @@ std::uint64_t bulk_start(std::uint64_t position, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-RingOutbox::RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument, std::size_t eager,
-                       std::size_t part) noexcept
+RingOutbox::RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument,
+                       const HaulPrivateRing& ring) noexcept
     : segment_(segment), salt_(segment.salt), doorbell_(doorbell), argument_(argument) {
-  eager_bytes = std::min(eager, in_parts_bytes);
-  packet_bytes = std::min(eager, ring_packet_bytes);
-  part_bytes = std::min(part, ring_packet_bytes);
+  write_as(ring);
+}
+
+void RingOutbox::write_as(const HaulPrivateRing& ring) noexcept {
+  ring_ = ring;
+  ring_.piece_bytes = std::min(ring.piece_bytes, ring_piece_bytes);
+  ring_.large_piece_bytes = std::min(ring.large_piece_bytes, ring_piece_bytes);
+  eager_bytes = std::min(ring.eager_bytes, in_parts_bytes);
+  packet_bytes = std::min(ring.eager_bytes, ring_packet_bytes);
+  part_bytes = std::min(ring.part_bytes, ring_packet_bytes);
+}
+
+void RingOutbox::follow(const HaulPrivateRing& near, const HaulPrivateRing& far,
+                        const std::atomic<std::uint32_t>* reader_cache) noexcept {
+  near_ = &near;
+  far_ = &far;
+  reader_cache_ = reader_cache;
+  look_at_distance();
+}
+
+void RingOutbox::look_at_distance() noexcept {
+  looked_at_ = head_;
+  if (near_ == nullptr) return;
+  if (const int cpu = os::current_cpu(); cpu != cpu_) {
+    cpu_ = cpu;
+    segment_.writer_cache.store(static_cast<std::uint32_t>(haul_private_cache_of(cpu) + 1),
+                                std::memory_order_relaxed);
+  }
+  const std::uint32_t own = segment_.writer_cache.load(std::memory_order_relaxed);
+  const std::uint32_t reader =
+      reader_cache_ != nullptr ? reader_cache_->load(std::memory_order_relaxed) : 0;
+  write_as(own != 0 && reader != 0 && own != reader ? *far_ : *near_);
 }
 
 bool RingOutbox::holds(std::size_t bytes) noexcept {
@@ -79,8 +112,7 @@ bool RingOutbox::holds(std::size_t bytes) noexcept {
 }
 
 std::size_t RingOutbox::piece_bytes(std::size_t whole) const noexcept {
-  constexpr std::size_t small_piece = std::size_t{16} << 10;
-  return whole <= (std::size_t{256} << 10) ? small_piece : ring_piece_bytes;
+  return whole <= (std::size_t{256} << 10) ? ring_.piece_bytes : ring_.large_piece_bytes;
 }
 
 // Whether `bytes` more fit and leave keep_free. What the reader claims to have consumed is only
@@ -157,10 +189,12 @@ void RingOutbox::commit() noexcept {
     ahead = last ? std::min(parted_ + parted_ / 16, ring_bytes / 2) : 0;
   }
   publish(*slot_, head_);
-  if (!part) demote(slot_, ahead);
+  if (!part && ring_.demotes) demote(slot_, ahead);
   head_ = next_head_;
   bulk_head_ = next_bulk_head_;
-  own_ahead(ahead);
+  if (ring_.owns_ahead) own_ahead(ahead);
+  // (Never between the parts of a message, whose room was found by the size of a part.)
+  if (ahead != 0 && head_ - looked_at_ >= look_bytes) look_at_distance();
   // The reader arms and then makes a barrier in every running thread, so this load may be early.
   if (segment_.armed.load(std::memory_order_relaxed) != 0) doorbell_(argument_);
 }

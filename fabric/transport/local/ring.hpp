@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/private.hpp"
 #include "fabric/protocol/transport_contract.hpp"
 
 namespace haul::fabric {
@@ -41,6 +42,8 @@ struct RingSegment {
   // Written by the writer: the CPU on which it was when it last described memory, plus 1; 0: it is
   // unknown.
   alignas(128) std::atomic<std::uint32_t> writer_cpu{0};
+  // Also: the last-level cache of its CPU (haul_private_cache_of()), plus 1; 0: it is unknown.
+  std::atomic<std::uint32_t> writer_cache{0};
   struct alignas(128) Claim {
     std::atomic<std::uint64_t> word{0};
   };
@@ -56,10 +59,18 @@ class RingOutbox final : public Outbox {
   using Doorbell = void (*)(void* argument) noexcept;
   // The segment must outlive the outbox. doorbell(argument) runs within commit() when the reader
   // sleeps.
-  // Messages of up to `eager` bytes (at most in_parts_bytes) go unasked, those of more than `part`
-  // (1 to 32 KiB) in parts of it.
-  RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument, std::size_t eager,
-             std::size_t part) noexcept;
+  RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument,
+             const HaulPrivateRing& ring) noexcept;
+
+  // From the next message on it writes like this; messages of more than in_parts_bytes are asked
+  // for, and parts and pieces are no longer than the ring takes, whatever it says.
+  void write_as(const HaulPrivateRing& ring) noexcept;
+  // From now on the writer tells which cache it writes from, and writes as `near` says where that
+  // is the reader's, else as `far` says; both move now and then, so this is looked at again once
+  // in a quarter of the ring. `reader_cache`: the word of the reader's own segment; nullptr: it has
+  // none yet.
+  void follow(const HaulPrivateRing& near, const HaulPrivateRing& far,
+              const std::atomic<std::uint32_t>* reader_cache) noexcept;
 
   Slot reserve(std::size_t payload_bytes, Lane lane) noexcept override;
   void commit() noexcept override;
@@ -71,6 +82,7 @@ class RingOutbox final : public Outbox {
   void publish(Header& header, std::uint64_t position) noexcept;
   void own_ahead(std::uint64_t bytes) const noexcept;
   std::byte* reserve_bulk(std::size_t payload_bytes) noexcept;
+  void look_at_distance() noexcept;
 
   RingSegment& segment_;
   const std::uint64_t salt_;
@@ -80,6 +92,11 @@ class RingOutbox final : public Outbox {
   std::uint64_t parted_ = 0;     // bytes so far of the message that is written in parts
   std::uint64_t bulk_head_ = 0, next_bulk_head_ = 0, bulk_consumed_ = 0;
   Header* slot_ = nullptr;
+  HaulPrivateRing ring_;  // in use
+  const HaulPrivateRing *near_ = nullptr, *far_ = nullptr;
+  const std::atomic<std::uint32_t>* reader_cache_ = nullptr;
+  std::uint64_t looked_at_ = 0;  // head_ then
+  int cpu_ = -1;
   Doorbell doorbell_;
   void* argument_;
 };

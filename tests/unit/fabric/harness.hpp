@@ -292,8 +292,11 @@ class World {
 inline void TestNetwork::connect(const Address& to) noexcept {
   Channel& channel = outbound[to.id[0]];
   channel.segment->salt = 0x5a17 * address.id[0];
+  HaulPrivateRing ring;
+  ring.eager_bytes = world_.eager_bytes;
+  ring.part_bytes = std::size_t{2} << 10;
   channel.outbox = std::make_unique<RingOutbox>(
-      *channel.segment, [](void*) noexcept {}, nullptr, world_.eager_bytes, std::size_t{2} << 10);
+      *channel.segment, [](void*) noexcept {}, nullptr, ring);
   channel.inbox = std::make_unique<RingInbox>(*channel.segment);
   NetworkEvent connected;
   connected.what = NetworkEvent::What::connected;

@@ -160,7 +160,7 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
 }
 
 TEST(LocalAccess, OfTheKernelsCopiesOfSmallPagesThePlannerSaysWhatTheyAreWorth) {
-  const auto a = open_local({in_parts_bytes, mib, 16 * mib});
+  const auto a = open_local(kernel_from(mib, 16 * mib));
   Joined joined;
   ASSERT_TRUE(join(*a, a->address(), &joined));
   const auto peer = peer_at(a->address());

@@ -38,8 +38,16 @@ bool eventually(Condition condition) {
   return true;
 }
 
-inline std::unique_ptr<LocalNetwork> open_local(const HaulPrivateMessageLimits& limits = {
-                                                    in_parts_bytes, SIZE_MAX, SIZE_MAX}) {
+// The kernel copies small pages from these lengths on (sometimes, mostly).
+inline HaulPrivateMessageLimits kernel_from(std::size_t try_from, std::size_t from) {
+  HaulPrivateMessageLimits limits;
+  limits.kernel_try_from_bytes = try_from;
+  limits.kernel_from_bytes = from;
+  return limits;
+}
+
+inline std::unique_ptr<LocalNetwork> open_local(
+    const HaulPrivateMessageLimits& limits = kernel_from(SIZE_MAX, SIZE_MAX)) {
   Address address;
   if (!make_address(&address)) return nullptr;
   Expected<std::unique_ptr<LocalNetwork>> opened = LocalNetwork::open(address, nullptr, limits);

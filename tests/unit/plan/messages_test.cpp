@@ -92,5 +92,55 @@ TEST(KernelBytes, AreNumbersWhateverTheFigures) {
   }
 }
 
+HaulPrivateRing measured_ring(std::size_t part_bytes) {
+  HaulPrivateRing ring;
+  ring.measured_at_s = 1795452138;
+  ring.eager_bytes = std::size_t{32} << 10;
+  ring.part_bytes = part_bytes;
+  ring.owns_ahead = false;
+  return ring;
+}
+
+TEST(RingsBy, AreUsualOnesWhereNothingWasMeasured) {
+  const Calibration figures = machine(100, 12.6);
+  const Rings rings = rings_by(figures, {}, {});
+  for (const HaulPrivateRing& ring : {rings.near, rings.far}) {
+    EXPECT_EQ(ring.eager_bytes, eager_bytes(figures));
+    EXPECT_EQ(ring.part_bytes, HaulPrivateRing{}.part_bytes);
+    EXPECT_EQ(ring.measured_at_s, 0u);
+  }
+}
+
+TEST(RingsBy, AreAsMeasuredAndOneStandsForBothWhereItIsTheOnlyOne) {
+  const Rings both = rings_by({}, {measured_ring(4096), measured_ring(16384)}, {});
+  EXPECT_EQ(both.near.part_bytes, 4096u);
+  EXPECT_EQ(both.far.part_bytes, 16384u);
+  EXPECT_EQ(both.far.eager_bytes, 32768u);
+  EXPECT_FALSE(both.near.owns_ahead);
+  const Rings near = rings_by({}, {measured_ring(4096), {}}, {});
+  EXPECT_EQ(near.far.part_bytes, 4096u);
+  const Rings far = rings_by({}, {{}, measured_ring(2048)}, {});
+  EXPECT_EQ(far.near.part_bytes, 2048u);
+}
+
+TEST(RingsBy, DoWhatTheUserWantsInPlaceOfWhatWasMeasured) {
+  WantedRing wanted;
+  wanted.part_bytes = 1024;
+  wanted.piece_bytes = 8192;
+  wanted.owns_ahead = true;
+  wanted.demotes = false;
+  const Rings rings = rings_by({}, {measured_ring(4096), measured_ring(16384)}, wanted);
+  for (const HaulPrivateRing& ring : {rings.near, rings.far}) {
+    EXPECT_EQ(ring.eager_bytes, 32768u);
+    EXPECT_EQ(ring.part_bytes, 1024u);
+    EXPECT_EQ(ring.piece_bytes, 8192u);
+    EXPECT_EQ(ring.large_piece_bytes, 8192u);
+    EXPECT_TRUE(ring.owns_ahead);
+    EXPECT_FALSE(ring.demotes);
+  }
+  wanted.eager_bytes = 4096;
+  EXPECT_EQ(rings_by({}, {}, wanted).far.eager_bytes, 4096u);
+}
+
 }  // namespace
 }  // namespace haul::plan

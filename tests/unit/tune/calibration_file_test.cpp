@@ -45,6 +45,12 @@ Measured measured_figures() {
   figures.remote_line_ns = 0;
   figures.kernel_call_ns = 1234.5;
   figures.kernel_line_ns = 4.25;
+  HaulPrivateRing& near = measured.near;
+  near.measured_at_s = 1795452139;
+  near.part_bytes = 4096;
+  near.owns_ahead = false;
+  near.message_ns[0] = 531.5;
+  near.message_ns[4] = 66000.25;
   return measured;
 }
 
@@ -123,16 +129,39 @@ TEST_F(CalibrationFile, ComesBackAsItWasStored) {
   EXPECT_EQ(loaded->figures.remote_line_ns, expected.remote_line_ns);
   EXPECT_EQ(loaded->figures.kernel_call_ns, expected.kernel_call_ns);
   EXPECT_EQ(loaded->figures.kernel_line_ns, expected.kernel_line_ns);
+  EXPECT_EQ(loaded->near.measured_at_s, 1795452139u);
+  EXPECT_EQ(loaded->near.eager_bytes, 65536u);
+  EXPECT_EQ(loaded->near.part_bytes, 4096u);
+  EXPECT_EQ(loaded->near.piece_bytes, 16384u);
+  EXPECT_EQ(loaded->near.large_piece_bytes, 65536u);
+  EXPECT_FALSE(loaded->near.owns_ahead);
+  EXPECT_TRUE(loaded->near.demotes);
+  EXPECT_EQ(loaded->near.message_ns[0], 531.5);
+  EXPECT_EQ(loaded->near.message_ns[4], 66000.25);
+  EXPECT_EQ(loaded->far.measured_at_s, 0u);
+  EXPECT_TRUE(loaded->far.owns_ahead);
 }
 
 TEST_F(CalibrationFile, IsTextForPeople) {
-  EXPECT_EQ(stored(), sealed("haul calibration\nversion=3\nmachine=" + hex(machine_key()) +
+  EXPECT_EQ(stored(), sealed("haul calibration\nversion=4\nmachine=" + hex(machine_key()) +
                              "\nmeasured_at=1795452138\nran_share=0.985\n"
                              "stolen_share=0.003\nspread=0.125\n"
                              "round_trip_ns=151.250\nsubmit_ns=31.500\nwake_ns=4321.000\n"
                              "start_ns=54321.125\nhot_line_ns=0.375\nl3_line_ns=0.875\n"
                              "cold_line_ns=2.125\nremote_line_ns=0.000\n"
-                             "kernel_call_ns=1234.500\nkernel_line_ns=4.250\n"));
+                             "kernel_call_ns=1234.500\nkernel_line_ns=4.250\n"
+                             "near_measured_at=1795452139\nnear_eager_bytes=65536\n"
+                             "near_part_bytes=4096\nnear_piece_bytes=16384\n"
+                             "near_large_piece_bytes=65536\nnear_owns_ahead=0\nnear_demotes=1\n"
+                             "near_message_4k_ns=531.500\nnear_message_16k_ns=0.000\n"
+                             "near_message_64k_ns=0.000\nnear_message_256k_ns=0.000\n"
+                             "near_message_1024k_ns=66000.250\n"
+                             "far_measured_at=0\nfar_eager_bytes=65536\n"
+                             "far_part_bytes=8192\nfar_piece_bytes=16384\n"
+                             "far_large_piece_bytes=65536\nfar_owns_ahead=1\nfar_demotes=1\n"
+                             "far_message_4k_ns=0.000\nfar_message_16k_ns=0.000\n"
+                             "far_message_64k_ns=0.000\nfar_message_256k_ns=0.000\n"
+                             "far_message_1024k_ns=0.000\n"));
 }
 
 TEST_F(CalibrationFile, IsTheSameWhereDecimalsHaveAComma) {
@@ -163,6 +192,18 @@ TEST_F(CalibrationFile, TheLargestAndSmallestFiguresPass) {
   ASSERT_TRUE(loaded);
   EXPECT_EQ(loaded->figures.wake_ns, 1e9);
   EXPECT_EQ(loaded->figures.hot_line_ns, 0.001);
+}
+
+// What is not a time is stored as none.
+TEST_F(CalibrationFile, RingsAreStoredWhateverTheirTimesAre) {
+  for (const double odd : {-1.0, 1e10, HUGE_VAL, std::numeric_limits<double>::quiet_NaN()}) {
+    Measured measured = measured_figures();
+    measured.far.message_ns[2] = odd;
+    stored(measured);
+    const auto loaded = load_calibration(path().c_str());
+    ASSERT_TRUE(loaded) << odd;
+    EXPECT_EQ(loaded->far.message_ns[2], 0);
+  }
 }
 
 TEST_F(CalibrationFile, WhatNobodyCanHaveMeasuredIsNotStored) {
@@ -210,7 +251,7 @@ TEST_F(CalibrationFile, CutShortAnywhereIsRefused) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const Error error = refused(whole.substr(0, size));
     EXPECT_EQ(error.code, Code::invalid);
-    // Cut within "version=3" nothing else can be said; "version=" of fewer digits is no number.
+    // Cut within "version=4" nothing else can be said; "version=" of fewer digits is no number.
     EXPECT_TRUE(mentions(error, "damaged")) << size << error.sentence;
     EXPECT_TRUE(mentions(error, "haul tune"));
   }
@@ -257,6 +298,12 @@ TEST_F(CalibrationFile, ALineThatIsWrongUnderARightChecksumIsRefused) {
     refused(changed("0.985", bad));
   for (const char* bad : {"", "-1", "1.0", "1795452138123456", " 1795452138"})
     refused(changed("1795452138", bad));
+  for (const char* bad : {"near_part_bytes=0", "near_part_bytes=1023", "near_part_bytes=32769",
+                          "near_part_bytes=-1", "near_part_bytes=", "far_part_bytes=4096"})
+    refused(changed("near_part_bytes=4096", bad));
+  for (const char* bad : {"near_owns_ahead=2", "near_owns_ahead=true", ""})
+    refused(changed("near_owns_ahead=0", bad));
+  refused(changed("far_message_4k_ns=0.000", "far_message_4k_ns=1000000000.000"));
   refused(changed("hot_line_ns", "hot_line"));
   refused(changed("submit_ns=31.500\n", ""));
   refused(changed("submit_ns=31.500\n", "submit_ns=31.500\nsubmit_ns=31.500\n"));

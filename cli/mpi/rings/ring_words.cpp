@@ -1,0 +1,78 @@
+#include "cli/mpi/rings/ring_words.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/kit/terminal.hpp"
+#include "tools/units.hpp"
+
+namespace haul::cli {
+namespace {
+
+using tools::show_bytes;
+
+// How both are written, whatever was measured when.
+bool is_same(const HaulPrivateRing& a, const HaulPrivateRing& b) {
+  return a.eager_bytes == b.eager_bytes && a.part_bytes == b.part_bytes &&
+         a.piece_bytes == b.piece_bytes && a.large_piece_bytes == b.large_piece_bytes &&
+         a.owns_ahead == b.owns_ahead && a.demotes == b.demotes &&
+         a.measured_at_s == b.measured_at_s;
+}
+
+}  // namespace
+
+std::string describe_ring(const HaulPrivateRing& ring) {
+  std::string text = fmt::format(
+      "up to {} unasked, in parts of {}; longer messages in pieces of {}",
+      show_bytes(ring.eager_bytes), show_bytes(ring.part_bytes), show_bytes(ring.piece_bytes));
+  if (ring.large_piece_bytes != ring.piece_bytes)
+    text += fmt::format(", and of {} above 256 KiB", show_bytes(ring.large_piece_bytes));
+  text +=
+      fmt::format("; the writer {} the lines it will write next, and {} those of small packets.",
+                  ring.owns_ahead ? "owns ahead" : "does not own ahead",
+                  ring.demotes ? "demotes" : "does not demote");
+  if (ring.measured_at_s == 0) return text;
+  for (unsigned size = 0; size < HaulPrivateRing::size_count; ++size) {
+    text += fmt::format("{}{} {}", size == 0 ? " A message takes that way, as measured: " : ", ",
+                        show_bytes(HaulPrivateRing::bytes_of(size)),
+                        tools::show_ns(ring.message_ns[size]));
+  }
+  return text + ".";
+}
+
+void print_rings(const HaulPrivateMessageLimits& limits) {
+  const bool measured = limits.near.measured_at_s != 0;
+  if (is_same(limits.near, limits.far)) {
+    fmt::print("{}", wrapped("rings: " + describe_ring(limits.near), 2));
+  } else {
+    fmt::print("{}",
+               wrapped("rings between CPUs that share a cache: " + describe_ring(limits.near), 2));
+    fmt::print("{}", wrapped("rings between others: " + describe_ring(limits.far), 2));
+  }
+  if (!measured)
+    fmt::print(
+        "{}",
+        wrapped(
+            "These are usual figures, since rings were not measured here; `haul tune` does that.",
+            2));
+}
+
+nlohmann::ordered_json rings_document(const HaulPrivateMessageLimits& limits) {
+  nlohmann::ordered_json document;
+  for (const auto& [name, ring] :
+       {std::pair{"near", &limits.near}, std::pair{"far", &limits.far}}) {
+    nlohmann::ordered_json& one = document[name];
+    one = {{"measured_at", ring->measured_at_s},
+           {"eager_bytes", ring->eager_bytes},
+           {"part_bytes", ring->part_bytes},
+           {"piece_bytes", ring->piece_bytes},
+           {"large_piece_bytes", ring->large_piece_bytes},
+           {"owns_ahead", ring->owns_ahead},
+           {"demotes", ring->demotes}};
+    if (ring->measured_at_s == 0) continue;
+    for (unsigned size = 0; size < HaulPrivateRing::size_count; ++size)
+      one["message_ns"][std::to_string(HaulPrivateRing::bytes_of(size))] = ring->message_ns[size];
+  }
+  return document;
+}
+
+}  // namespace haul::cli

@@ -1,0 +1,99 @@
+// A writer follows the distance between its core and the reader's.
+#include <gtest/gtest.h>
+
+#include "base/os/os.hpp"
+#include "unit/fabric/harness.hpp"
+
+namespace haul::fabric::test {
+namespace {
+
+constexpr std::size_t kib = 1024;
+
+class RingDistance : public testing::Test {
+ protected:
+  RingDistance() {
+    near_.part_bytes = 4 * kib;
+    far_.part_bytes = 16 * kib;
+    HaulPrivateMessageLimits limits;
+    haul_private_message_limits(&limits);  // after that the machine's caches are known
+  }
+
+  void write(std::size_t bytes, std::uint32_t flags = 0) {
+    const Outbox::Slot slot = outbox_.reserve(bytes, Outbox::Lane::eager);
+    ASSERT_NE(slot.header, nullptr);
+    *slot.header = Header{};
+    slot.header->kind = PacketKind::message;
+    slot.header->flags = static_cast<decltype(slot.header->flags)>(flags);
+    slot.header->payload = static_cast<std::uint32_t>(bytes);
+    slot.header->far.length = 3 * bytes;
+    outbox_.commit();
+    ReceivedPacket packet;
+    ASSERT_EQ(inbox_.receive(packet), Inbox::Got::packet);
+    inbox_.release();
+  }
+  // As much as a writer writes before it looks again.
+  void write_a_quarter() {
+    for (std::size_t bytes = 0; bytes <= ring_bytes / 4; bytes += 8 * kib) write(8 * kib);
+  }
+
+  std::unique_ptr<RingSegment, Unmap> segment_{map_segment()};
+  RingOutbox outbox_{*segment_, [](void*) noexcept {}, nullptr, HaulPrivateRing{}};
+  RingInbox inbox_{*segment_};
+  HaulPrivateRing near_, far_;
+  std::atomic<std::uint32_t> reader_{0};
+};
+
+TEST_F(RingDistance, AReaderOfWhichNothingIsKnownIsNear) {
+  outbox_.follow(near_, far_, nullptr);
+  EXPECT_EQ(outbox_.part_bytes, near_.part_bytes);
+  outbox_.follow(near_, far_, &reader_);
+  EXPECT_EQ(outbox_.part_bytes, near_.part_bytes);
+}
+
+TEST_F(RingDistance, IsLookedAtAgainOnceInAQuarterOfTheRing) {
+  const std::uint32_t own =
+      static_cast<std::uint32_t>(haul_private_cache_of(os::current_cpu()) + 1);
+  ASSERT_NE(own, 0u);
+  reader_ = own;
+  outbox_.follow(near_, far_, &reader_);
+  EXPECT_EQ(segment_->writer_cache.load(), own) << "the reader's own ring follows it";
+  EXPECT_EQ(outbox_.part_bytes, near_.part_bytes);
+  // (A machine of several caches may have moved this thread: any other number is far.)
+  reader_ = 0x7fffffff;
+  write(64);
+  EXPECT_EQ(outbox_.part_bytes, near_.part_bytes) << "not with each packet";
+  write_a_quarter();
+  EXPECT_EQ(outbox_.part_bytes, far_.part_bytes);
+  reader_ = 0;
+  write_a_quarter();
+  EXPECT_EQ(outbox_.part_bytes, near_.part_bytes);
+}
+
+// The sender has found room for all parts of the size that a part had.
+TEST_F(RingDistance, IsLeftAloneBetweenThePartsOfAMessage) {
+  outbox_.follow(near_, far_, &reader_);
+  reader_ = 0x7fffffff;
+  write(30 * kib, packet_parts);
+  write(30 * kib);
+  write(30 * kib);
+  outbox_.follow(near_, far_, &reader_);
+  EXPECT_EQ(outbox_.part_bytes, far_.part_bytes);
+  reader_ = 0;
+  write(30 * kib, packet_parts);  // of 90 KiB: two more will come
+  write(30 * kib, packet_parts);
+  EXPECT_EQ(outbox_.part_bytes, far_.part_bytes);
+}
+
+TEST_F(RingDistance, ChangesOfHowPacketsAreWrittenHoldForWhatIsBeyondTheRingToo) {
+  HaulPrivateRing beyond;
+  beyond.eager_bytes = beyond.part_bytes = beyond.piece_bytes = beyond.large_piece_bytes = SIZE_MAX;
+  outbox_.write_as(beyond);
+  EXPECT_EQ(outbox_.eager_bytes, in_parts_bytes);
+  EXPECT_EQ(outbox_.packet_bytes, ring_packet_bytes);
+  EXPECT_EQ(outbox_.part_bytes, ring_packet_bytes);
+  EXPECT_EQ(outbox_.piece_bytes(1), ring_piece_bytes);
+  EXPECT_EQ(outbox_.piece_bytes(SIZE_MAX), ring_piece_bytes);
+}
+
+}  // namespace
+}  // namespace haul::fabric::test
