@@ -9,6 +9,7 @@
 #include "cli/kit/document.hpp"
 #include "cli/kit/tree.hpp"
 #include "cli/mpi/fabric_report.hpp"
+#include "cli/mpi/report/fabric_large.hpp"
 #include "cli/mpi/rings/calibrate_rings.hpp"
 #include "cli/mpi/run_job.hpp"
 #include "cli/transparent/mem_report.hpp"
@@ -61,11 +62,18 @@ void run_transparent(const RunChoices& choices) {
   throw ExitStatus{outcome.status};
 }
 
+SharedMemory shared_memory(const RunChoices& choices) {
+  return choices.memory == "shared" ? SharedMemory::of_malloc
+         : choices.alloc_mem        ? SharedMemory::of_mpi
+                                    : SharedMemory::none;
+}
+
 void write_report(const RunChoices& choices, const MpiJob& job, int status,
-                  const Collector& collector) {
+                  const Collector& collector, const RingPrice& ring) {
   nlohmann::ordered_json document = {
       {"mpi", job.mpi.title}, {"command", choices.command}, {"exit_status", status}};
   document.update(traffic_document(collector.reports()));
+  document.update(large_document(collector.reports(), ring, shared_memory(choices)));
   std::vector<fabric::MonitorReply> replies;
   for (const EndpointReport& report : collector.reports()) replies.push_back(report.reply);
   document["pairs"] = pairs_document(replies);
@@ -77,8 +85,12 @@ void write_report(const RunChoices& choices, const MpiJob& job, int status,
   Collector collector;
   const int status = run_job(job, collector);
   // Standard output is the program's.
-  if (choices.report) print_traffic(stderr, collector.reports());
-  if (!choices.json.empty()) write_report(choices, job, status, collector);
+  const RingPrice ring = RingPrice::of_this_machine();
+  if (choices.report) {
+    print_traffic(stderr, collector.reports());
+    print_large(stderr, collector.reports(), ring, shared_memory(choices));
+  }
+  if (!choices.json.empty()) write_report(choices, job, status, collector, ring);
   if (choices.strict && status == 0 && collector.reports().empty()) {
     throw tools::CommandFailure(
         "no rank has opened an endpoint of haul (--strict); check that the program calls MPI_Init, "
@@ -96,10 +108,7 @@ void run(const RunChoices& choices) {
                          : "name a command to run, as in `haul run --transparent -- python3 x.py`");
   }
   if (choices.transparent) return run_transparent(choices);
-  const SharedMemory shared = choices.memory == "shared" ? SharedMemory::of_malloc
-                              : choices.alloc_mem        ? SharedMemory::of_mpi
-                                                         : SharedMemory::none;
-  const MpiJob job = prepare_job(choices.command, shared);
+  const MpiJob job = prepare_job(choices.command, shared_memory(choices));
   if (choices.dry_run) {
     fmt::print("# {}\n", job.mpi.title);
     return print_setup(job.setup.environment, job.setup.command);
@@ -138,7 +147,8 @@ void add_run(Tree& tree) {
       "exec; a program with a malloc of its own keeps that.\n"
       "--report prints on standard error, when the program has ended, what its processes copied, "
       "from where, in which way and how fast; or what the ranks of this host sent, by size and by "
-      "path. --strict makes it a failure if no rank used haul.\n"
+      "path, what large messages gained against the ring, and which memory kept them from being "
+      "mapped, with the remedy. --strict makes it a failure if no rank used haul.\n"
       "The exit status is that of the program or launcher, where that was started.");
   auto choices = std::make_shared<RunChoices>();
   app.add_flag("--transparent", choices->transparent,

@@ -52,7 +52,7 @@ void Collector::accept_all() {
 }
 
 bool Collector::take(Connection& connection) {
-  fabric::MonitorReply packet;
+  fabric::MonitorReply packet, checked;
   for (;;) {
     int fds[os::max_packet_fds];
     unsigned fd_count = 0;
@@ -61,11 +61,15 @@ bool Collector::take(Connection& connection) {
     if (got == -EINTR) continue;
     if (got == -EAGAIN) return true;
     EndpointReport& report = reports_[connection.report];
-    if (got <= 0 || !check_reply(&packet, static_cast<std::size_t>(got), &report.reply)) {
+    if (got <= 0) return false;
+    // What it has told before stays.
+    if (!check_reply(&packet, static_cast<std::size_t>(got), &checked)) {
+      report.refused = true;
       return false;
     }
+    report.reply = checked;
     report.pid = report.reply.pid;
-    report.complete = ++connection.packets > 1;  // its first packet is a greeting
+    report.complete = report.reply.last != 0;
   }
 }
 

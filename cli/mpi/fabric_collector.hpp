@@ -13,6 +13,7 @@ namespace haul::cli {
 struct EndpointReport {
   pid_t pid = 0;          // as the endpoint's process saw itself
   bool complete = false;  // false: it was killed before its last report, or is still open
+  bool refused = false;   // it speaks another version, or nonsense
   fabric::MonitorReply reply;
 };
 
@@ -39,7 +40,6 @@ class Collector {
   struct Connection {
     int fd;
     std::size_t report;  // index in reports_
-    unsigned packets = 0;
   };
   void accept_all();
   bool take(Connection& connection);  // false: it has closed

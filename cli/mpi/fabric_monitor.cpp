@@ -13,7 +13,6 @@
 
 #include "base/net/socket.hpp"
 #include "base/os/os.hpp"
-#include "service/monitor.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::cli {
@@ -96,21 +95,6 @@ EndpointAnswer read_answer(const EndpointQuestion& question, Clock::time_point d
 }
 
 }  // namespace
-
-bool check_reply(const void* packet, std::size_t bytes, MonitorReply* reply) {
-  if (bytes != sizeof *reply) return false;
-  std::memcpy(reply, packet, sizeof *reply);
-  if (reply->magic != static_cast<std::uint32_t>(fabric::Greeting::monitor)) return false;
-  if (reply->version != MonitorReply().version) return false;
-  constexpr auto capacity = static_cast<std::uint32_t>(MonitorReply::peer_capacity);
-  reply->peer_count = std::min(reply->peer_count, capacity);
-  for (auto& peer : reply->peer) {
-    const std::string why = service::printable(peer.why);
-    std::memset(peer.why, 0, sizeof peer.why);
-    std::memcpy(peer.why, why.data(), std::min(why.size(), sizeof peer.why - 1));
-  }
-  return true;
-}
 
 std::vector<EndpointLook> look_at_endpoints(std::vector<std::string>* silent) {
   std::vector<EndpointLook> looks;

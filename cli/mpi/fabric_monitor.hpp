@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/mpi/report/fabric_reply.hpp"
 #include "fabric/transport/monitor.hpp"
 
 namespace haul::cli {
@@ -27,10 +28,6 @@ std::vector<EndpointLook> look_at_endpoints(std::vector<std::string>* silent = n
 // Asks the endpoints of one process. Throws tools::CommandFailure if it has none or does not
 // answer.
 std::vector<EndpointLook> look_at_process(pid_t pid);
-
-// Copies a packet that claims to be a MonitorReply; false if it is of another version. Afterwards
-// every text is terminated and printable, and every count is within its bounds.
-bool check_reply(const void* packet, std::size_t bytes, fabric::MonitorReply* reply);
 
 // The counters of several endpoints added up.
 struct Traffic {

@@ -150,7 +150,13 @@ void print_traffic(std::FILE* stream, const std::vector<EndpointReport>& reports
   if (const std::size_t count = incomplete(reports); count > 0) {
     fmt::print(stream,
                "  {} of the endpoints ended without a last word (killed, or ended without "
-               "MPI_Finalize): what they sent is not counted\n",
+               "MPI_Finalize): what they did in their last second is not counted\n",
+               count);
+  }
+  if (const auto count = std::ranges::count_if(reports, &EndpointReport::refused); count > 0) {
+    fmt::print(stream,
+               "  {} of the endpoints belong to another version of haul, and were not understood: "
+               "install one version everywhere\n",
                count);
   }
 }

@@ -11,6 +11,7 @@
 #include "fabric/protocol/list.hpp"
 #include "fabric/protocol/packet.hpp"
 #include "fabric/protocol/pieces.hpp"
+#include "fabric/protocol/statistics.hpp"
 #include "fabric/protocol/trial.hpp"
 
 namespace haul::fabric {
@@ -96,6 +97,7 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
   std::uint64_t peer_token = 0;         // of the Incoming there
   unsigned claim = 0;                   // 1 + number, 0: none
   MemoryPlace lent;                     // as described to the peer; no pieces: it was not
+  bool lent_huge = false;               // ... and its pages are huge
   ChunkTransfer transfer;
   std::shared_ptr<Group> group;
   Ending ending;
@@ -143,6 +145,10 @@ struct Incoming : Link<InPosted>, Link<InMotion>, TableEntry {
   std::uint64_t sender_token = 0;
   ChunkTransfer transfer;
   Trial* trial = nullptr;  // its peer's, which is told of its end
+  // How the bytes come, since they were asked for; huge: the sender's pages are.
+  Path path = Path::ring;
+  bool huge = false;
+  std::uint64_t begun_ns = 0;  // when that was decided; 0: nobody wants to know
   std::shared_ptr<Group> group;
   Ending ending;
 
@@ -156,6 +162,7 @@ struct Incoming : Link<InPosted>, Link<InMotion>, TableEntry {
     failure = 0;
     transfer = ChunkTransfer();
     trial = nullptr;
+    begun_ns = 0;
     ending = Ending();
   }
   // As new, and matched: `bytes` bytes of this peer's go to these pieces.

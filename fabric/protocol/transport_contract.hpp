@@ -15,6 +15,7 @@
 
 #include "fabric/protocol/address.hpp"
 #include "fabric/protocol/packet.hpp"
+#include "fabric/protocol/statistics.hpp"
 
 namespace haul::fabric {
 
@@ -119,6 +120,20 @@ class DirectAccess {
   // claim_count, in the memory of the sender of the request. nullptr: there is none for this peer.
   static constexpr unsigned claim_count = 16;
   virtual std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept = 0;
+
+  // ---- for a report that somebody has asked for ----
+  // Whether to tell of messages from this length on; smaller ones pay nothing for a report.
+  bool observed = false;
+  static constexpr std::size_t observed_from_bytes = std::size_t{64} << 10;
+  bool observes(std::size_t bytes) const noexcept {
+    return bytes >= observed_from_bytes && observed;
+  }
+  // A message has arrived here, taken_ns after it met its receive; or it has left unasked, which is
+  // not timed: 0.
+  virtual void note_large(Path, std::size_t /*bytes*/, std::uint64_t /*taken_ns*/) noexcept {}
+  // The bytes of a message were sent from, or received into, memory that no side mapped.
+  virtual void note_unmapped(const iovec* /*pieces*/, std::size_t /*count*/, std::size_t /*bytes*/,
+                             bool /*sent*/) noexcept {}
   virtual ~DirectAccess() = default;
 };
 

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
 
 #include "base/knobs.hpp"
 #include "base/log.hpp"
@@ -24,8 +27,8 @@ constexpr unsigned retries = 1000;
 
 }  // namespace
 
-void fill_counters(const Statistics* statistics, std::uint64_t opened_ns,
-                   MonitorReply* reply) noexcept {
+void fill_counters(const Statistics* statistics, const Observation* observation,
+                   std::uint64_t opened_ns, MonitorReply* reply) noexcept {
   reply->pid = getpid();
   reply->uptime_ns = now_ns() - opened_ns;
   if (statistics == nullptr) return;
@@ -44,6 +47,24 @@ void fill_counters(const Statistics* statistics, std::uint64_t opened_ns,
   reply->rma_operations = read(statistics->rma_operations);
   reply->atomic_operations = read(statistics->atomic_operations);
   reply->peers = static_cast<std::uint32_t>(read(statistics->peers));
+  if (observation == nullptr) return;
+  reply->rank = observation->rank;
+  observation->large.fill(reply->large, &reply->large_aside);
+  reply->slow_count = static_cast<std::uint32_t>(
+      observation->slow.fill(reply->slow, MonitorReply::slow_capacity, &reply->slow_others));
+}
+
+std::int32_t rank_in_job() noexcept {
+  // Open MPI; MPICH and Intel MPI; what speaks PMIx.
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
+    const char* text = std::getenv(variable);
+    if (text == nullptr) continue;
+    std::int32_t rank = -1;
+    const char* end = text + std::strlen(text);
+    const auto [rest, error] = std::from_chars(text, end, rank);
+    if (error == std::errc() && rest == end && rank >= 0) return rank;
+  }
+  return -1;
 }
 
 int connect_to_collector() noexcept {

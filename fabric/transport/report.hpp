@@ -8,9 +8,14 @@
 
 namespace haul::fabric {
 
-// Everything but the peers. statistics may be nullptr: zeroes. Thread-safe.
-void fill_counters(const Statistics* statistics, std::uint64_t opened_ns,
-                   MonitorReply* reply) noexcept;
+// Everything but the peers and `last`. statistics may be nullptr: zeroes; so may observation.
+// Thread-safe.
+void fill_counters(const Statistics* statistics, const Observation* observation,
+                   std::uint64_t opened_ns, MonitorReply* reply) noexcept;
+
+// This process's rank in its job, as an MPI's launcher has put it into the environment; -1: none
+// has. Reads the environment, so not beside a thread that changes it.
+std::int32_t rank_in_job() noexcept;
 
 // Connects to the collector, if one is named: the descriptor, or -1. Waits a second at most.
 int connect_to_collector() noexcept;

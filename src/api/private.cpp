@@ -66,6 +66,10 @@ extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
       haul::plan::rings_by(stored.figures, {stored.near, stored.far}, wanted_ring());
   limits->near = rings.near;
   limits->far = rings.far;
+  const haul::plan::RingCost ring = haul::plan::ring_cost(stored.figures);
+  limits->measured = stored.figures.measured;
+  limits->ring_asking_ns = ring.asking_ns;
+  limits->ring_line_ns = ring.line_ns;
   const std::uint64_t from = haul::knob_number(haul::Knob::fabric_kernel_bytes);
   if (from != haul::knob_auto) {
     limits->kernel_try_from_bytes = limits->kernel_from_bytes = from;

@@ -65,6 +65,10 @@ struct HaulPrivateMessageLimits {
   std::size_t kernel_try_from_bytes = 0, kernel_from_bytes = 0;
   bool kernel_fixed = false;  // the user has set both: nothing is tried
   HaulPrivateRing near, far;  // between cores that share the last-level cache, and others
+  // What a message takes that was asked for and comes through the ring, and each line of it
+  // (plan/messages.hpp); by the defaults unless the machine was measured.
+  bool measured = false;
+  double ring_asking_ns = 0, ring_line_ns = 0;
 };
 extern "C" [[gnu::visibility("default")]] void haul_private_message_limits(
     HaulPrivateMessageLimits* limits);

@@ -12,11 +12,8 @@ constexpr std::size_t page_bytes = 4096;
 }  // namespace
 
 std::size_t eager_bytes(const Calibration& figures) noexcept {
-  // What asking costs beyond the transfer of lines: two packets to write, to poll for and to match,
-  // and the first piece, which nobody copies out while it comes in.
-  constexpr double handling_ns = 1500;
   constexpr double least_line_ns = 0.01;
-  const double round_trip_ns = std::max(figures.round_trip_ns, 0.0) + handling_ns;
+  const double round_trip_ns = ring_cost(figures).asking_ns;
   // The message was written a moment ago, so some of it is still in one of the receiver's caches.
   // And three quarters of what the other copy takes are saved again, since parts are copied out
   // while the next come in.
@@ -29,11 +26,19 @@ std::size_t eager_bytes(const Calibration& figures) noexcept {
   return std::bit_floor(static_cast<std::size_t>(bytes));
 }
 
-KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept {
+RingCost ring_cost(const Calibration& figures) noexcept {
+  // What asking costs beyond the transfer of lines: two packets to write, to poll for and to match,
+  // and the first piece, which nobody copies out while it comes in.
+  constexpr double handling_ns = 1500;
   // The sender's core copies a piece in while the receiver's copies the one before out of it, and
   // has to fetch each line from the other core for that. (5.6 GB/s on a Xeon, Sapphire Rapids, 6.0
   // measured; 51 on an EPYC, Zen 5, 50 measured.)
-  const double ring_line_ns = figures.l3_line_ns + figures.remote_line_ns;
+  return {std::max(figures.round_trip_ns, 0.0) + handling_ns,
+          figures.l3_line_ns + figures.remote_line_ns};
+}
+
+KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept {
+  const double ring_line_ns = ring_cost(figures).line_ns;
   const double saved_ns = ring_line_ns - figures.kernel_line_ns / 2;
   // NaN saves nothing. (The EPYC: 1.3 - 4.2 / 2. The Xeon: 10.6 - 12.5 / 2.)
   if (!(saved_ns > 0)) return {};

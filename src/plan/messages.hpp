@@ -20,6 +20,13 @@ inline constexpr std::size_t most_eager_bytes = std::size_t{64} << 10;
 // nobody writes are copied once by the kernel in two thirds of the time that they take unasked.)
 std::size_t eager_bytes(const Calibration& figures) noexcept;
 
+// What a message takes that goes through the ring's cells, since its sender was asked: this, and
+// each of its lines that.
+struct RingCost {
+  double asking_ns = 0, line_ns = 0;
+};
+RingCost ring_cost(const Calibration& figures) noexcept;
+
 // From which length on, in whole pages, one copy of small pages by the kernel, half of it by each
 // side, may take less time than two copies through shared memory, which both sides make at once;
 // and from which it mostly does. SIZE_MAX where it never does. `l2_bytes`: of a core; 0 if unknown.

@@ -105,6 +105,9 @@ says "  LD_PRELOAD=$directory/libhaul-mpi.so \\"
 grep -q -- '-x LD_PRELOAD .*-H' "$work/out" || failed "other hosts are not told of the preload: $(cat "$work/out")"
 LD_PRELOAD=/lib/other.so expect 0 'FI_PROVIDER_PATH=' run --mpi --memory=shared --dry-run -- "$work/mpich/mpirun" -n 2 ./a
 says "  LD_PRELOAD=$directory/libhaul-malloc.so:$directory/libhaul-mpi.so:/lib/other.so \\"
+expect 2 'go with --mpi' run --transparent --report --strict -- true
+expect 2 '--json' run --mpi --report --json
+expect 1 'no-such-dir' run --mpi --report --json "$work/no-such-dir/x.json" -- "$work/mpich/mpirun" -n 2 ./a
 expect 2 'private' run --mpi --memory=public --dry-run -- "$work/mpich/mpirun" -n 2 ./a
 # Also without the two dashes.
 expect 0 'I_MPI_FABRICS=ofi' run --mpi --dry-run "$work/intel/mpirun" -n 2 ./a
@@ -247,6 +250,73 @@ int main(int argc, char** argv) {
 }
 END
 
+# Messages from and into memory of each kind. The report has to know them apart.
+cat > "$work/kinds.c" << 'END'
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+enum { bytes = 1 << 20, less = 300000, block = 100000, rounds = 10 };
+static char field[bytes];
+static int rank, wrong;
+static void exchange(char* memory, int size, int tag) {
+  for (int i = 0; i < rounds; ++i) {
+    memset(memory, rank == 0 ? i + tag : 0, size);
+    if (rank == 0) MPI_Send(memory, size, MPI_CHAR, 1, tag, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(memory, size, MPI_CHAR, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int k = 0; k < size; ++k) wrong += rank < 2 && memory[k] != i + tag;
+  }
+}
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  char here[less];
+  exchange(field, bytes, 1);
+  exchange(here, less, 2);
+  char* large = malloc(bytes);
+  exchange(large, bytes, 3);
+  free(large);
+  char* small = malloc(block);
+  exchange(small, block, 4);
+  free(small);
+  const int fd = open(argv[1], O_RDONLY);
+  char* file = mmap(NULL, less, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+  exchange(file, less, 5);
+  MPI_Finalize();
+  if (rank == 1 && wrong == 0) printf("all is right\n");
+  return wrong != 0;
+}
+END
+head -c 300000 /dev/zero > "$work/a file"
+
+# Messages that can come while nobody calls the MPI.
+cat > "$work/apart.c" << 'END'
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank, bytes = 4 << 20;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  char* memory = malloc(bytes);
+  memset(memory, rank, bytes);
+  for (int i = 0; i < 10; ++i) {
+    MPI_Request request;
+    if (rank == 0) MPI_Isend(memory, bytes, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &request);
+    else MPI_Irecv(memory, bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
+    usleep(30000);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  MPI_Finalize();
+  if (rank == 1) printf("all is there\n");
+  return 0;
+}
+END
+
 until_true() {
   for _ in $(seq 300); do "$@" && return 0; sleep 0.1; done
   return 1
@@ -303,6 +373,55 @@ print(sum(p["messages"] for p in json.load(open(sys.argv[1]))["paths"] if p["pat
     if [ $least = 0 ]; then [ "$mapped" = 0 ]; else [ "$mapped" -ge $least ]; fi ||
       failed "$launcher, $memory.c: $mapped messages were mapped with '$allocation': $(cat "$work/report.json")"
   done; done
+  "$compiler" "$work/kinds.c" -o "$program.kinds" || failed "$launcher: kinds.c does not compile"
+  for memory in private shared; do
+    # shellcheck disable=SC2086
+    expect 0 'all is right' run --mpi --report --memory=$memory --json "$work/report.json" -- "$launcher" $spread -n 2 "$program.kinds" "$work/a file"
+    cp "$work/err" "$work/said"
+    python3 - "$work/report.json" "$(basename "$program.kinds")" $memory << 'END' || failed "$launcher: the report on $memory memory is wrong: $(cat "$work/said" "$work/report.json")"
+import json, sys
+d = json.load(open(sys.argv[1]))
+shared = sys.argv[3] == "shared"
+found = {(m["rank"], m["kind"], m["name"]): m for m in d["unmapped_memory"]}
+for rank, way in ((0, "sent_messages"), (1, "received_messages")):
+    for kind, name, bytes in (("static", sys.argv[2], 1 << 20), ("stack", "", 300000), ("file", "a file", 300000)):
+        m = found[rank, kind, name]
+        assert m[way] == 10 and m["bytes"] == 10 * bytes and m["largest_bytes"] == bytes, m
+        assert int(m["end"], 16) - int(m["begin"], 16) == bytes, m
+        assert "ALLOCATABLE" in m["remedy"] and ("run with --memory=shared" in m["remedy"]) != shared, m
+    # Whether a block of 100000 bytes lies in the heap is malloc's affair.
+    blocks = sum(m[way] for (r, kind, _), m in found.items() if r == rank and kind in ("heap", "anonymous"))
+    assert blocks == (0 if shared else 20), found
+large = {}
+for row in d["large_messages"]: large[row["path"]] = large.get(row["path"], 0) + row["messages"]
+assert sum(large.values()) == 50 and large.get("mapped", 0) == (20 if shared else 0), large
+assert all(row["median_ns"] > 0 for row in d["large_messages"] if row["path"] != "eager"), d["large_messages"]
+assert not d["calibrated"], d
+END
+    for text in "static data of $(basename "$program.kinds")" 'the stack' 'a mapped file (a file)' 'haul tune'; do
+      grep -qF -- "$text" "$work/said" || failed "$launcher: the report does not say '$text': $(cat "$work/said")"
+    done
+    grep -q 'run with --memory=shared' "$work/said"
+    [ $? = $([ $memory = private ]; echo $?) ] || failed "$launcher: the remedy for $memory memory is wrong: $(cat "$work/said")"
+  done
+  if [ $count = 1 ]; then
+    export XDG_CACHE_HOME=$work/tuned
+    # (A busy machine refuses to be measured.)
+    # shellcheck disable=SC2086
+    timeout 60 "$haul" tune > "$work/out" 2>&1 &&
+      expect 0 "(estimated by this machine's" run --mpi --report --memory=shared -- "$launcher" $spread -n 2 "$program.kinds" "$work/a file"
+    export XDG_CACHE_HOME=$work/cache
+    # Whether haul's thread gets its turn is the scheduler's affair, ten times in a row hardly.
+    "$compiler" "$work/apart.c" -o "$program.apart" || failed "$launcher: apart.c does not compile"
+    # shellcheck disable=SC2086
+    apart() { # on|off
+      HAUL_FABRIC_OVERLAP=$1 expect 0 'all is there' run --mpi --report -- "$launcher" $spread -n 2 "$program.apart"
+      grep -q 'arrived while their rank computed' "$work/err"
+    }
+    for _ in 1 2 3 4 5 6 7 8 9 10; do apart on && break; done
+    grep -q 'arrived while their rank computed' "$work/err" || failed "$launcher: no message arrives beside its rank: $(cat "$work/err")"
+    apart off && failed "$launcher: messages arrive beside their rank without a thread"
+  fi
   expect 0 'ring' explain --mpi -- "${command[@]}"
   expect 1 'no rank' run --mpi --strict -- "$launcher" -n 1 true
   # shellcheck disable=SC2086
@@ -326,6 +445,22 @@ print(sum(p["messages"] for p in json.load(open(sys.argv[1]))["paths"] if p["pat
     failed "$launcher: the job does not begin: $(cat "$work/err")"
     kill "$running" 2> /dev/null
   fi
+
+  # A rank that is killed has told what it did before.
+  rm -f "$work/waits"
+  "$haul" run --mpi --report -- "${command[@]}" "$work/waits" > "$work/out" 2> "$work/err" &
+  running=$!
+  if until_true has_line "$work/waits"; then
+    sleep 2.5 # it tells every second
+    kill -KILL "$(cat "$work/waits")"
+    wait "$running" && failed "$launcher: a job whose rank was killed counts as good"
+    grep -q 'without a last word' "$work/err" || failed "$launcher: a killed rank is not missed: $(cat "$work/err")"
+    grep -Eq 'endpoints sent [1-9]' "$work/err" || failed "$launcher: what was sent before is lost: $(cat "$work/err")"
+  else
+    failed "$launcher: the job that is to be killed does not begin: $(cat "$work/err")"
+    kill "$running" 2> /dev/null
+  fi
+  running=''
 
   # A signal ends all of it. (Intel's mpirun is a script that does not pass it on.)
   rm -f "$work/waits"

@@ -52,6 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Input input(data, size);
   World world(2);
   test::Node& victim = world[1];
+  victim.network.observed = true;
   // The victim's own: receives, a message under way, a read that awaits its answer.
   std::vector<std::byte> buffer(std::size_t{40} << 10);
   victim.receive(nullptr, buffer.data(), 100, 1, nullptr);

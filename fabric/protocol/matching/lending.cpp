@@ -21,6 +21,7 @@ void Lending::on_clear(Peer& peer, const Header& header) noexcept {
   if (!split) {
     operation->unlink_motion();
     await_chunk(*operation);
+    note_unmapped(*operation, operation->limit);
     operation->stage = Outgoing::Stage::streaming;
     peer.streaming.push_back(*operation);
     the<Backlog>().mark_busy(peer);
@@ -51,6 +52,11 @@ void Lending::on_finish(Peer& peer, const Header& header) noexcept {
   }
   await_chunk(*operation);
   if (operation->stage == Outgoing::Stage::streaming) operation->unlink_queue();
+  // The kernel has copied it, from small pages, if nobody mapped anything and no piece was sent.
+  const bool by_kernel = operation->lent.pieces == 1 && operation->lent.arena == 0 &&
+                         operation->transfer.place.arena == 0 && operation->offset == 0;
+  if (by_kernel && !operation->lent_huge && header.detail == 0)
+    note_unmapped(*operation, operation->pieces.bytes);
   the<Sending>().end(*operation, header.detail);
 }
 
@@ -59,6 +65,13 @@ void Lending::await_chunk(Outgoing& operation) noexcept {
          network().access().test(operation.transfer.ticket) == 0) {
   }
   operation.transfer.ticket = 0;
+}
+
+void Lending::note_unmapped(const Outgoing& operation, std::size_t bytes) noexcept {
+  DirectAccess& access = network().access();
+  // (What the program may reuse meanwhile lies in memory of haul's.)
+  if (access.observes(bytes) && !operation.peer->off_node && operation.bounce == nullptr)
+    access.note_unmapped(operation.pieces.at, operation.pieces.count, bytes, true);
 }
 
 bool Lending::move(Outgoing& operation) noexcept {

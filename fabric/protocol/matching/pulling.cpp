@@ -35,10 +35,13 @@ void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t fl
 
   DirectAccess& access = network().access();
   const bool huge = (flags & packet_huge) != 0;
+  receive.huge = huge;
+  if (access.observes(wanted)) receive.begun_ns = now_ns();
   const DirectAccess::Worth worth =
       place.pieces == 1 ? access.worth(peer, place, wanted, huge) : DirectAccess::Worth::never;
   if (worth != DirectAccess::Worth::always && lets_sender_copy(receive, detail)) return;
   if (!copies_directly(receive, worth, wanted)) return ask_for_pieces(receive);
+  receive.path = peer.off_node ? Path::offnode : place.arena != 0 ? Path::mapped : Path::cma;
   ChunkTransfer& transfer = receive.transfer;
   transfer = ChunkTransfer();
   transfer.place = place;
@@ -124,6 +127,7 @@ bool Pulling::lets_sender_copy(Incoming& receive, std::uint16_t detail) noexcept
       access.describe(*receive.source, receive.pieces.at, receive.pieces.count, &huge);
   receive.transfer = ChunkTransfer();
   receive.transfer.theirs = true;
+  receive.path = Path::mapped;
   receive.stage = Incoming::Stage::shared;
   Statistics::add(statistics().copies_in_flight, 1);
   share(receive, claims, own, huge, most_mapped_chunk_log2);
@@ -146,6 +150,7 @@ bool Pulling::copies_directly(Incoming& receive, DirectAccess::Worth worth,
 
 void Pulling::ask_for_pieces(Incoming& receive) noexcept {
   receive.stage = Incoming::Stage::matched;
+  receive.path = receive.source->off_node ? Path::offnode : Path::ring;
   receive.received = 0;
   Header header;
   header.kind = PacketKind::clear;
@@ -180,7 +185,7 @@ void Pulling::on_share(Peer& peer, const Header& header) noexcept {
   if (receive->transfer.theirs) {
     receive->transfer.theirs = false;
     if (header.detail == 0) {
-      statistics().count_sent(Path::mapped, receive->wanted());
+      statistics().count_sent(receive->path, receive->wanted());
       return finish_transfer(*receive, 0);
     }
     Statistics::add(statistics().fallbacks, 1);
@@ -234,10 +239,7 @@ bool Pulling::move(Incoming& receive) noexcept {
     transfer.exhausted = true;
     // All chunks from the front were this side's: the others, if any, are the sender's.
     const bool all_mine = transfer.claims == nullptr || transfer.next >= transfer.chunks;
-    statistics().count_sent(peer.off_node               ? Path::offnode
-                            : transfer.place.arena != 0 ? Path::mapped
-                                                        : Path::cma,
-                            wanted);
+    statistics().count_sent(receive.path, wanted);
     if (all_mine || receive.shared_done) {
       finish_transfer(receive, 0);
     } else {
@@ -255,15 +257,25 @@ bool Pulling::move(Incoming& receive) noexcept {
   return true;
 }
 
+void Pulling::note_arrival(const Incoming& receive, std::uint64_t taken_ns) noexcept {
+  DirectAccess& access = network().access();
+  const std::size_t bytes = receive.wanted();
+  access.note_large(receive.path, bytes, taken_ns);
+  if (receive.path == Path::ring || (receive.path == Path::cma && !receive.huge))
+    access.note_unmapped(receive.pieces.at, receive.pieces.count, bytes, false);
+}
+
 // The bytes are here, or will not come.
 void Pulling::finish_transfer(Incoming& receive, int error) noexcept {
   if (receive.stage == Incoming::Stage::moving || receive.stage == Incoming::Stage::shared) {
     Statistics::add(statistics().copies_in_flight, ~std::uint64_t{0});
   }
   receive.unlink_motion();
+  const std::uint64_t now = receive.begun_ns != 0 || receive.trial != nullptr ? now_ns() : 0;
+  if (receive.begun_ns != 0 && error == 0) note_arrival(receive, now - receive.begun_ns);
   if (receive.trial != nullptr) {
     Peer& peer = *receive.source;
-    receive.trial->done(now_ns(), !peer.crowded && error == 0);
+    receive.trial->done(now, !peer.crowded && error == 0);
     if (--peer.tried == 0) peer.crowded = false;
     receive.trial = nullptr;
   }

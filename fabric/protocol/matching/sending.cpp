@@ -135,6 +135,11 @@ bool Sending::send_parts(Peer& peer, Header& header, const Pieces& pieces) noexc
     offset += part;
   }
   statistics().count_sent(Path::eager, pieces.bytes);
+  DirectAccess& access = network().access();
+  if (access.observes(pieces.bytes)) {
+    access.note_large(Path::eager, pieces.bytes, 0);
+    access.note_unmapped(pieces.at, pieces.count, pieces.bytes, true);
+  }
   return true;
 }
 
@@ -208,6 +213,7 @@ void Sending::describe(Outgoing& operation, Header& header) noexcept {
   if (huge) header.flags |= packet_huge;
   if (header.far.place.pieces != 1) return;
   operation.lent = header.far.place;
+  operation.lent_huge = huge;
   for (unsigned i = 0; i < DirectAccess::claim_count; ++i) {
     if ((peer.claims_used & (1u << i)) != 0) continue;
     std::atomic<std::uint64_t>* word = network().access().claim(peer, true, i);

@@ -45,6 +45,7 @@ class Pulling : public MatcherPart<Pulling> {
              bool huge, unsigned log2) noexcept;
   std::atomic<std::uint64_t>* claims_of(Peer& peer, std::uint16_t detail) noexcept;
   void ask_for_pieces(Incoming& receive) noexcept;
+  void note_arrival(const Incoming& receive, std::uint64_t taken_ns) noexcept;
 };
 
 // The sender's.
@@ -61,6 +62,7 @@ class Lending : public MatcherPart<Lending> {
   void send_share(Outgoing& operation, int error) noexcept;
   // Until the chunk that is under way has been copied.
   void await_chunk(Outgoing& operation) noexcept;
+  void note_unmapped(const Outgoing& operation, std::size_t bytes) noexcept;
 };
 
 // Sizes of chunks that one side may ask of the other.

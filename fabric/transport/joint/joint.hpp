@@ -26,7 +26,10 @@ class JointNetwork final : public EndpointNetwork,
   int doorbell() noexcept override { return local_->doorbell(); }
   void arm() noexcept override;
   void disarm() noexcept override;
-  void publish(const Statistics* statistics) noexcept override { local_->publish(statistics); }
+  void publish(const Statistics* statistics) noexcept override {
+    local_->publish(statistics);
+    observed = local_->access().observed;
+  }
   bool lost() const noexcept override { return local_->lost(); }
   void connect(const Address& address) noexcept override;
   bool next(NetworkEvent& event) noexcept override;
@@ -59,6 +62,13 @@ class JointNetwork final : public EndpointNetwork,
   int test(std::int64_t ticket) noexcept override;
   std::size_t grain(const Peer& peer, std::size_t whole) const noexcept override;
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
+  void note_large(Path path, std::size_t bytes, std::uint64_t taken_ns) noexcept override {
+    local_->access().note_large(path, bytes, taken_ns);
+  }
+  void note_unmapped(const iovec* pieces, std::size_t count, std::size_t bytes,
+                     bool sent) noexcept override {
+    local_->access().note_unmapped(pieces, count, bytes, sent);
+  }
 
   bool is_local(const Address& address) const noexcept {
     return address.host == local_->address().host;

@@ -4,9 +4,12 @@
 #include <rdma/fi_errno.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/machine/clock.hpp"
 #include "base/net/socket.hpp"
 #include "base/os/os.hpp"
 #include "fabric/transport/local/local_access.hpp"
@@ -245,29 +248,51 @@ void LocalNetwork::disarm() noexcept {
 }
 
 void LocalNetwork::publish(const Statistics* statistics) noexcept {
-  if (statistics != nullptr) {
-    {
-      const control::ControlLock locked;
-      sockets_.publish(statistics);
-    }
-    collector_ = os::Descriptor::of(connect_to_collector());
-    report_to_collector();
+  if (statistics == nullptr) {
+    const control::ControlLock locked;
+    report_to_collector(true);
+    sockets_.publish(nullptr, nullptr);
+    access_->observe(nullptr);
+    collector_.close();
     return;
   }
-  report_to_collector();
+  const os::Descriptor collector = os::Descriptor::of(connect_to_collector());
+  if (collector.valid()) {
+    observation_.reset(new (std::nothrow) Observation(rank_in_job()));
+    access_->observe(observation_.get());
+  }
   const control::ControlLock locked;
-  sockets_.publish(nullptr);
-  collector_.close();
+  sockets_.publish(statistics, observation_.get());
+  collector_ = collector;
+  report_to_collector(false);
+  if (collector_.valid()) control::nudge();
 }
 
-void LocalNetwork::report_to_collector() noexcept {
+// Under the lock.
+void LocalNetwork::report_to_collector(bool last) noexcept {
   if (!collector_.valid()) return;
   MonitorReply reply;
-  {
-    const control::ControlLock locked;
-    sockets_.report(&reply);
-  }
+  sockets_.report(&reply);
+  reply.last = last ? 1 : 0;
+  told_ns_ = now_ns();
   tell_collector(collector_.get(), reply);
+}
+
+// What a rank has done until it is killed is in the report, but for the last second. Under the
+// lock; returns in how many ms to call again, -1: never.
+int LocalNetwork::tell_from_time_to_time() noexcept {
+  constexpr std::uint64_t every_ms = 1000, ms_ns = 1'000'000;
+  if (!collector_.valid()) return -1;
+  const std::uint64_t passed_ms = (now_ns() - told_ns_) / ms_ns;
+  if (passed_ms < every_ms) return static_cast<int>(every_ms - passed_ms);
+  report_to_collector(false);
+  return every_ms;
+}
+
+int LocalNetwork::Sockets::tick() noexcept {
+  const int own = PeerSockets::tick(), telling = network_.tell_from_time_to_time();
+  if (own < 0 || telling < 0) return std::max(own, telling);
+  return std::min(own, telling);
 }
 
 // In the child: what the parent shares with its peers must not be written by two.

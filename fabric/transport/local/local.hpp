@@ -75,6 +75,7 @@ class LocalNetwork final : public EndpointNetwork {
   struct Sockets final : PeerSockets {
     Sockets(LocalNetwork& network, std::atomic<std::uint32_t>& news) noexcept
         : PeerSockets(news), network_(network) {}
+    int tick() noexcept override;
     void forked() noexcept override;
     LocalNetwork& network_;
   };
@@ -86,7 +87,8 @@ class LocalNetwork final : public EndpointNetwork {
   // Tells the ring to the peer where it finds how far apart both are.
   void follow_distance(LocalPeer& peer) noexcept;
   int make_doorbell() noexcept;
-  void report_to_collector() noexcept;
+  void report_to_collector(bool last) noexcept;
+  int tell_from_time_to_time() noexcept;
 
   const HaulPrivateMessageLimits limits_;
   Address address_;
@@ -101,8 +103,9 @@ class LocalNetwork final : public EndpointNetwork {
   // Under the lock:
   os::Descriptor doorbell_;
   bool armed_ = false;
-
   os::Descriptor collector_;
+  std::uint64_t told_ns_ = 0;  // when it was told last
+  std::unique_ptr<Observation> observation_;
   int opener_ = 0;  // the process
 };
 

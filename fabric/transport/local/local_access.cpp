@@ -214,6 +214,16 @@ bool LocalAccess::finish(LocalPeer& peer) noexcept {
   return peer.copies == 0;
 }
 
+void LocalAccess::note_large(Path path, std::size_t bytes, std::uint64_t taken_ns) noexcept {
+  if (observation_ != nullptr)
+    observation_->large.count(path, bytes, taken_ns, copies_on_this_thread());
+}
+
+void LocalAccess::note_unmapped(const iovec* pieces, std::size_t count, std::size_t bytes,
+                                bool sent) noexcept {
+  if (observation_ != nullptr) observation_->slow.note(pieces, count, bytes, sent);
+}
+
 std::atomic<std::uint64_t>* LocalAccess::claim(Peer& peer, bool sender, unsigned index) noexcept {
   LocalPeer* known = find(peer);
   if (known == nullptr || index >= claim_count) return nullptr;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fabric/protocol/transport_contract.hpp"
+#include "fabric/transport/observation.hpp"
 
 namespace haul::fabric {
 
@@ -31,6 +32,15 @@ class LocalAccess final : public DirectAccess {
   int test(std::int64_t ticket) noexcept override;
   std::size_t grain(const Peer& peer, std::size_t whole) const noexcept override;
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
+  void note_large(Path path, std::size_t bytes, std::uint64_t taken_ns) noexcept override;
+  void note_unmapped(const iovec* pieces, std::size_t count, std::size_t bytes,
+                     bool sent) noexcept override;
+
+  // What is noted goes there; nullptr: nothing is.
+  void observe(Observation* observation) noexcept {
+    observation_ = observation;
+    observed = observation != nullptr;
+  }
 
   // Waits for the copies under way with a peer that is about to be forgotten; test() tells how they
   // ended. False after two seconds: some memory does not arrive, and the peer must stay.
@@ -54,6 +64,7 @@ class LocalAccess final : public DirectAccess {
 
   LocalNetwork& network_;
   std::vector<Copy> copies_;
+  Observation* observation_ = nullptr;
 };
 
 }  // namespace haul::fabric

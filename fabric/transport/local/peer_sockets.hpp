@@ -75,7 +75,10 @@ class PeerSockets : public control::Subscriber {
   void disarm() noexcept { bell_ = os::Descriptor(); }
   void ring() const noexcept;
 
-  void publish(const Statistics* statistics) noexcept { statistics_ = statistics; }
+  void publish(const Statistics* statistics, const Observation* observation) noexcept {
+    statistics_ = statistics;
+    observation_ = observation;
+  }
   void report(MonitorReply* reply) const noexcept;
   // This process is a child of the one that opened it: everything is lost.
   bool orphaned() const noexcept { return orphaned_; }
@@ -148,6 +151,7 @@ class PeerSockets : public control::Subscriber {
   std::vector<Waiting> waiting_;
   std::deque<Arrival> arrivals_;
   const Statistics* statistics_ = nullptr;
+  const Observation* observation_ = nullptr;
   std::uint64_t opened_ns_ = 0;
 };
 

@@ -191,7 +191,7 @@ void PeerSockets::answer_monitor(const Connection& connection) noexcept {
 }
 
 void PeerSockets::report(MonitorReply* reply) const noexcept {
-  fill_counters(statistics_, opened_ns_, reply);
+  fill_counters(statistics_, observation_, opened_ns_, reply);
   for (const auto& [name, connection] : connections_) {
     if (connection.reach == nullptr || connection.over) continue;
     if (reply->peer_count == MonitorReply::peer_capacity) break;

@@ -33,6 +33,7 @@ struct Reachability {
   bool mapped_only = false;  // it reaches what can be mapped, and nothing else
   bool device = false;       // that takes whole messages out of such memory
   bool device_fails = false;
+  bool huge = false;  // its own memory lies on huge pages
 };
 
 // Mapped, so that pages which a test does not touch cost nothing.
@@ -94,8 +95,9 @@ class TestNetwork final : public Network, public DirectAccess {
     return reach.pull || reach.push ? reach.worth : Worth::never;
   }
   MemoryPlace describe(const Peer&, const iovec* local, std::size_t count,
-                       bool*) noexcept override {
+                       bool* huge_pages) noexcept override {
     MemoryPlace place;
+    *huge_pages = reach.huge;
     if (count == 1) {
       place.pieces = 1;
       place.address = reinterpret_cast<std::uintptr_t>(local[0].iov_base);
@@ -148,6 +150,23 @@ class TestNetwork final : public Network, public DirectAccess {
     return std::size_t{64} << 10;
   }
   std::atomic<std::uint64_t>* claim(Peer& peer, bool sender, unsigned index) noexcept override;
+
+  // What it is told where it observes.
+  struct Noted {
+    Path path = Path::inlined;  // of arrivals
+    std::size_t bytes = 0;
+    std::uint64_t taken_ns = 0;
+    const void* at = nullptr;  // of buffers
+    bool sent = false;
+  };
+  std::vector<Noted> arrivals, unmapped;
+  void note_large(Path path, std::size_t bytes, std::uint64_t taken_ns) noexcept override {
+    arrivals.push_back({.path = path, .bytes = bytes, .taken_ns = taken_ns});
+  }
+  void note_unmapped(const iovec* pieces, std::size_t, std::size_t bytes,
+                     bool sent) noexcept override {
+    unmapped.push_back({.bytes = bytes, .at = pieces->iov_base, .sent = sent});
+  }
 
  private:
   // What a device has, which does it all at the end.
