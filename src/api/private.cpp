@@ -66,7 +66,7 @@ extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
       haul::plan::rings_by(stored.figures, {stored.near, stored.far}, wanted_ring());
   limits->near = rings.near;
   limits->far = rings.far;
-  const haul::plan::RingCost ring = haul::plan::ring_cost(stored.figures);
+  const haul::plan::RingCost ring = haul::plan::ring_cost(stored.figures, rings.near);
   limits->measured = stored.figures.measured;
   limits->ring_asking_ns = ring.asking_ns;
   limits->ring_line_ns = ring.line_ns;

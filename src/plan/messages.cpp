@@ -37,6 +37,17 @@ RingCost ring_cost(const Calibration& figures) noexcept {
           figures.l3_line_ns + figures.remote_line_ns};
 }
 
+RingCost ring_cost(const Calibration& figures, const HaulPrivateRing& ring) noexcept {
+  // The longest two were asked for, and left in pieces.
+  constexpr unsigned longer = HaulPrivateRing::size_count - 1, shorter = longer - 1;
+  const double line_ns =
+      (ring.message_ns[longer] - ring.message_ns[shorter]) * line_bytes /
+      static_cast<double>(HaulPrivateRing::bytes_of(longer) - HaulPrivateRing::bytes_of(shorter));
+  if (ring.measured_at_s == 0 || !(line_ns > 0)) return ring_cost(figures);
+  const double lines = static_cast<double>(HaulPrivateRing::bytes_of(shorter)) / line_bytes;
+  return {std::max(ring.message_ns[shorter] - lines * line_ns, 0.0), line_ns};
+}
+
 KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept {
   const double ring_line_ns = ring_cost(figures).line_ns;
   const double saved_ns = ring_line_ns - figures.kernel_line_ns / 2;

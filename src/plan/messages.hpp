@@ -26,6 +26,8 @@ struct RingCost {
   double asking_ns = 0, line_ns = 0;
 };
 RingCost ring_cost(const Calibration& figures) noexcept;
+// The same by a ring that was measured; what ring_cost() says where it was not.
+RingCost ring_cost(const Calibration& figures, const HaulPrivateRing& ring) noexcept;
 
 // From which length on, in whole pages, one copy of small pages by the kernel, half of it by each
 // side, may take less time than two copies through shared memory, which both sides make at once;

@@ -142,5 +142,19 @@ TEST(RingsBy, DoWhatTheUserWantsInPlaceOfWhatWasMeasured) {
   EXPECT_EQ(rings_by({}, {}, wanted).far.eager_bytes, 4096u);
 }
 
+TEST(RingCost, IsThatOfTheRingThatWasMeasured) {
+  const Calibration figures = with_kernel(10, 1000, 12);
+  HaulPrivateRing ring;
+  ring.message_ns[3] = 2000 + 4096 * 5;
+  ring.message_ns[4] = 2000 + 16384 * 5;
+  EXPECT_EQ(ring_cost(figures, ring).line_ns, ring_cost(figures).line_ns) << "it was not";
+  ring.measured_at_s = 1795452138;
+  EXPECT_NEAR(ring_cost(figures, ring).line_ns, 5, 1e-9);
+  EXPECT_NEAR(ring_cost(figures, ring).asking_ns, 2000, 1e-6);
+  // Times that contradict each other say nothing.
+  ring.message_ns[4] = ring.message_ns[3];
+  EXPECT_EQ(ring_cost(figures, ring).line_ns, ring_cost(figures).line_ns);
+}
+
 }  // namespace
 }  // namespace haul::plan
