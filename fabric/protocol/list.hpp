@@ -31,10 +31,16 @@ class List {
 
   bool empty() const noexcept { return head_.next == &head_; }
   Element* front() noexcept { return empty() ? nullptr : of(head_.next); }
+  Element* back() noexcept { return empty() ? nullptr : of(head_.previous); }
   // The element behind, or nullptr at the end.
   Element* after(Element& element) noexcept {
     Link<Tag>* next = static_cast<Link<Tag>&>(element).next;
     return next == &head_ ? nullptr : of(next);
+  }
+  // The one in front, or nullptr at the begin.
+  Element* before(Element& element) noexcept {
+    Link<Tag>* previous = static_cast<Link<Tag>&>(element).previous;
+    return previous == &head_ ? nullptr : of(previous);
   }
   void push_back(Element& element) noexcept { insert(element, head_); }
   void push_front(Element& element) noexcept { insert(element, *head_.next); }

@@ -49,7 +49,15 @@ class Sink {
   virtual void complete(const CompletionNotice& completion) noexcept = 0;
   // Whether queues have room for one more completion of a request that is about to be taken.
   virtual bool room(Event event) noexcept = 0;
+  // Whether completions of which no entry is wanted are to be told as well, by Event: a bit each.
+  // So most small messages end without a call.
+  bool counts(Event event) const noexcept {
+    return (counted_events >> static_cast<unsigned>(event) & 1) != 0;
+  }
   virtual ~Sink() = default;
+
+ protected:
+  std::uint8_t counted_events = 0xff;
 };
 
 // Memory that peers may name. resolve(): where [address, address + bytes) of key lies here, or

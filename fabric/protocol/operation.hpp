@@ -4,8 +4,12 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "fabric/protocol/list.hpp"
@@ -61,8 +65,8 @@ struct ChunkTransfer {
   std::uint64_t chunks = 0;                      // of the whole
   std::atomic<std::uint64_t>* claims = nullptr;  // nullptr: not shared
   std::uint64_t next = 0, end = 0;               // not shared: chunks [next, end) are to do
-  std::uint64_t mine = 0;                        // chunks that this side has moved
   std::int64_t ticket = 0;                       // of the chunk in flight; 0: none
+  std::uint32_t mine = 0;                        // chunks that this side has moved
   bool exhausted = false;                        // nothing left to claim
   bool theirs = false;                           // all chunks are the sender's to move
 };
@@ -77,7 +81,7 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
     streaming,  // as pieces
     sharing,    // chunks by claims; then `waiting`
   };
-  std::uint64_t token = 0, number = 0;
+  std::uint64_t token = 0;
   Outgoing* next_free = nullptr;
 
   Peer* peer = nullptr;
@@ -114,61 +118,70 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
 
 struct InPosted {};  // posted receives: of one peer, or of any
 
-struct Incoming : Link<InPosted>, Link<InMotion>, TableEntry {
+struct Incoming;
+
+// What a plain message and its receive touch of each other: two lines. Among ten thousand posted
+// receives nothing else has to be in a cache.
+struct Posting : Link<InPosted>, TableEntry {
   enum class Stage : std::uint8_t {
     posted,   // waits for a message
     matched,  // its bytes come
     moving,   // this side moves chunks
     shared,   // has moved its own, if any; waits for the sender's share
   };
-  std::uint64_t token = 0, number = 0;
-  Incoming* next_free = nullptr;
+  Peer* source = nullptr;   // posted: from whom (nullptr: anyone). Matched: whose it is
+  std::uint64_t order = 0;  // posted: receives match in this order
+  std::uint64_t tag = 0, ignore = 0;
 
+  std::uint64_t token = 0;
+  Incoming* next_free = nullptr;
+  void* context = nullptr;
   Stage stage = Stage::posted;
   std::uint8_t filed = 0;  // posted: where the index has it; 0: nowhere
   bool tagged = false;
   bool multi = false;
-  bool reply_due = false;   // the sender waits for `finish` although it streams
-  Peer* source = nullptr;   // posted: from whom (nullptr: anyone). Matched: whose it is
-  std::uint64_t order = 0;  // posted: receives match in this order
-  std::uint64_t tag = 0, ignore = 0;
-  Pieces pieces;
-  std::size_t consumed = 0;  // multi: bytes given out
-  bool used_up = false;      // multi: too little room for another message
-  std::size_t users = 0;     // multi: messages that still arrive in it
-  int failure = 0;           // multi: what it ends with after them; 0: with the last of them
-  std::uint64_t parent = 0;  // token of the multi-receive this one belongs to
-  std::size_t length = 0;    // of the message
+  bool wanted_entry = false;  // posted: its completion is wanted in the queue
+  bool arriving = false;      // something of Arriving may not be as new
+  Pieces pieces;              // the first of them in these lines
+};
+
+// What only those need that are matched and not over at once, and multi-receives.
+struct Arriving {
+  std::size_t consumed = 0;      // multi: bytes given out
+  std::uint32_t users = 0;       // multi: messages that still arrive in it
+  std::int16_t failure = 0;      // multi: what it ends with after them; 0: with the last of them
+  bool used_up : 1 = false;      // multi: too little room for another message
+  bool reply_due : 1 = false;    // the sender waits for `finish` although it streams
+  bool awaited : 1 = false;      // counted in its peer's `awaited`
+  bool shared_done : 1 = false;  // the sender has said what its share is
+  bool huge : 1 = false;         // the sender's pages are
+  Path path = Path::ring;        // how the bytes come, since they were asked for
+  std::uint64_t parent = 0;      // token of the multi-receive this one belongs to
+  std::size_t length = 0;        // of the message
   std::size_t received = 0;
-  bool awaited = false;      // counted in its peer's `awaited`
-  bool shared_done = false;  // the sender has said what its share is
   std::uint64_t sender_token = 0;
   ChunkTransfer transfer;
-  Trial* trial = nullptr;  // its peer's, which is told of its end
-  // How the bytes come, since they were asked for; huge: the sender's pages are.
-  Path path = Path::ring;
-  bool huge = false;
+  Trial* trial = nullptr;      // its peer's, which is told of its end
   std::uint64_t begun_ns = 0;  // when that was decided; 0: nobody wants to know
   std::shared_ptr<Group> group;
   Ending ending;
+};
 
-  // As new, but for its name, its lists and its pieces, which its user sets.
-  void renew() noexcept {
-    stage = Stage::posted;
-    tagged = multi = reply_due = awaited = shared_done = used_up = false;
-    source = nullptr;
-    order = tag = ignore = parent = sender_token = 0;
-    consumed = users = length = received = 0;
-    failure = 0;
-    transfer = ChunkTransfer();
-    trial = nullptr;
-    begun_ns = 0;
-    ending = Ending();
+// (An odd number of lines, so that the first ones of many lie in all sets of a cache.)
+struct alignas(64) Incoming : Posting, Link<InMotion>, Arriving {
+  // What a posted receive says at its end.
+  Ending posted_ending(std::uint64_t shown) const noexcept {
+    return {.told = true,
+            .wanted = wanted_entry,
+            .event = Event::receive,
+            .flags = shown,
+            .context = context};
   }
   // As new, and matched: `bytes` bytes of this peer's go to these pieces.
   void begin(Peer& peer, const Pieces& to, std::size_t bytes) noexcept {
-    renew();
+    arriving = true;
     stage = Stage::matched;
+    tagged = multi = false;
     source = &peer;
     pieces = to;
     length = bytes;
@@ -177,12 +190,17 @@ struct Incoming : Link<InPosted>, Link<InMotion>, TableEntry {
   std::size_t wanted() const noexcept { return std::min(length, pieces.bytes); }
   void unlink_posted() noexcept { Link<InPosted>::unlink(); }
   void unlink_motion() noexcept { Link<InMotion>::unlink(); }
+  // A peer may name a receive that is only posted: what it finds of Arriving is as new.
   void reset() noexcept {
     unlink_posted();
+    if (!std::exchange(arriving, false)) return;
     unlink_motion();
-    group.reset();
+    static_cast<Arriving&>(*this) = Arriving();
   }
 };
+inline constexpr std::size_t posting_lines_bytes = 128;
+static_assert(sizeof(Posting) - (max_pieces - 1) * sizeof(iovec) == posting_lines_bytes);
+static_assert(sizeof(Incoming) / 64 % 2 == 1);
 
 // Those from one source, or from any.
 struct PostedList : List<Incoming, InPosted> {
@@ -192,29 +210,47 @@ struct PostedList : List<Incoming, InPosted> {
 struct OfAll {};   // unexpected messages by arrival
 struct OfPeer {};  // ... of one peer
 
-// A message that came before its receive. Its entries are those in the tables of KeptIndex.
+// A message that came before its receive. A match touches its first two lines, and the third only
+// where there is more than one table, or more bytes than fit.
+struct Unexpected;
 inline constexpr unsigned kept_tables = 4;
+struct KeptMessage {
+  std::uint64_t data = 0;
+  std::uint64_t length = 0;
+  std::uint64_t sender_token = 0;
+  bool tagged : 1 = false;
+  bool whole : 1 = false;  // eager: the payload is here. Else the bytes are with the sender
+  std::uint8_t flags = 0;
+  std::uint16_t detail = 0;
+  std::uint32_t arrived = 0;              // less than length while parts are to come
+  std::byte small[inline_capacity] = {};  // the payload where it is short, or the place
+  union {
+    Peer* source = nullptr;
+    Unexpected* next_free;
+  };
+  std::uint64_t tag = 0;
+};
+// Its entries in the tables of KeptIndex.
 struct KeptEntries {
   TableEntry entries[kept_tables];
 };
-struct Unexpected : Link<OfAll>, Link<OfPeer>, KeptEntries {
-  Peer* source = nullptr;
-  bool tagged = false;
-  bool whole = false;       // eager: the payload is here. Else the bytes are with the sender
-  std::size_t arrived = 0;  // less than length while parts are to come
-  std::size_t kept = 0;     // bytes of payload that are counted as kept
-  std::uint8_t flags = 0;
-  std::uint16_t detail = 0;
-  std::uint64_t tag = 0, data = 0;
-  std::uint64_t length = 0;
-  std::uint64_t sender_token = 0;
-  MemoryPlace place;
-  std::unique_ptr<std::byte[]> large;  // the payload
-  std::byte small[inline_capacity];    // ... where it is short
-  Unexpected* next_free = nullptr;
+struct alignas(64) Unexpected : KeptMessage, Link<OfAll>, Link<OfPeer>, KeptEntries {
+  std::unique_ptr<std::byte[]> large;  // the payload where it is long
 
-  const std::byte* payload() const noexcept { return large ? large.get() : small; }
+  bool is_large() const noexcept { return whole && length > sizeof small; }
+  const std::byte* payload() const noexcept { return is_large() ? large.get() : small; }
+  std::size_t kept_bytes() const noexcept { return whole ? length : 0; }
+  // Where the bytes lie that are with the sender.
+  MemoryPlace place() const noexcept {
+    MemoryPlace place;
+    if (!whole) std::memcpy(&place, small, sizeof place);
+    return place;
+  }
 };
+inline constexpr std::size_t kept_lines_bytes = 128;
+static_assert(sizeof(KeptMessage) + sizeof(Link<OfAll>) + sizeof(Link<OfPeer>) +
+                  sizeof(TableEntry) ==
+              kept_lines_bytes);
 
 struct Peer {
   enum class State : std::uint8_t { unknown, connecting, connected, lost };

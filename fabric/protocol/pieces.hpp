@@ -30,9 +30,16 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
 struct Pieces {
   std::size_t count = 0;
   std::size_t bytes = 0;
-  iovec at[max_pieces] = {};
+  iovec at[max_pieces];  // the first `count`; no others are written or copied
 
-  Pieces() = default;
+  Pieces() noexcept {}
+  Pieces(const Pieces& other) noexcept { *this = other; }
+  Pieces& operator=(const Pieces& other) noexcept {
+    count = other.count;
+    bytes = other.bytes;
+    for (std::size_t i = 0; i < count; ++i) at[i] = other.at[i];
+    return *this;
+  }
   Pieces(void* address, std::size_t length) noexcept : count(1), bytes(length) {
     at[0] = {address, length};
   }

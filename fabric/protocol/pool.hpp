@@ -8,7 +8,8 @@
 
 namespace haul::fabric {
 
-// T has members `std::uint64_t token` (0 while free) and `T* next_free`, and a reset().
+// T has members `std::uint64_t token` and `T* next_free`, and a reset(). A token is an index, and
+// above it a number that is 0 while the item is free, and new for each use.
 template <class T>
 class Pool {
  public:
@@ -21,15 +22,14 @@ class Pool {
     if (free_ == nullptr) grow();
     T* item = free_;
     free_ = item->next_free;
-    const auto index = static_cast<std::uint32_t>(item->number);
     if (++generation_ == 0) ++generation_;
-    item->token = (static_cast<std::uint64_t>(generation_) << 32) | index;
+    item->token |= static_cast<std::uint64_t>(generation_) << 32;
     ++used_;
     return item;
   }
   void give(T* item) noexcept {
     item->reset();
-    item->token = 0;
+    item->token = static_cast<std::uint32_t>(item->token);
     item->next_free = free_;
     free_ = item;
     --used_;
@@ -37,7 +37,7 @@ class Pool {
   // nullptr unless the token names an operation in use.
   T* find(std::uint64_t token) noexcept {
     const auto index = static_cast<std::uint32_t>(token);
-    if (token == 0 || index >= slabs_.size() * slab) return nullptr;
+    if (!in_use(token) || index >= slabs_.size() * slab) return nullptr;
     T* item = &slabs_[index / slab][index % slab];
     return item->token == token ? item : nullptr;
   }
@@ -45,7 +45,7 @@ class Pool {
   void each(Visit&& visit) noexcept {
     for (std::size_t i = 0; i < slabs_.size(); ++i) {
       for (std::size_t j = 0; j < slab; ++j) {
-        if (slabs_[i][j].token != 0) visit(slabs_[i][j]);
+        if (in_use(slabs_[i][j].token)) visit(slabs_[i][j]);
       }
     }
   }
@@ -54,11 +54,12 @@ class Pool {
 
  private:
   static constexpr std::size_t slab = 64;
+  static bool in_use(std::uint64_t token) noexcept { return token >> 32 != 0; }
   void grow() noexcept {
     slabs_.push_back(std::make_unique<T[]>(slab));
     T* items = slabs_.back().get();
     for (std::size_t j = slab; j-- > 0;) {
-      items[j].number = (slabs_.size() - 1) * slab + j;
+      items[j].token = (slabs_.size() - 1) * slab + j;
       items[j].next_free = free_;
       free_ = &items[j];
     }

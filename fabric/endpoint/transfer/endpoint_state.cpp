@@ -70,6 +70,9 @@ EndpointState::EndpointState(Domain& domain, const fi_info& info,
                        ? std::min(info.tx_attr->inject_size, inject_bytes)
                        : usual_inject_size()),
       network_(std::move(network)) {
+  // Regions count what peers do.
+  counted_events = 1u << static_cast<unsigned>(Event::remote_write) |
+                   1u << static_cast<unsigned>(Event::remote_read);
   matcher_.reset(new (std::nothrow) Matcher(*network_, *this, *this, MatcherLimits{}, new_salt()));
   domain_.references.fetch_add(1, std::memory_order_relaxed);
 }
@@ -199,6 +202,7 @@ int EndpointState::bind(Counter& counter, std::uint64_t flags) noexcept {
   for (const CounterFlag& one : counter_flags) {
     if ((flags & one.flag) == 0) continue;
     counters_[static_cast<std::size_t>(one.event)] = &counter;
+    counted_events |= static_cast<std::uint8_t>(1u << static_cast<unsigned>(one.event));
     counter.bind();
   }
   counter.join(*this);

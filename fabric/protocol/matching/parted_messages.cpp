@@ -37,7 +37,7 @@ void PartedMessages::on_more(Peer& peer, const ReceivedPacket& packet) noexcept 
   peer.parts_left -= bytes;
   if (Unexpected* message = peer.parts_message) {
     copy_bytes(message->large.get() + message->arrived, packet.payload, bytes);
-    message->arrived += bytes;
+    message->arrived += static_cast<std::uint32_t>(bytes);
     if (peer.parts_left == 0) peer.parts_message = nullptr;
     return;
   }

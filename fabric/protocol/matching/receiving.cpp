@@ -16,6 +16,12 @@
 
 namespace haul::fabric {
 
+inline void Receiving::unpost(Incoming& posted) noexcept {
+  posted.unlink_posted();
+  if (posted.filed != 0) [[unlikely]]
+    index_.remove(posted, the<Surroundings>().tag_hash);
+}
+
 ssize_t Receiving::receive(Peer* source, const ReceiveRequest& request) noexcept {
   if ((request.flags & FI_CLAIM) != 0 && (request.flags & FI_PEEK) == 0)
     return the<UnexpectedMessages>().claim(request);
@@ -24,15 +30,16 @@ ssize_t Receiving::receive(Peer* source, const ReceiveRequest& request) noexcept
 
   Incoming* posted = incoming.take();
   if (posted == nullptr) return -FI_EAGAIN;
-  posted->renew();
+  posted->stage = Incoming::Stage::posted;
   posted->tagged = request.tagged;
-  posted->multi = (request.flags & FI_MULTI_RECV) != 0;
+  posted->multi = posted->arriving = (request.flags & FI_MULTI_RECV) != 0;
+  posted->wanted_entry = (request.flags & FI_COMPLETION) != 0;
+  posted->context = request.context;
   posted->source = source;
   posted->order = ++next_order_;
   posted->tag = request.tag;
   posted->ignore = request.tagged ? request.ignore : ~std::uint64_t{0};
   posted->pieces = Pieces(request.pieces, request.count);
-  posted->ending = Ending::of(request, Event::receive, 0);
 
   const std::uint64_t token = posted->token;
   // (The buffer of a multi-receive is always there, and seldom for large messages.)
@@ -63,9 +70,17 @@ ssize_t Receiving::receive(Peer* source, const ReceiveRequest& request) noexcept
 
 int Receiving::cancel(void* context) noexcept {
   Incoming* found = nullptr;
+  std::uint64_t passed = 0;
+  // From both ends: programs cancel in the order of posting, or in the opposite one.
   const auto search = [&](PostedList& list) noexcept {
-    for (Incoming* at = list.front(); at != nullptr && found == nullptr; at = list.after(*at)) {
-      if (at->ending.context == context) found = at;
+    Incoming *first = list.front(), *last = list.back();
+    while (first != nullptr && found == nullptr) {
+      if (first->context == context) found = first;
+      if (found == nullptr && last->context == context) found = last;
+      if (found != nullptr || first == last || list.after(*first) == last) break;
+      passed += 2;
+      first = list.after(*first);
+      last = list.before(*last);
     }
   };
   for (const bool tagged : {true, false}) {
@@ -74,23 +89,27 @@ int Receiving::cancel(void* context) noexcept {
       if (found == nullptr) search(peer->posted[tagged]);
     }
   }
+  Statistics::add(statistics().passed_over, passed);
   if (found == nullptr) return -FI_ENOENT;
   end_posted(*found, FI_ECANCELED);
   return 0;
 }
 
+// Of one that ends without a message.
+Ending Receiving::posted_ending(const Incoming& posted) noexcept {
+  return posted.posted_ending(receive_flags(posted.tagged, 0) | (posted.multi ? FI_MULTI_RECV : 0));
+}
+
 // A posted receive that will not be matched (any more). The buffer of a multi-receive goes back
 // when the messages that are coming into it have ended.
 void Receiving::end_posted(Incoming& posted, int error) noexcept {
-  posted.ending.flags = receive_flags(posted.tagged, 0);
-  if (posted.multi) posted.ending.flags |= FI_MULTI_RECV;
   unpost(posted);
   if (posted.users != 0) {
     posted.used_up = true;
-    posted.failure = error;
+    posted.failure = static_cast<std::int16_t>(error);
     return;
   }
-  const Ending ending = posted.ending;
+  const Ending ending = posted_ending(posted);
   incoming.give(&posted);
   the<Surroundings>().tell(ending, error);
 }
@@ -135,14 +154,13 @@ Incoming* Receiving::assign(Incoming& posted, Peer& peer, std::uint64_t tag, std
     if (receive == nullptr) return nullptr;
     const std::size_t room = posted.pieces.bytes - posted.consumed;
     const std::size_t bytes = std::min(length, room);
-    receive->renew();
     receive->tagged = posted.tagged;
+    receive->multi = false;
     receive->pieces = posted.pieces.slice(posted.consumed, bytes);
     if (receive->pieces.count == 0) {
       auto* begin = static_cast<std::byte*>(posted.pieces.at[0].iov_base);
       receive->pieces = Pieces(begin + posted.consumed, 0);
     }
-    receive->ending = posted.ending;
     receive->parent = posted.token;
     ++posted.users;
     // The next message begins on a cache line of its own.
@@ -156,17 +174,15 @@ Incoming* Receiving::assign(Incoming& posted, Peer& peer, std::uint64_t tag, std
     }
   } else {
     unpost(*receive);
-    receive->parent = 0;
   }
+  receive->arriving = true;
   receive->stage = Incoming::Stage::matched;
   receive->source = &peer;
   receive->length = length;
-  receive->received = 0;
-  receive->sender_token = 0;
   receive->tag = tag;
+  receive->ending = posted.posted_ending(receive_flags(receive->tagged, flags));
   receive->ending.tag = tag;
   receive->ending.data = (flags & packet_data) != 0 ? data : 0;
-  receive->ending.flags = receive_flags(receive->tagged, flags);
   return receive;
 }
 
@@ -177,7 +193,8 @@ void Receiving::on_message(Peer& peer, const ReceivedPacket& packet) noexcept {
   Incoming* posted = match_posted(peer, tagged, tagged ? header.tag : 0);
   if (posted == nullptr) return the<UnexpectedMessages>().keep(peer, packet, true);
   if (!posted->multi && (header.flags & packet_reply) == 0) [[likely]] {
-    return deliver(*posted, peer, packet);
+    return deliver(*posted, peer,
+                   {header.tag, header.data, header.flags, packet.payload, header.payload});
   }
   Incoming* receive = assign(*posted, peer, header.tag, header.data, header.flags, header.payload);
   if (receive == nullptr) return the<UnexpectedMessages>().keep(peer, packet, true);
@@ -187,28 +204,26 @@ void Receiving::on_message(Peer& peer, const ReceivedPacket& packet) noexcept {
   finish_receive(*receive, 0);
 }
 
-// A whole message into a plain receive: what most of them are.
-void Receiving::deliver(Incoming& receive, Peer& peer, const ReceivedPacket& packet) noexcept {
-  const Header& header = packet.header;
+void Receiving::deliver(Incoming& receive, Peer& peer, const WholeMessage& message) noexcept {
   const std::size_t room = receive.pieces.bytes;
   CompletionNotice completion;
   completion.event = Event::receive;
-  completion.wanted = receive.ending.wanted;
-  completion.context = receive.ending.context;
-  completion.flags = receive_flags(receive.tagged, header.flags);
-  completion.length = std::min<std::size_t>(header.payload, room);
+  completion.wanted = receive.wanted_entry;
+  completion.context = receive.context;
+  completion.flags = receive_flags(receive.tagged, message.flags);
+  completion.length = std::min(message.bytes, room);
   completion.buffer = receive.pieces.count != 0 ? receive.pieces.at[0].iov_base : nullptr;
-  completion.data = (header.flags & packet_data) != 0 ? header.data : 0;
-  completion.tag = header.tag;
+  completion.data = (message.flags & packet_data) != 0 ? message.data : 0;
+  completion.tag = message.tag;
   completion.source = &peer;
-  if (header.payload > room) {
+  if (message.bytes > room) {
     completion.error = FI_ETRUNC;
-    completion.overflow = header.payload - room;
+    completion.overflow = message.bytes - room;
   } else {
     Statistics::add(statistics().received_messages, 1);
-    Statistics::add(statistics().received_bytes, header.payload);
+    Statistics::add(statistics().received_bytes, message.bytes);
   }
-  receive.pieces.scatter(0, packet.payload, completion.length);
+  receive.pieces.scatter(0, message.payload, completion.length);
   unpost(receive);
   incoming.give(&receive);
   sink().complete(completion);
@@ -258,7 +273,7 @@ void Receiving::finish_receive(Incoming& receive, int error) noexcept {
     --multi->users;
     if (multi->used_up && multi->users == 0) {
       multi_failure = multi->failure;
-      multi_ending = multi->ending;
+      multi_ending = posted_ending(*multi);
       if (multi_failure == 0) {
         receive.ending.flags |= FI_MULTI_RECV;
         receive.ending.wanted = true;  // the program waits for its buffer

@@ -33,6 +33,15 @@ class Receiving : public MatcherPart<Receiving> {
   Incoming* assign(Incoming& posted, Peer& peer, std::uint64_t tag, std::uint64_t data,
                    std::uint8_t flags, std::size_t length) noexcept;
   void finish_receive(Incoming& receive, int error) noexcept;
+  struct WholeMessage {
+    std::uint64_t tag, data;
+    std::uint8_t flags;  // of its packet
+    const std::byte* payload;
+    std::size_t bytes;
+  };
+  // A whole message into a receive that is no multi-receive, for a sender that waits for no word:
+  // what most of them are.
+  void deliver(Incoming& receive, Peer& peer, const WholeMessage& message) noexcept;
   // Receives that nobody can match any more: those of a peer that is lost, or, where no peer is
   // left, those from any source.
   void fail_posted(Peer& peer, int error) noexcept { fail_posted(peer.posted, error); }
@@ -41,15 +50,11 @@ class Receiving : public MatcherPart<Receiving> {
   Pool<Incoming> incoming;
 
  private:
-  void deliver(Incoming& receive, Peer& peer, const ReceivedPacket& packet) noexcept;
+  static Ending posted_ending(const Incoming& posted) noexcept;
   void end_posted(Incoming& posted, int error) noexcept;
   void fail_posted(PostedList (&posted)[2], int error) noexcept;
   // No message goes to it any more.
-  void unpost(Incoming& posted) noexcept {
-    posted.unlink_posted();
-    if (posted.filed != 0) [[unlikely]]
-      index_.remove(posted);
-  }
+  void unpost(Incoming& posted) noexcept;
   // Where the first receive of the list is not the one.
   Incoming* search(PostedList& list, const Peer* source, std::uint64_t tag) noexcept;
   void tell_received(const Incoming& receive, int error) noexcept;

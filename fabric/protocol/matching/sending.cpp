@@ -50,19 +50,24 @@ bool goes_in_parts(const Outbox& outbox, std::size_t bytes) noexcept {
 
 ssize_t Sending::send(Peer& peer, const SendRequest& request) noexcept {
   if (const int error = the<Peers>().reach(peer); error != 0) return error;
-  if (!sink().room(Event::send)) return -FI_EAGAIN;
+  const bool told = (request.flags & FI_COMPLETION) != 0 || sink().counts(Event::send);
+  if (told && !sink().room(Event::send)) return -FI_EAGAIN;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < request.count; ++i) bytes += request.pieces[i].iov_len;
 
-  const Ending ending =
-      Ending::of(request, Event::send, FI_SEND | (request.tagged ? FI_TAGGED : FI_MSG));
   const bool plain = (request.flags & (answered_flags | FI_FENCE)) == 0;
   const bool asked = request.count == 1 && (request.flags & FI_INJECT) == 0 &&
                      is_better_asked_for(peer, request.pieces[0]);
-  if (plain && !asked && peer.pending.empty() && send_now(peer, request, bytes)) {
+  const bool sent = plain && !asked && peer.pending.empty() && send_now(peer, request, bytes);
+  if (sent && !told) return 0;
+  const Ending ending =
+      Ending::of(request, Event::send, FI_SEND | (request.tagged ? FI_TAGGED : FI_MSG));
+  if (sent) {
     the<Surroundings>().tell(ending, 0);
     return 0;
   }
+  // Should it fail, that makes an entry.
+  if (!told && !sink().room(Event::send)) return -FI_EAGAIN;
   Outgoing* operation =
       new_outgoing(peer, PacketKind::message, Pieces(request.pieces, request.count),
                    (request.flags & FI_INJECT) != 0);

@@ -25,6 +25,13 @@ CompletionNotice completion_of(const Unexpected& message, const ReceiveRequest& 
 
 }  // namespace
 
+inline void UnexpectedMessages::unlink(Unexpected& message) noexcept {
+  static_cast<Link<OfAll>&>(message).unlink();
+  static_cast<Link<OfPeer>&>(message).unlink();
+  if (index_.in_use()) [[unlikely]]
+    index_.remove(message, the<Surroundings>().tag_hash);
+}
+
 void UnexpectedMessages::keep(Peer& peer, const ReceivedPacket& packet, bool whole) noexcept {
   const Header& header = packet.header;
   if (the<Peers>().exhausts(peer)) return;
@@ -49,19 +56,20 @@ void UnexpectedMessages::keep(Peer& peer, const ReceivedPacket& packet, bool who
   message.length = whole && !in_parts ? header.payload : header.far.length;
   message.arrived = header.payload;
   message.sender_token = whole && (header.flags & packet_reply) == 0 ? 0 : header.far.token;
-  message.place = whole ? MemoryPlace() : header.far.place;
   if (whole) {
     std::byte* to = message.small;
-    if (message.length > sizeof message.small) {
+    if (message.is_large()) {
       message.large = std::make_unique_for_overwrite<std::byte[]>(message.length);
       to = message.large.get();
     }
     copy_bytes(to, packet.payload, message.arrived);
     if (in_parts) peer.parts_message = &message;
+  } else {
+    static_assert(sizeof(MemoryPlace) <= sizeof message.small);
+    std::memcpy(message.small, &header.far.place, sizeof(MemoryPlace));
   }
-  message.kept = whole ? message.length : 0;
-  kept_bytes_ += message.kept;
-  peer.kept_bytes += message.kept;
+  kept_bytes_ += message.kept_bytes();
+  peer.kept_bytes += message.kept_bytes();
   unexpected_[message.tagged].push_back(message);
   peer.unexpected[message.tagged].push_back(message);
   if (message.tagged && index_.in_use()) [[unlikely]]
@@ -87,12 +95,20 @@ void UnexpectedMessages::throttle() noexcept {
 
 void UnexpectedMessages::take(Incoming& posted, Unexpected& message) noexcept {
   Peer& peer = *message.source;
+  if (message.whole && message.arrived == message.length && message.sender_token == 0 &&
+      !posted.multi) [[likely]] {
+    the<Receiving>().deliver(
+        posted, peer,
+        {message.tag, message.data, message.flags, message.payload(), message.length});
+    return drop(message);
+  }
   Incoming* receive = the<Receiving>().assign(posted, peer, message.tag, message.data,
                                               message.flags, message.length);
   if (receive == nullptr) return;  // a multi-receive, and no operation left for its part
   receive->sender_token = message.sender_token;
   if (message.whole && message.arrived < message.length) {
-    receive->pieces.scatter(0, message.payload(), std::min(message.arrived, receive->pieces.bytes));
+    receive->pieces.scatter(0, message.payload(),
+                            std::min<std::size_t>(message.arrived, receive->pieces.bytes));
     receive->received = message.arrived;
     peer.parts_receive = receive->token;
     message.sender_token = 0;  // the sender is told when all of it is here
@@ -103,7 +119,7 @@ void UnexpectedMessages::take(Incoming& posted, Unexpected& message) noexcept {
     return;
   }
   const bool whole = message.whole;
-  const MemoryPlace place = message.place;
+  const MemoryPlace place = message.place();
   const std::uint8_t flags = message.flags;
   const std::uint16_t detail = message.detail;
   if (whole) {
@@ -126,9 +142,9 @@ void UnexpectedMessages::drop(Unexpected& message) noexcept {
   if (message.sender_token != 0) the<Backlog>().send_finish(peer, message.sender_token, 0);
   if (peer.parts_message == &message) peer.parts_message = nullptr;
   unlink(message);
-  kept_bytes_ -= message.kept;
-  peer.kept_bytes -= message.kept;
-  message.large.reset();
+  kept_bytes_ -= message.kept_bytes();
+  peer.kept_bytes -= message.kept_bytes();
+  if (message.is_large()) message.large.reset();
   message.next_free = free_;
   free_ = &message;
   Statistics::add(statistics().unexpected_messages, ~std::uint64_t{0});

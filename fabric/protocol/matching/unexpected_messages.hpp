@@ -26,12 +26,7 @@ class UnexpectedMessages : public MatcherPart<UnexpectedMessages> {
 
  private:
   void drop(Unexpected& message) noexcept;
-  void unlink(Unexpected& message) noexcept {
-    static_cast<Link<OfAll>&>(message).unlink();
-    static_cast<Link<OfPeer>&>(message).unlink();
-    if (index_.in_use()) [[unlikely]]
-      index_.remove(message);
-  }
+  void unlink(Unexpected& message) noexcept;
   // Where the first message of the list in question is another one.
   Unexpected* search(Peer* source, std::uint64_t tag, std::uint64_t ignore) noexcept;
   void throttle() noexcept;

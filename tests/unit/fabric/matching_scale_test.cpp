@@ -112,6 +112,32 @@ TEST_P(Scale, ProbesDoNotMakeItSlower) {
   EXPECT_LE(passed(), crowd * (GetParam().ignores.size() + 2) + 6 * crowd);
 }
 
+// Programs cancel in the order of posting, or in the opposite one.
+TEST(ScaleCancel, ThousandsAreCancelledFromEitherEndWithoutAWalk) {
+  World world(2);
+  std::uint64_t got = 0;
+  std::vector<int> contexts(crowd);
+  for (const bool backwards : {false, true}) {
+    for (std::size_t i = 0; i < crowd; ++i) {
+      Node* source = i % 2 == 0 ? &world[0] : nullptr;
+      ASSERT_EQ(world[1].receive(source, &got, sizeof got, i, &contexts[i]), 0);
+    }
+    const std::uint64_t before = world[1].matcher.statistics().passed_over.load();
+    for (std::size_t n = 0; n < crowd; n += 2) {
+      // Of each list in turn, so that the other one is never searched in vain: any source first.
+      const std::size_t i = backwards ? crowd - 1 - n : n + 1;
+      ASSERT_EQ(world[1].matcher.cancel(&contexts[i]), 0);
+      ASSERT_EQ(world[1].take(&contexts[i]).error, FI_ECANCELED);
+    }
+    for (std::size_t n = 0; n < crowd; n += 2) {
+      const std::size_t i = backwards ? crowd - 2 - n : n;
+      ASSERT_EQ(world[1].matcher.cancel(&contexts[i]), 0);
+      ASSERT_EQ(world[1].take(&contexts[i]).error, FI_ECANCELED);
+    }
+    EXPECT_EQ(world[1].matcher.statistics().passed_over.load(), before);
+  }
+}
+
 TEST(ScaleMemory, ShortListsHaveNoTables) {
   const std::size_t before = Refusal::asked();
   World world(2);

@@ -17,8 +17,7 @@ Unexpected& message_of(TableEntry& entry, unsigned table) noexcept {
 void KeptIndex::add(unsigned table, Unexpected& message, const TagHash& hash) noexcept {
   Table& to = tables_[table];
   const auto place = [&to, &hash, table](TableEntry& entry) noexcept {
-    const Unexpected& at = message_of(entry, table);
-    return hash(to.directed ? at.source : nullptr, to.ignore, at.tag);
+    return to.place_of(message_of(entry, table), hash);
   };
   TableEntry& entry = message.entries[table];
   to.table.add(entry, place(entry), place);
@@ -28,9 +27,11 @@ void KeptIndex::add(Unexpected& message, const TagHash& hash) noexcept {
   for (unsigned i = 0; i < in_use_; ++i) add(i, message, hash);
 }
 
-void KeptIndex::remove(Unexpected& message) noexcept {
-  if (!message.entries[0].linked()) return;
-  for (unsigned i = 0; i < in_use_; ++i) tables_[i].table.remove(message.entries[i]);
+void KeptIndex::remove(Unexpected& message, const TagHash& hash) noexcept {
+  if (!TagTable::holds(message.entries[0])) return;
+  for (unsigned i = 0; i < in_use_; ++i) {
+    tables_[i].table.remove(message.entries[i], tables_[i].place_of(message, hash));
+  }
   if (tables_[0].table.entries() > table_worth) return;
   for (unsigned i = 0; i < in_use_; ++i) tables_[i].table.unmake([](TableEntry&) noexcept {});
   in_use_ = 0;
@@ -48,10 +49,10 @@ bool KeptIndex::first(const Search& search, const TagHash& hash, Unexpected** fo
   }
   if (best == in_use_) return false;
   *found = nullptr;
-  TagTable::Chain& chain =
-      tables_[best].table.chain(hash(search.source, tables_[best].ignore, search.tag));
-  if (TableEntry* front = chain.front()) fetch_whole(message_of(*front, best));
-  for (TableEntry* entry = chain.front(); entry != nullptr; entry = chain.after(*entry)) {
+  TableEntry* entry =
+      tables_[best].table.front(hash(search.source, tables_[best].ignore, search.tag));
+  if (entry != nullptr) fetch_front<kept_lines_bytes>(message_of(*entry, best));
+  for (; entry != nullptr; entry = TagTable::after(*entry)) {
     Unexpected& at = message_of(*entry, best);
     if ((!directed || at.source == search.source) &&
         tags_match(search.tag, search.ignore, at.tag)) {

@@ -23,7 +23,7 @@ class KeptIndex {
   // The youngest message.
   void add(Unexpected& message, const TagHash& hash) noexcept;
   // A message that is in the tables, or is not.
-  void remove(Unexpected& message) noexcept;
+  void remove(Unexpected& message, const TagHash& hash) noexcept;
   // True: *found is the oldest message that is searched for, or nullptr. False: there is no table
   // for that.
   bool first(const Search& search, const TagHash& hash, Unexpected** found,
@@ -36,6 +36,9 @@ class KeptIndex {
     TagTable table;
     bool directed = false;
     std::uint64_t ignore = 0;
+    std::uint64_t place_of(const Unexpected& message, const TagHash& hash) const noexcept {
+      return hash(directed ? message.source : nullptr, ignore, message.tag);
+    }
   };
 
   void add(unsigned table, Unexpected& message, const TagHash& hash) noexcept;

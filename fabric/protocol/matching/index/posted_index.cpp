@@ -10,6 +10,10 @@ Incoming& receive_of(TableEntry& entry) noexcept {
   return static_cast<Incoming&>(entry);
 }
 
+std::uint64_t place_of(const Incoming& receive, const TagHash& hash) noexcept {
+  return hash(receive.source, receive.ignore, receive.tag);
+}
+
 }  // namespace
 
 void PostedIndex::cover(PostedList& list, const TagHash& hash) noexcept {
@@ -50,18 +54,17 @@ void PostedIndex::add(Incoming& receive, const TagHash& hash) noexcept {
   if (kind == kind_count) return walked_.push_back(receive);
   ++kinds_[kind].receives[receive.source != nullptr];
   const auto place = [&hash](TableEntry& entry) noexcept {
-    const Incoming& at = receive_of(entry);
-    return hash(at.source, at.ignore, at.tag);
+    return place_of(receive_of(entry), hash);
   };
   table_.add(receive, place(receive), place);
 }
 
-void PostedIndex::remove(Incoming& receive) noexcept {
+void PostedIndex::remove(Incoming& receive, const TagHash& hash) noexcept {
   if (receive.filed == walked) {
     static_cast<TableEntry&>(receive).unlink();
   } else {
     --kinds_[receive.filed - 1].receives[receive.source != nullptr];
-    table_.remove(receive);
+    table_.remove(receive, place_of(receive, hash));
   }
   receive.filed = 0;
   if (--entries_ > table_worth) return;
@@ -78,27 +81,27 @@ void PostedIndex::remove(Incoming& receive) noexcept {
 Incoming* PostedIndex::first(const Peer* source, std::uint64_t tag, const TagHash& hash,
                              std::uint64_t* passed) noexcept {
   Incoming* oldest = nullptr;
-  // Of one source all chains are in the order of posting.
-  const auto search = [&](TagTable::Chain& chain) noexcept {
-    for (TableEntry* entry = chain.front(); entry != nullptr; entry = chain.after(*entry)) {
-      Incoming& at = receive_of(*entry);
-      if (at.source == source) {
-        if (oldest != nullptr && oldest->order < at.order) return;
-        if (tags_match(at.tag, at.ignore, tag)) {
-          oldest = &at;
-          return;
-        }
+  // Of one source all chains are in the order of posting. False: no later entry can be the one.
+  const auto goes_on = [&](TableEntry& entry) noexcept {
+    Incoming& at = receive_of(entry);
+    if (at.source == source) {
+      if (oldest != nullptr && oldest->order < at.order) return false;
+      if (tags_match(at.tag, at.ignore, tag)) {
+        oldest = &at;
+        return false;
       }
-      ++*passed;
     }
+    ++*passed;
+    return true;
   };
   for (const Kind& kind : kinds_) {
     if (kind.receives[source != nullptr] == 0) continue;
-    TagTable::Chain& chain = table_.chain(hash(source, kind.ignore, tag));
-    if (TableEntry* front = chain.front()) fetch_whole(receive_of(*front));
-    search(chain);
+    TableEntry* entry = table_.front(hash(source, kind.ignore, tag));
+    if (entry != nullptr) fetch_front<posting_lines_bytes>(receive_of(*entry));
+    while (entry != nullptr && goes_on(*entry)) entry = TagTable::after(*entry);
   }
-  search(walked_);
+  TableEntry* entry = walked_.front();
+  while (entry != nullptr && goes_on(*entry)) entry = walked_.after(*entry);
   return oldest;
 }
 

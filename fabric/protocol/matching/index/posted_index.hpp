@@ -21,7 +21,7 @@ class PostedIndex {
   void cover(PostedList& list, const TagHash& hash) noexcept;
   // The last one of a list that is, or was, covered.
   void posted(PostedList& list, Incoming& receive, const TagHash& hash) noexcept;
-  void remove(Incoming& receive) noexcept;
+  void remove(Incoming& receive, const TagHash& hash) noexcept;
   // The oldest receive of a covered list that a message matches. *passed: how many were looked at
   // in vain.
   Incoming* first(const Peer* source, std::uint64_t tag, const TagHash& hash,
@@ -41,7 +41,7 @@ class PostedIndex {
 
   TagTable table_;
   Kind kinds_[kind_count];
-  TagTable::Chain walked_;
+  List<TableEntry, InTable> walked_;
   std::size_t entries_ = 0;
   std::uint64_t age_ = 1;  // a list that names an older one is not covered
 };

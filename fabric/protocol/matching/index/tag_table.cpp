@@ -5,13 +5,13 @@
 
 namespace haul::fabric {
 
-std::unique_ptr<TagTable::Chain[]> TagTable::new_chains(std::size_t count) noexcept {
-  return std::unique_ptr<Chain[]>(new (std::nothrow) Chain[count]);
+std::unique_ptr<TagTable::Place[]> TagTable::new_places(std::size_t count) noexcept {
+  return std::unique_ptr<Place[]>(new (std::nothrow) Place[count]());
 }
 
 bool TagTable::make(std::size_t entries) noexcept {
   const std::size_t count = std::bit_ceil(entries + 1);
-  chains_ = new_chains(count);
+  places_ = new_places(count);
   mask_ = count - 1;
   return made();
 }
