@@ -175,8 +175,8 @@ bool LocalNetwork::opened(Arrival& arrival, NetworkEvent& event) noexcept {
 
 void LocalNetwork::follow_distance(LocalPeer& peer) noexcept {
   if (!peer.outbox) return;
-  peer.outbox->follow(limits_.near, limits_.far,
-                      peer.in != nullptr ? &peer.in->segment().writer_cache : nullptr);
+  peer.outbox->follow({&limits_.near, &limits_.far, haul_private_cache_of,
+                       peer.in != nullptr ? &peer.in->segment().writer_cache : nullptr});
 }
 
 bool LocalNetwork::over(const Arrival& arrival) noexcept {

@@ -83,26 +83,24 @@ void RingOutbox::write_as(const HaulPrivateRing& ring) noexcept {
   part_bytes = std::min(ring.part_bytes, ring_packet_bytes);
 }
 
-void RingOutbox::follow(const HaulPrivateRing& near, const HaulPrivateRing& far,
-                        const std::atomic<std::uint32_t>* reader_cache) noexcept {
-  near_ = &near;
-  far_ = &far;
-  reader_cache_ = reader_cache;
+void RingOutbox::follow(const Whereabouts& whereabouts) noexcept {
+  whereabouts_ = whereabouts;
   look_at_distance();
 }
 
 void RingOutbox::look_at_distance() noexcept {
   looked_at_ = head_;
-  if (near_ == nullptr) return;
+  const auto& [near, far, cache_of, reader_cache] = whereabouts_;
+  if (cache_of == nullptr) return;
   if (const int cpu = os::current_cpu(); cpu != cpu_) {
     cpu_ = cpu;
-    segment_.writer_cache.store(static_cast<std::uint32_t>(haul_private_cache_of(cpu) + 1),
+    segment_.writer_cache.store(static_cast<std::uint32_t>(cache_of(cpu) + 1),
                                 std::memory_order_relaxed);
   }
   const std::uint32_t own = segment_.writer_cache.load(std::memory_order_relaxed);
   const std::uint32_t reader =
-      reader_cache_ != nullptr ? reader_cache_->load(std::memory_order_relaxed) : 0;
-  write_as(own != 0 && reader != 0 && own != reader ? *far_ : *near_);
+      reader_cache != nullptr ? reader_cache->load(std::memory_order_relaxed) : 0;
+  write_as(own != 0 && reader != 0 && own != reader ? *far : *near);
 }
 
 bool RingOutbox::holds(std::size_t bytes) noexcept {

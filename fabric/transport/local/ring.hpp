@@ -67,10 +67,14 @@ class RingOutbox final : public Outbox {
   void write_as(const HaulPrivateRing& ring) noexcept;
   // From now on the writer tells which cache it writes from, and writes as `near` says where that
   // is the reader's, else as `far` says; both move now and then, so this is looked at again once
-  // in a quarter of the ring. `reader_cache`: the word of the reader's own segment; nullptr: it has
-  // none yet.
-  void follow(const HaulPrivateRing& near, const HaulPrivateRing& far,
-              const std::atomic<std::uint32_t>* reader_cache) noexcept;
+  // in a quarter of the ring.
+  struct Whereabouts {
+    const HaulPrivateRing *near = nullptr, *far = nullptr;
+    int (*cache_of)(int cpu) noexcept = nullptr;  // haul_private_cache_of()
+    // The word of the reader's own segment; nullptr: it has none yet.
+    const std::atomic<std::uint32_t>* reader_cache = nullptr;
+  };
+  void follow(const Whereabouts& whereabouts) noexcept;
 
   Slot reserve(std::size_t payload_bytes, Lane lane) noexcept override;
   void commit() noexcept override;
@@ -93,8 +97,7 @@ class RingOutbox final : public Outbox {
   std::uint64_t bulk_head_ = 0, next_bulk_head_ = 0, bulk_consumed_ = 0;
   Header* slot_ = nullptr;
   HaulPrivateRing ring_;  // in use
-  const HaulPrivateRing *near_ = nullptr, *far_ = nullptr;
-  const std::atomic<std::uint32_t>* reader_cache_ = nullptr;
+  Whereabouts whereabouts_;
   std::uint64_t looked_at_ = 0;  // head_ then
   int cpu_ = -1;
   Doorbell doorbell_;
