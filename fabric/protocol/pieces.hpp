@@ -35,6 +35,7 @@ struct Pieces {
   Pieces() noexcept {}
   Pieces(const Pieces& other) noexcept { *this = other; }
   Pieces& operator=(const Pieces& other) noexcept {
+    if (this == &other) return *this;
     count = other.count;
     bytes = other.bytes;
     for (std::size_t i = 0; i < count; ++i) at[i] = other.at[i];

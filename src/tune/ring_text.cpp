@@ -57,7 +57,7 @@ void write_ring(FiguresWriter& writer, const char* prefix, const HaulPrivateRing
     const double ns = ring.message_ns[size];
     const bool usable = ns >= 0 && ns < maximum_ns;  // NaN is not
     writer.add_thousandths(message_key(prefix, size).text,
-                           usable ? static_cast<std::uint64_t>(ns * 1000 + 0.5) : 0);
+                           usable ? (static_cast<std::uint64_t>(ns * 10'000) + 5) / 10 : 0);
   }
 }
 

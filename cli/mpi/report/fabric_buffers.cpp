@@ -84,7 +84,7 @@ BufferSums sum_buffers(const std::vector<const fabric::MonitorReply*>& replies) 
 }
 
 std::string memory_name(MemoryKind kind, const std::string& name) {
-  const std::string words = text_of(kind).words;
+  std::string words = text_of(kind).words;
   if (name.empty()) return words;
   return kind == MemoryKind::static_data ? words + " of " + name : words + " (" + name + ")";
 }

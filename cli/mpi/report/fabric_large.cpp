@@ -23,6 +23,7 @@ constexpr std::size_t shown_buffers = 8, shown_ranks = 4;
 
 std::vector<const fabric::MonitorReply*> replies_of(const std::vector<EndpointReport>& reports) {
   std::vector<const fabric::MonitorReply*> replies;
+  replies.reserve(reports.size());
   for (const EndpointReport& report : reports) replies.push_back(&report.reply);
   return replies;
 }

@@ -78,6 +78,7 @@ class RingRace {
       }
     }
     std::vector<double> medians;
+    medians.reserve(rings.size());
     for (auto& figures : all) medians.push_back(failed_ ? 1 : bench::median(figures));
     return medians;
   }
