@@ -52,6 +52,10 @@ grep -q "@haul-fabric[.]" /proc/net/unix || expect 1 'sends messages by haul' to
 # ---- this machine
 expect 0 'ring' explain --mpi
 expect 0 '"paths"' explain --mpi --json
+expect 0 '"rings"' explain --mpi --json
+HAUL_FABRIC_PART_BYTES=2K expect 0 'in parts of 2 KiB' explain --mpi
+HAUL_FABRIC_OWN_AHEAD=off HAUL_FABRIC_DEMOTE=off expect 0 'does not own ahead' explain --mpi
+HAUL_FABRIC_PIECE_BYTES=128K expect 0 'pieces of 16 KiB' explain --mpi
 expect 0 'Messages' info
 
 if [ ! -e "$provider" ]; then

@@ -88,26 +88,27 @@ class RingSide final : public Network, public DirectAccess, public Sink, public 
     return number * step % (area_bytes - RingPair::most_bytes);
   }
 
-  bool send(const RingRun& run, unsigned number) {
-    const iovec piece{sent_.at() + place(run, number), run.bytes};
-    SendRequest request;
+  template <class Request>
+  static Request request_of(const iovec& piece) {
+    Request request;
     request.pieces = &piece;
     request.count = 1;
     request.tagged = true;
     request.flags = FI_COMPLETION;
+    return request;
+  }
+
+  bool send(const RingRun& run, unsigned number) {
+    const iovec piece{sent_.at() + place(run, number), run.bytes};
+    const auto request = request_of<SendRequest>(piece);
     sent_over_ = false;
     return until([&] { return matcher_.send(*peer_, request) == 0; });
   }
   // (In two steps, so that it is posted before it is asked for.)
   bool post(const RingRun& run, unsigned number) {
     const iovec piece{received_.at() + place(run, number), run.bytes};
-    ReceiveRequest request;
-    request.pieces = &piece;
-    request.count = 1;
-    request.tagged = true;
-    request.flags = FI_COMPLETION;
     received_over_ = false;
-    return matcher_.receive(peer_, request) == 0;
+    return matcher_.receive(peer_, request_of<ReceiveRequest>(piece)) == 0;
   }
   bool await_sent() {
     return until([this] { return sent_over_; });
