@@ -42,6 +42,16 @@ add_test(NAME fabric.overlap COMMAND ${run_test} --length --rounds 4 24 $<TARGET
 # The same dangers while a thread of the provider's takes turns with the program.
 add_test(NAME fabric.overlap_kill COMMAND ${run_test} --length --kills 4 20 $<TARGET_FILE:fabric_kill>)
 add_test(NAME fabric.overlap_soak COMMAND ${run_test} --length --seconds 3 10 $<TARGET_FILE:fabric_soak>)
+# ... and where what malloc gives is born shared, so that most messages are copied through mappings.
+if(TARGET haul_malloc AND NOT HAUL_SANITIZE)
+  set(born env LD_PRELOAD=$<TARGET_FILE:haul_malloc> HAUL_MEMORY_SHARED_FROM_BYTES=16K)
+  add_test(NAME fabric.born_kill COMMAND ${run_test} --length --kills 4 20 ${born} $<TARGET_FILE:fabric_kill>)
+  add_test(NAME fabric.born_soak COMMAND ${run_test} --length --seconds 3 10 ${born} $<TARGET_FILE:fabric_soak>)
+  set_tests_properties(fabric.born_kill fabric.born_soak PROPERTIES LABELS "fabric;long"
+    TIMEOUT ${script_timeout_s} SKIP_RETURN_CODE 77 ENVIRONMENT "${fabric_environment}")
+  haul_lane(fabric.born_kill)
+  haul_lane(fabric.born_soak)
+endif()
 add_test(NAME fabric.main_ends COMMAND ${run_test} $<TARGET_FILE:fabric_main_ends>)
 add_test(NAME fabric.environment COMMAND ${run_test} bash "${fabric_dir}/environment.sh")
 set_tests_properties(fabric.kill fabric.soak fabric.main_ends fabric.environment PROPERTIES LABELS fabric
