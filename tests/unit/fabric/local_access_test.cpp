@@ -175,7 +175,7 @@ TEST(LocalAccess, OfTheKernelsCopiesOfSmallPagesThePlannerSaysWhatTheyAreWorth) 
   EXPECT_EQ(worth(mib, false), kernel ? Worth::rarely : Worth::never);
   EXPECT_EQ(worth(16 * mib, false), kernel ? Worth::mostly : Worth::never);
   EXPECT_EQ(worth(64 * 1024, true), Worth::never);
-  EXPECT_EQ(worth(mib / 2, true), kernel ? Worth::always : Worth::never);
+  EXPECT_EQ(worth(mib / 2, true), kernel ? Worth::mostly : Worth::never);
 }
 
 TEST(LocalAccess, ClaimsAreSharedByBothSides) {
