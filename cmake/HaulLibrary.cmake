@@ -29,8 +29,9 @@ set_source_files_properties("${source_dir}/copy/kernels_avx512.cpp" PROPERTIES
 
 # Where libhaul's speed is of no interest, by a sanitizer and for clang-tidy (HAUL_UNITY=ALL), its files are merged, too,
 # but for these: they have names of their own that others use as well, or flags of their own. A compiler that says
-# "redefinition" there wants one more.
-set(apart_sources "/copy/|/(arena|changes|cma|cpu|device_spaces|fault|files|gate|last_error|link|link_socket|link_status|listen|messages|procmem|region_cache|rings|roster|sealed|settle|socket|spaces|survey|thread|thread_stack|try_out|uffd|uring|userfault)\\.cpp$")
+# "redefinition" there wants one more. (And api/: a test that links the static library as well, for something that happens
+# to be merged with it, would get haul's functions from there, and with them a second haul.)
+set(apart_sources "/copy/|/api/|/(arena|changes|cma|cpu|device_spaces|fault|files|gate|last_error|link|link_socket|link_status|listen|messages|procmem|region_cache|rings|roster|sealed|settle|socket|spaces|survey|thread|thread_stack|try_out|uffd|uring|userfault)\\.cpp$")
 
 foreach(part base upper)
   if(${part}_sources)
