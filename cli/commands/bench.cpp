@@ -231,8 +231,7 @@ void add_bench(Tree& tree) {
       "suites with MPI: shared adds haul with large allocations born shared");
   names_option(app, "--engine", choices->engines, bench_engine_names(),
                "latency, bandwidth, hide, split, receive-overhead, mpi-schemes: the schemes of "
-               "paper 000 by which "
-               "engines (all: the CPU and every device that opens here)");
+               "paper 000 by which engines (all: the CPU and every device that opens here)");
   std::vector<std::string> known_registrations = bench_registrations;
   known_registrations.emplace_back("all");
   names_option(app, "--registration", choices->registrations, known_registrations,

@@ -41,12 +41,13 @@ std::vector<PathRow> paths_with(const PairAbilities& abilities) {
         {above, "haul_alloc()", "mapped",
          "one side maps the other's: one copy in user space, and each side copies a share "
          "where both buffers lie there; messages that are not injected from 16 KiB on, if "
-         "the sender's does"});
+         "the sender's does and trials do not find eager ones sooner"});
   }
   if (abilities.cma) {
     rows.push_back(
         {"from " + show_bytes(fabric::HugePages::smallest_bytes), "huge pages", "cma",
-         fmt::format("the kernel copies it once; private buffers from {} on are moved to "
+         fmt::format("the kernel copies it once, unless trials up to 2 MiB find shared cells "
+                     "sooner; private buffers from {} on are moved to "
                      "huge pages at their use number {}",
                      show_bytes(fabric::HugePages::collapse_bytes),
                      fabric::HugePages::uses_before_collapse)});

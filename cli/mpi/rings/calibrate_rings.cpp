@@ -100,13 +100,16 @@ void calibrate_before_job() {
   if (knob_number(Knob::tune_background) == off || RingPair::missing() != nullptr) return;
   HaulPrivateMessageLimits limits;
   haul_private_message_limits(&limits);
-  if (limits.near.measured_at_s + good_for_s > os::unix_time_s() || cpus_are_taken()) return;
+  if (limits.near.measured_at_s + good_for_s > os::unix_time_s() || os::allowed_cpus() < 2 ||
+      cpus_are_taken())
+    return;
   ProgressBar bar("calibrating");
-  // (A mover's core may be leased by another process; without its figures none of rings can be
-  // kept.)
-  if (haul_tune([](int percent,
-                   void* to) { static_cast<ProgressBar*>(to)->show(percent / 200.0, "copies"); },
-                &bar) == HAUL_OK)
+  // Rings are kept beside the copies' figures, which take longer where another process has the
+  // mover's core, and which that process stores then.
+  const auto show = [](int percent, void* to) {
+    static_cast<ProgressBar*>(to)->show(percent / 200.0, "copies");
+  };
+  if (limits.measured || haul_tune(show, &bar) == HAUL_OK)
     calibrate_rings([&bar](double share) { bar.show(0.5 + share / 2, "messages"); });
   haul_shutdown();
 }

@@ -20,9 +20,10 @@ struct RingCalibration {
 // CPUs for each distance.
 RingCalibration calibrate_rings(const RaceProgress& progress);
 
-// Before a job of MPI's: measures, as `haul tune` does, where nothing was measured here within 30
-// days and HAUL_TUNE_BACKGROUND is on. What comes of it is the job's gain, never its failure, and
-// standard output stays empty.
+// Before a job of MPI's: measures rings, and copies if no figures of theirs are stored, where no
+// ring was measured here within 30 days, two CPUs may be used, one of all is idle, and
+// HAUL_TUNE_BACKGROUND is on. What comes of it is the job's gain, never its failure, and standard
+// output stays empty.
 void calibrate_before_job();
 
 }  // namespace haul::cli
