@@ -40,6 +40,7 @@ haul::plan::WantedRing wanted_ring() noexcept {
   haul::plan::WantedRing wanted;
   wanted.eager_bytes = haul::knob_number(Knob::fabric_eager_bytes);
   wanted.part_bytes = haul::knob_number(Knob::fabric_part_bytes);
+  wanted.cell_from_bytes = haul::knob_number(Knob::fabric_cell_bytes);
   wanted.piece_bytes = haul::knob_number(Knob::fabric_piece_bytes);
   if (const auto ahead = haul::knob_number(Knob::fabric_own_ahead); ahead != 0)
     wanted.owns_ahead = ahead == on;

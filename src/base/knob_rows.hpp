@@ -133,6 +133,11 @@ inline constexpr KnobRow rows[] = {
      "Messages of more than this many bytes that are sent unasked leave in parts of it (1K to "
      "32K), so that the receiver copies one out while the next is copied in; auto (the default) "
      "takes what `haul tune` found best, or else 8K."},
+    {Knob::fabric_cell_bytes, KnobKind::text, "HAUL_FABRIC_CELL_BYTES", "auto", "auto", 0, 8 * kib,
+     false,
+     "From how many bytes on what is sent unasked is written to cells, which sender and receiver "
+     "pass to and fro, so that the lines of an answer need not change their core (0 to 8K; 0: "
+     "never); auto (the default) takes what `haul tune` found best, or else 2K."},
     {Knob::fabric_piece_bytes, KnobKind::text, "HAUL_FABRIC_PIECE_BYTES", "auto", "auto", 4 * kib,
      64 * kib, false,
      "Messages that were asked for, and that no side can copy directly, leave in pieces of this "

@@ -42,6 +42,7 @@ enum class Knob : std::uint8_t {
   fabric_collapse,
   fabric_eager_bytes,
   fabric_part_bytes,
+  fabric_cell_bytes,
   fabric_piece_bytes,
   fabric_own_ahead,
   fabric_demote,

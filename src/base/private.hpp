@@ -45,6 +45,9 @@ struct HaulPrivateRing {
   std::size_t part_bytes = std::size_t{8} << 10;    // what is sent unasked leaves in parts of it
   // A message that was asked for leaves in pieces: those of up to 256 KiB, and longer ones.
   std::size_t piece_bytes = std::size_t{16} << 10, large_piece_bytes = std::size_t{64} << 10;
+  // Payloads from here on, and of no more than a cell, are written to cells, which the two sides
+  // pass to and fro; 0: none is.
+  std::size_t cell_from_bytes = 2048;
   // The writer owns the lines that it will write next ahead of time (prefetchw), and demotes those
   // that it has written to the shared cache (cldemote; where there is none it is no instruction).
   bool owns_ahead = true, demotes = true;

@@ -44,7 +44,8 @@ struct Rings {
 };
 // What the user has decided; SIZE_MAX or nothing: not.
 struct WantedRing {
-  std::size_t eager_bytes = SIZE_MAX, part_bytes = SIZE_MAX, piece_bytes = SIZE_MAX;
+  std::size_t eager_bytes = SIZE_MAX, part_bytes = SIZE_MAX, cell_from_bytes = SIZE_MAX,
+              piece_bytes = SIZE_MAX;
   std::optional<bool> owns_ahead, demotes;
 };
 // As measured; where only one of the two was, it is taken for both, and where none was, usual

@@ -38,7 +38,7 @@ if [ $tuned = yes ]; then
   fi
 else
   mkdir -p "$work/cache/haul"
-  printf 'haul calibration\nversion=4\nmeasured_at=1795452138\nran_share=0.985\nstolen_share=0.000\nspread=0.235\n' \
+  printf 'haul calibration\nversion=5\nmeasured_at=1795452138\nran_share=0.985\nstolen_share=0.000\nspread=0.235\n' \
     > "$work/cache/haul/calibration-of-a-quiet-machine"
 fi
 file=$(find "$work/cache/haul" -type f | head -n 1)

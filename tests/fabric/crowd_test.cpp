@@ -136,7 +136,7 @@ TEST(Crowd, FiveHundredPeersAreServedWithinBounds) {
         grown = since(before, "a large message each way");
         EXPECT_LE(grown.descriptors, 3);
         EXPECT_LE(grown.private_kib, most_private_kib);
-        EXPECT_LE(grown.shared_kib, 2 * 780);
+        EXPECT_LE(grown.shared_kib, 2 * 904);
         link.meet();
       },
       [&wish](Node& node, fi_addr_t peer, Link& link) {

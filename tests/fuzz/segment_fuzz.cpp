@@ -39,7 +39,7 @@ void write_packet(RingOutbox& outbox, Input& input) {
   input.take(static_cast<void*>(&header), offsetof(Header, ready));
   const bool bulk = header.kind == PacketKind::data;
   const Outbox::Slot slot =
-      outbox.reserve(header.payload % 1024, bulk ? Outbox::Lane::bulk : Outbox::Lane::eager);
+      outbox.reserve(header.payload % 4096, bulk ? Outbox::Lane::bulk : Outbox::Lane::eager);
   if (slot.header == nullptr) return;
   std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
   outbox.commit();

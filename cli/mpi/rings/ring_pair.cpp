@@ -47,13 +47,14 @@ struct RingWay {
   std::optional<RingOutbox> outbox;
   std::optional<RingInbox> inbox;
 
-  bool open(std::uint64_t salt, const HaulPrivateRing& ring) {
+  // The cells of the side that writes, and of the one that reads.
+  bool open(std::uint64_t salt, const HaulPrivateRing& ring, Cells& writers, Cells& readers) {
     auto* segment = static_cast<RingSegment*>(static_cast<void*>(memory.at()));
     if (segment == nullptr) return false;
     segment->salt = salt;
     outbox.emplace(
-        *segment, [](void*) noexcept {}, nullptr, ring);
-    inbox.emplace(*segment);
+        *segment, [](void*) noexcept {}, nullptr, ring, &writers);
+    inbox.emplace(*segment, &readers);
     return true;
   }
 };
@@ -208,7 +209,9 @@ class ThreadedPair final : public RingPair {
 
   bool open(unsigned cpu, unsigned other) {
     const HaulPrivateRing usual;
-    if (!there_.open(0x5a17, usual) || !back_.open(0x5a18, usual)) return false;
+    if (!there_.open(0x5a17, usual, near_cells_, far_cells_) ||
+        !back_.open(0x5a18, usual, far_cells_, near_cells_))
+      return false;
     if (!near_.open(there_, back_, far_) || !far_.open(back_, there_, near_)) return false;
     near_.meet();
     far_.meet();
@@ -264,6 +267,7 @@ class ThreadedPair final : public RingPair {
     echoed_ = well;
   }
 
+  Cells near_cells_, far_cells_;
   RingWay there_, back_;
   RingSide near_{1}, far_{2};
   RingRun run_;

@@ -143,7 +143,7 @@ bool LocalNetwork::take(Arrival& arrival, NetworkEvent& event) noexcept {
       peer.out = std::move(arrival.segment);
       peer.out_connection = arrival.connection;
       peer.bell = LocalPeer::Bell{&peer.out->segment(), arrival.socket};
-      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell, limits_.near);
+      peer.outbox.emplace(peer.out->segment(), ring_peer, &peer.bell, limits_.near, &peer.cells);
       follow_distance(peer);
       event.outbox = &*peer.outbox;
       return true;
@@ -166,7 +166,7 @@ bool LocalNetwork::opened(Arrival& arrival, NetworkEvent& event) noexcept {
   peer.in = std::move(arrival.segment);
   peer.in_connection = arrival.connection;
   peer.reach = std::move(arrival.reach);
-  peer.inbox.emplace(peer.in->segment());
+  peer.inbox.emplace(peer.in->segment(), &peer.cells);
   follow_distance(peer);
   if (armed_) peer.in->segment().armed.store(1, std::memory_order_relaxed);
   event.inbox = &*peer.inbox;

@@ -25,6 +25,7 @@ struct LocalPeer {
     os::Descriptor socket;
   };
   std::unique_ptr<SharedSegment> out, in;
+  Cells cells;
   std::optional<RingOutbox> outbox;
   std::optional<RingInbox> inbox;
   Bell bell;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/os/os.hpp"
 
@@ -14,14 +15,14 @@ constexpr std::uint64_t line = 64;
 // A packet begins on an even line: processors fetch lines in pairs, so the first of its payload
 // comes with its header.
 constexpr std::uint64_t grain = 2 * line;
-// Credits go back in quarters: each return costs the writer a miss.
-constexpr std::uint64_t return_bytes = ring_bytes / 4;
+// Credits go back in eighths: each return costs the writer a miss.
+constexpr std::uint64_t return_bytes = ring_bytes / 8;
 constexpr std::uint64_t bulk_return_bytes = bulk_bytes / 8;
 // How much a writer writes before it looks whether it and its reader have moved.
 constexpr std::uint64_t look_bytes = ring_bytes / 4;
 // What data packets leave free for the other lanes, and eager ones for control packets.
 constexpr std::uint64_t control_reserve = ring_bytes / 16;
-constexpr std::uint64_t eager_reserve = ring_bytes * 3 / 8;  // for a message in parts
+constexpr std::uint64_t eager_reserve = ring_bytes * 11 / 16;  // for a message in parts
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
   return (bytes + line - 1) / line * line;
@@ -31,6 +32,12 @@ constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
 constexpr std::uint64_t space_of(std::uint64_t payload) noexcept {
   return (line + payload + grain - 1) / grain * grain;
 }
+
+// The longest message in the longest parts finds room in a ring whose reader has taken everything.
+constexpr std::uint64_t most_parts = in_parts_bytes / ring_packet_bytes;
+static_assert((most_parts + 1) * space_of(ring_packet_bytes) + most_parts * grain +
+                  control_reserve + return_bytes <=
+              ring_bytes);
 
 // Asks for lines that the other core has just written, all at once.
 void fetch(const std::byte* from, std::uint64_t bytes) noexcept {
@@ -48,6 +55,11 @@ void demote(const void* from, std::uint64_t bytes) noexcept {
   const auto* lines = static_cast<const std::byte*>(from);
   for (std::uint64_t at = 0; at < bytes; at += line) asm volatile("cldemote %0" : : "m"(lines[at]));
 }
+
+// A header's `payload` has the name of its cell above the number of bytes.
+constexpr unsigned cell_shift = 24;
+constexpr std::uint32_t payload_mask = (std::uint32_t{1} << cell_shift) - 1;
+static_assert(ring_piece_bytes <= payload_mask && ring_packet_bytes <= payload_mask);
 
 std::atomic<std::uint64_t>& ready_of(Header& header) noexcept {
   static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof header.ready);
@@ -69,8 +81,13 @@ std::uint64_t bulk_start(std::uint64_t position, std::uint64_t bytes) noexcept {
 }  // namespace
 
 RingOutbox::RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument,
-                       const HaulPrivateRing& ring) noexcept
-    : segment_(segment), salt_(segment.salt), doorbell_(doorbell), argument_(argument) {
+                       const HaulPrivateRing& ring, Cells* cells) noexcept
+    : segment_(segment),
+      salt_(segment.salt),
+      cells_(cells),
+      doorbell_(doorbell),
+      argument_(argument) {
+  if (cells_ != nullptr) cells_->have_own(segment);
   write_as(ring);
 }
 
@@ -103,10 +120,19 @@ void RingOutbox::look_at_distance() noexcept {
   write_as(own != 0 && reader != 0 && own != reader ? *far : *near);
 }
 
+bool RingOutbox::goes_in_cell(std::size_t payload_bytes) const noexcept {
+  return cells_ != nullptr && ring_.cell_from_bytes != 0 && payload_bytes <= cell_bytes &&
+         payload_bytes >= ring_.cell_from_bytes;
+}
+
 bool RingOutbox::holds(std::size_t bytes) noexcept {
   const std::uint64_t parts = (bytes + part_bytes - 1) / part_bytes;
-  // One more: what is left empty at the ring's end.
-  return has_room((parts + 1) * space_of(part_bytes), control_reserve);
+  const std::uint64_t cells =
+      goes_in_cell(part_bytes) ? cells_->available(static_cast<unsigned>(parts)) : 0;
+  // Each has a header. Besides one part, since the last may be too short for a cell, or what is
+  // left empty at the ring's end.
+  const std::uint64_t in_ring = 1 + (parts > cells ? parts - cells : 0);
+  return has_room(parts * grain + in_ring * space_of(part_bytes), control_reserve);
 }
 
 std::size_t RingOutbox::piece_bytes(std::size_t whole) const noexcept {
@@ -141,7 +167,12 @@ Outbox::Slot RingOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept 
   const std::uint64_t keep_free = lane == Lane::control ? 0
                                   : bulk                ? eager_reserve
                                                         : control_reserve;
-  const std::uint64_t bytes = space_of(bulk ? 0 : payload_bytes);
+  in_cell_ = false;
+  if (!bulk && goes_in_cell(payload_bytes)) {
+    if (cell_ == 0) cell_ = cells_->take();
+    in_cell_ = cell_ != 0;
+  }
+  const std::uint64_t bytes = space_of(bulk || in_cell_ ? 0 : payload_bytes);
   const std::uint64_t offset = head_ % ring_bytes;
   const std::uint64_t left = ring_bytes - offset;
   if (left < bytes) {  // a packet is contiguous: fill the end with nothing
@@ -162,6 +193,8 @@ Outbox::Slot RingOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept 
   if (bulk) {
     payload = reserve_bulk(payload_bytes);
     if (payload == nullptr) return {};
+  } else if (in_cell_) {
+    payload = cells_->memory(cell_);
   }
   return {slot_, payload};
 }
@@ -180,14 +213,23 @@ void RingOutbox::own_ahead(std::uint64_t bytes) const noexcept {
 
 void RingOutbox::commit() noexcept {
   const bool part = (slot_->flags & packet_parts) != 0;
-  std::uint64_t ahead = next_head_ - head_;
+  const std::uint64_t space = next_head_ - head_;
+  const std::uint32_t payload = slot_->payload;
+  std::uint64_t ahead = space;
   if (part) {
-    parted_ = (slot_->kind == PacketKind::message ? 0 : parted_) + slot_->payload;
+    const bool first = slot_->kind == PacketKind::message;
+    parted_ = (first ? 0 : parted_) + payload;
+    parted_space_ = (first ? 0 : parted_space_) + space;
     const bool last = parted_ == slot_->far.length;
-    ahead = last ? std::min(parted_ + parted_ / 16, ring_bytes / 2) : 0;
+    ahead = last ? std::min(parted_space_, ring_bytes / 2) : 0;
   }
+  if (in_cell_) slot_->payload = payload | std::uint32_t{cell_} << cell_shift;
   publish(*slot_, head_);
-  if (!part && ring_.demotes) demote(slot_, ahead);
+  if (!part && ring_.demotes) {
+    demote(slot_, space);
+    if (in_cell_) demote(cells_->memory(cell_), payload);
+  }
+  if (in_cell_) cells_->pass(std::exchange(cell_, CellName{0}));
   head_ = next_head_;
   bulk_head_ = next_bulk_head_;
   if (ring_.owns_ahead) own_ahead(ahead);
@@ -197,7 +239,9 @@ void RingOutbox::commit() noexcept {
   if (segment_.armed.load(std::memory_order_relaxed) != 0) doorbell_(argument_);
 }
 
-RingInbox::RingInbox(RingSegment& segment) noexcept : segment_(segment), salt_(segment.salt) {
+RingInbox::RingInbox(RingSegment& segment, Cells* cells) noexcept
+    : segment_(segment), salt_(segment.salt), cells_(cells) {
+  if (cells_ != nullptr) cells_->have_peers(segment);
   expect(0);
 }
 
@@ -215,23 +259,29 @@ Inbox::Got RingInbox::receive(ReceivedPacket& packet) noexcept {
   while (ready()) {
     std::memcpy(static_cast<void*>(&packet.header), &at(position_), sizeof packet.header);
     const Header& header = packet.header;
+    cell_ = static_cast<CellName>(header.payload >> cell_shift);
+    packet.header.payload &= payload_mask;
     const std::uint64_t left = ring_bytes - position_ % ring_bytes - line;
     if (header.kind == PacketKind::pad) {
-      if (header.payload != left) return Got::garbage;
+      if (header.payload != left || cell_ != 0) return Got::garbage;
       expect(position_ + line + left);
       continue;
     }
     packet_end_ = position_ + space_of(0);
     bulk_end_ = bulk_position_;
     if ((header.flags & packet_inlined) != 0) {
-      if (header.payload > inline_capacity) return Got::garbage;
+      if (header.payload > inline_capacity || cell_ != 0) return Got::garbage;
       packet.payload = reinterpret_cast<const std::byte*>(packet.header.bytes);
     } else if (header.kind == PacketKind::data) {
-      if (header.payload > ring_piece_bytes) return Got::garbage;
+      if (header.payload > ring_piece_bytes || cell_ != 0) return Got::garbage;
       const std::uint64_t bytes = round_up(header.payload);
       const std::uint64_t start = bulk_start(bulk_position_, bytes);
       packet.payload = segment_.bulk + start % bulk_bytes;
       bulk_end_ = start + bytes;
+    } else if (cell_ != 0) {
+      packet.payload = cells_ != nullptr ? cells_->arrived(cell_) : nullptr;
+      if (packet.payload == nullptr || header.payload > cell_bytes) return Got::garbage;
+      fetch(packet.payload, header.payload);
     } else {
       if (header.payload > ring_packet_bytes || header.payload > left) return Got::garbage;
       packet.payload = reinterpret_cast<const std::byte*>(&at(position_)) + line;
@@ -244,6 +294,7 @@ Inbox::Got RingInbox::receive(ReceivedPacket& packet) noexcept {
 }
 
 void RingInbox::release() noexcept {
+  if (cell_ != 0) cells_->keep(cell_);
   expect(packet_end_);
   if (position_ - returned_ >= return_bytes) {
     returned_ = position_;

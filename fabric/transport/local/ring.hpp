@@ -1,6 +1,6 @@
-// Packets through memory that two processes share. A segment carries one direction, from its writer
-// to its reader: a ring of packets, an area for the pieces of large messages, credits that the
-// reader returns, and the claims of transfers that both sides work on.
+// Packets through memory that two processes share (ring_segment.hpp), in one direction. Payloads
+// lie behind their header in the ring; in cells, which both directions use by turns (cells.hpp);
+// or, the pieces of large messages, in an area of their own.
 //
 // Writing. The writer reserves room, fills in header and payload, and stores the header's last
 // word, `ready`, with release. Its value is the packet's position in the stream (never the same
@@ -9,7 +9,7 @@
 // packet of up to 32 bytes is one cache line, moved once. Reading. The reader knows the next
 // position, and so the value that its `ready` will have; it loads that word with acquire, which
 // carries header and payload, and copies the header out, since the writer may be hostile and change
-// it. Room. The reader counts what it has consumed and stores the count, in quarters of the ring,
+// it. Room. The reader counts what it has consumed and stores the count, in eighths of the ring,
 // with release; the writer loads it with acquire, only when the ring seems full, and believes no
 // more than it has written. Sleeping. Before a reader sleeps it sets `armed` and makes a memory
 // barrier in all running threads (membarrier), then looks once more. The writer's load of `armed`
@@ -22,45 +22,20 @@
 #include <cstdint>
 
 #include "base/private.hpp"
-#include "fabric/protocol/transport_contract.hpp"
+#include "fabric/transport/local/cells.hpp"
+#include "fabric/transport/local/ring_segment.hpp"
 
 namespace haul::fabric {
-
-inline constexpr std::size_t ring_bytes = std::size_t{256} << 10;
-inline constexpr std::size_t bulk_bytes = std::size_t{512} << 10;
-inline constexpr std::size_t ring_packet_bytes = std::size_t{32} << 10;
-inline constexpr std::size_t ring_piece_bytes = std::size_t{64} << 10;
-
-// The shared memory, zeroed and sealed when it is made. `salt` is set by the writer before it hands
-// the segment over; the reader takes it once.
-struct RingSegment {
-  std::uint64_t salt = 0;
-  // Written by the reader.
-  alignas(128) std::atomic<std::uint64_t> consumed{0};  // bytes of the ring
-  std::atomic<std::uint64_t> bulk_consumed{0};          // bytes of the bulk area
-  alignas(128) std::atomic<std::uint32_t> armed{0};     // 1: ring the doorbell
-  // Written by the writer: the CPU on which it was when it last described memory, plus 1; 0: it is
-  // unknown.
-  alignas(128) std::atomic<std::uint32_t> writer_cpu{0};
-  // Also: the last-level cache of its CPU (haul_private_cache_of()), plus 1; 0: it is unknown.
-  std::atomic<std::uint32_t> writer_cache{0};
-  struct alignas(128) Claim {
-    std::atomic<std::uint64_t> word{0};
-  };
-  Claim claims[DirectAccess::claim_count];
-  alignas(4096) std::byte ring[ring_bytes];
-  alignas(4096) std::byte bulk[bulk_bytes];
-};
-inline constexpr std::size_t segment_bytes = (sizeof(RingSegment) + 4095) / 4096 * 4096;
 
 // The writer's side. Not thread-safe.
 class RingOutbox final : public Outbox {
  public:
   using Doorbell = void (*)(void* argument) noexcept;
-  // The segment must outlive the outbox. doorbell(argument) runs within commit() when the reader
-  // sleeps.
-  RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument,
-             const HaulPrivateRing& ring) noexcept;
+  // The segment must outlive the outbox, and so must the cells, which the inbox of the other
+  // direction uses, too; nullptr: there are none. doorbell(argument) runs within commit() when the
+  // reader sleeps.
+  RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument, const HaulPrivateRing& ring,
+             Cells* cells = nullptr) noexcept;
 
   // From the next message on it writes like this; messages of more than in_parts_bytes are asked
   // for, and parts and pieces are no longer than the ring takes, whatever it says.
@@ -86,6 +61,7 @@ class RingOutbox final : public Outbox {
   void publish(Header& header, std::uint64_t position) noexcept;
   void own_ahead(std::uint64_t bytes) const noexcept;
   std::byte* reserve_bulk(std::size_t payload_bytes) noexcept;
+  bool goes_in_cell(std::size_t payload_bytes) const noexcept;
   void look_at_distance() noexcept;
 
   RingSegment& segment_;
@@ -93,9 +69,13 @@ class RingOutbox final : public Outbox {
   std::uint64_t head_ = 0;       // bytes written to the ring since it was made
   std::uint64_t next_head_ = 0;  // after commit()
   std::uint64_t consumed_ = 0;   // as last read
-  std::uint64_t parted_ = 0;     // bytes so far of the message that is written in parts
+  // Of the message that is written in parts: its bytes so far, and those of the ring that it takes.
+  std::uint64_t parted_ = 0, parted_space_ = 0;
   std::uint64_t bulk_head_ = 0, next_bulk_head_ = 0, bulk_consumed_ = 0;
   Header* slot_ = nullptr;
+  Cells* const cells_;
+  CellName cell_ = 0;     // taken, and not passed on yet
+  bool in_cell_ = false;  // the slot's payload is there
   HaulPrivateRing ring_;  // in use
   Whereabouts whereabouts_;
   std::uint64_t looked_at_ = 0;  // head_ then
@@ -107,7 +87,8 @@ class RingOutbox final : public Outbox {
 // The reader's side. Not thread-safe. Nothing in the segment can make it read outside of it.
 class RingInbox final : public Inbox {
  public:
-  explicit RingInbox(RingSegment& segment) noexcept;
+  // `cells`: as RingOutbox has them.
+  explicit RingInbox(RingSegment& segment, Cells* cells = nullptr) noexcept;
 
   Got receive(ReceivedPacket& packet) noexcept override;
   void release() noexcept override;
@@ -118,6 +99,8 @@ class RingInbox final : public Inbox {
 
   RingSegment& segment_;
   const std::uint64_t salt_;
+  Cells* const cells_;
+  CellName cell_ = 0;  // of the packet that receive() gave last
   std::uint64_t position_ = 0, returned_ = 0, packet_end_ = 0;
   std::uint64_t bulk_position_ = 0, bulk_returned_ = 0, bulk_end_ = 0;
 };

@@ -50,6 +50,7 @@ inline RingSegment* map_segment() {
 
 struct Channel {
   std::unique_ptr<RingSegment, Unmap> segment{map_segment()};
+  Cells cells;  // of who sends by this channel, and receives by the other direction's
   std::unique_ptr<RingOutbox> outbox;
   std::unique_ptr<RingInbox> inbox;
 };
@@ -296,8 +297,9 @@ inline void TestNetwork::connect(const Address& to) noexcept {
   ring.eager_bytes = world_.eager_bytes;
   ring.part_bytes = std::size_t{2} << 10;
   channel.outbox = std::make_unique<RingOutbox>(
-      *channel.segment, [](void*) noexcept {}, nullptr, ring);
-  channel.inbox = std::make_unique<RingInbox>(*channel.segment);
+      *channel.segment, [](void*) noexcept {}, nullptr, ring, &channel.cells);
+  Cells& readers = world_.of(to).network.outbound[address.id[0]].cells;
+  channel.inbox = std::make_unique<RingInbox>(*channel.segment, &readers);
   NetworkEvent connected;
   connected.what = NetworkEvent::What::connected;
   connected.address = to;

@@ -58,6 +58,7 @@ TEST(RingRace, KeepsTheUsualRingWhereNothingMatters) {
   const HaulPrivateRing usual;
   EXPECT_EQ(best->part_bytes, usual.part_bytes);
   EXPECT_EQ(best->eager_bytes, usual.eager_bytes);
+  EXPECT_EQ(best->cell_from_bytes, usual.cell_from_bytes);
   EXPECT_EQ(best->piece_bytes, usual.piece_bytes);
   EXPECT_EQ(best->large_piece_bytes, usual.large_piece_bytes);
   EXPECT_EQ(best->owns_ahead, usual.owns_ahead);
@@ -71,6 +72,7 @@ TEST(RingRace, FindsEachAnswerOfAMachineThatHasOne) {
   MadeUpPair pair([](const HaulPrivateRing& ring, const RingRun& run) {
     double ns = plain_ns(run);
     if (run.bytes <= 64 * kib && ring.part_bytes != 4 * kib) ns *= 1.2;
+    if (run.bytes <= 64 * kib && ring.cell_from_bytes != 512) ns *= 1.2;
     if (ring.owns_ahead) ns *= 1.3;
     if (run.bytes <= 2 * kib && ring.demotes) ns *= 1.4;
     if (run.bytes > 16 * kib && ring.eager_bytes >= run.bytes) ns *= 1.2;
@@ -81,6 +83,7 @@ TEST(RingRace, FindsEachAnswerOfAMachineThatHasOne) {
   const auto best = race(pair);
   ASSERT_TRUE(best);
   EXPECT_EQ(best->part_bytes, 4 * kib);
+  EXPECT_EQ(best->cell_from_bytes, 512u);
   EXPECT_FALSE(best->owns_ahead);
   EXPECT_FALSE(best->demotes);
   EXPECT_EQ(best->eager_bytes, 16 * kib);
@@ -135,6 +138,7 @@ TEST(RingPair, ExchangesMessagesOfAllSizesByAnyRing) {
     small.owns_ahead = small.demotes = false;
     HaulPrivateRing large;
     large.part_bytes = 32 * kib;
+    large.cell_from_bytes = 0;
     large.piece_bytes = large.large_piece_bytes = 64 * kib;
     for (const HaulPrivateRing& ring : {HaulPrivateRing{}, small, large}) {
       pair->write_as(ring);

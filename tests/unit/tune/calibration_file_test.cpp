@@ -48,6 +48,7 @@ Measured measured_figures() {
   HaulPrivateRing& near = measured.near;
   near.measured_at_s = 1795452139;
   near.part_bytes = 4096;
+  near.cell_from_bytes = 0;
   near.owns_ahead = false;
   near.message_ns[0] = 531.5;
   near.message_ns[4] = 66000.25;
@@ -132,6 +133,7 @@ TEST_F(CalibrationFile, ComesBackAsItWasStored) {
   EXPECT_EQ(loaded->near.measured_at_s, 1795452139u);
   EXPECT_EQ(loaded->near.eager_bytes, 65536u);
   EXPECT_EQ(loaded->near.part_bytes, 4096u);
+  EXPECT_EQ(loaded->near.cell_from_bytes, 0u);
   EXPECT_EQ(loaded->near.piece_bytes, 16384u);
   EXPECT_EQ(loaded->near.large_piece_bytes, 65536u);
   EXPECT_FALSE(loaded->near.owns_ahead);
@@ -143,25 +145,26 @@ TEST_F(CalibrationFile, ComesBackAsItWasStored) {
 }
 
 TEST_F(CalibrationFile, IsTextForPeople) {
-  EXPECT_EQ(stored(), sealed("haul calibration\nversion=4\nmachine=" + hex(machine_key()) +
-                             "\nmeasured_at=1795452138\nran_share=0.985\n"
-                             "stolen_share=0.003\nspread=0.125\n"
-                             "round_trip_ns=151.250\nsubmit_ns=31.500\nwake_ns=4321.000\n"
-                             "start_ns=54321.125\nhot_line_ns=0.375\nl3_line_ns=0.875\n"
-                             "cold_line_ns=2.125\nremote_line_ns=0.000\n"
-                             "kernel_call_ns=1234.500\nkernel_line_ns=4.250\n"
-                             "near_measured_at=1795452139\nnear_eager_bytes=65536\n"
-                             "near_part_bytes=4096\nnear_piece_bytes=16384\n"
-                             "near_large_piece_bytes=65536\nnear_owns_ahead=0\nnear_demotes=1\n"
-                             "near_message_4k_ns=531.500\nnear_message_16k_ns=0.000\n"
-                             "near_message_64k_ns=0.000\nnear_message_256k_ns=0.000\n"
-                             "near_message_1024k_ns=66000.250\n"
-                             "far_measured_at=0\nfar_eager_bytes=65536\n"
-                             "far_part_bytes=8192\nfar_piece_bytes=16384\n"
-                             "far_large_piece_bytes=65536\nfar_owns_ahead=1\nfar_demotes=1\n"
-                             "far_message_4k_ns=0.000\nfar_message_16k_ns=0.000\n"
-                             "far_message_64k_ns=0.000\nfar_message_256k_ns=0.000\n"
-                             "far_message_1024k_ns=0.000\n"));
+  EXPECT_EQ(stored(),
+            sealed("haul calibration\nversion=5\nmachine=" + hex(machine_key()) +
+                   "\nmeasured_at=1795452138\nran_share=0.985\n"
+                   "stolen_share=0.003\nspread=0.125\n"
+                   "round_trip_ns=151.250\nsubmit_ns=31.500\nwake_ns=4321.000\n"
+                   "start_ns=54321.125\nhot_line_ns=0.375\nl3_line_ns=0.875\n"
+                   "cold_line_ns=2.125\nremote_line_ns=0.000\n"
+                   "kernel_call_ns=1234.500\nkernel_line_ns=4.250\n"
+                   "near_measured_at=1795452139\nnear_eager_bytes=65536\n"
+                   "near_part_bytes=4096\nnear_cell_from_bytes=0\nnear_piece_bytes=16384\n"
+                   "near_large_piece_bytes=65536\nnear_owns_ahead=0\nnear_demotes=1\n"
+                   "near_message_4k_ns=531.500\nnear_message_16k_ns=0.000\n"
+                   "near_message_64k_ns=0.000\nnear_message_256k_ns=0.000\n"
+                   "near_message_1024k_ns=66000.250\n"
+                   "far_measured_at=0\nfar_eager_bytes=65536\n"
+                   "far_part_bytes=8192\nfar_cell_from_bytes=2048\nfar_piece_bytes=16384\n"
+                   "far_large_piece_bytes=65536\nfar_owns_ahead=1\nfar_demotes=1\n"
+                   "far_message_4k_ns=0.000\nfar_message_16k_ns=0.000\n"
+                   "far_message_64k_ns=0.000\nfar_message_256k_ns=0.000\n"
+                   "far_message_1024k_ns=0.000\n"));
 }
 
 TEST_F(CalibrationFile, IsTheSameWhereDecimalsHaveAComma) {
@@ -251,7 +254,7 @@ TEST_F(CalibrationFile, CutShortAnywhereIsRefused) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const Error error = refused(whole.substr(0, size));
     EXPECT_EQ(error.code, Code::invalid);
-    // Cut within "version=4" nothing else can be said; "version=" of fewer digits is no number.
+    // Cut within "version=5" nothing else can be said; "version=" of fewer digits is no number.
     EXPECT_TRUE(mentions(error, "damaged")) << size << error.sentence;
     EXPECT_TRUE(mentions(error, "haul tune"));
   }
@@ -301,6 +304,8 @@ TEST_F(CalibrationFile, ALineThatIsWrongUnderARightChecksumIsRefused) {
   for (const char* bad : {"near_part_bytes=0", "near_part_bytes=1023", "near_part_bytes=32769",
                           "near_part_bytes=-1", "near_part_bytes=", "far_part_bytes=4096"})
     refused(changed("near_part_bytes=4096", bad));
+  for (const char* bad : {"near_cell_from_bytes=8193", "near_cell_from_bytes=-1", ""})
+    refused(changed("near_cell_from_bytes=0", bad));
   for (const char* bad : {"near_owns_ahead=2", "near_owns_ahead=true", ""})
     refused(changed("near_owns_ahead=0", bad));
   refused(changed("far_message_4k_ns=0.000", "far_message_4k_ns=1000000000.000"));
