@@ -90,6 +90,7 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
       PacketKind::message;  // of the first packet: message, request, write, read, answer, atomic
   bool fence = false;
   bool replied = false;     // ends with the peer's answer, not when its bytes have left
+  bool delivered = false;   // a message that ends when the peer's endpoint has it
   bool asked = false;       // a message whose bytes stay here until the peer asks for them
   std::uint64_t flags = 0;  // of the first packet
   std::uint16_t detail = 0;

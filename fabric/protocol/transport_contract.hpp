@@ -47,6 +47,14 @@ class Outbox {
   std::size_t part_bytes = 0;
   // Whether reserve() will have room for all parts of a message of this size, one by one.
   virtual bool holds(std::size_t) noexcept { return false; }
+  // When a packet has reached the peer's endpoint, so that it is lost only with that endpoint.
+  enum class Delivery : std::uint8_t {
+    by_answer,  // nobody knows until the peer says so
+    not_yet,    // as `at_once`, but the endpoint has not accepted this way to it; it will soon, or
+                // is lost
+    at_once,    // with commit()
+  };
+  virtual Delivery delivery() noexcept { return Delivery::by_answer; }
   // Payload of a packet that carries a piece of a message of `whole` bytes that was asked for.
   virtual std::size_t piece_bytes(std::size_t whole) const noexcept = 0;
   virtual ~Outbox() = default;

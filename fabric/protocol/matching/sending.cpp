@@ -5,9 +5,12 @@
 //               the next is copied in. All have room, or none is sent;
 //   rendezvous  a request that says where the bytes lie; the receiver chooses how they come
 //               (transfers.hpp).
-// Order is kept by the peer's line of first packets (`pending`): as long as one waits there, for
-// room, for a fence or for the connection, everything that comes later queues behind it. The three
-// ways share that line, so messages match in the order in which they were sent.
+// A sender that wants to know of the delivery (FI_DELIVERY_COMPLETE) is told when the peer's
+// endpoint has the bytes in memory of its own, be it a ring that the peer has accepted; of the
+// match (FI_MATCH_COMPLETE), when the peer says so. Order is kept by the peer's line of first
+// packets (`pending`): as long as one waits there, for room, for a fence or for the connection,
+// everything that comes later queues behind it. The three ways share that line, so messages match
+// in the order in which they were sent.
 #include "fabric/protocol/matching/sending.hpp"
 
 #include <rdma/fi_endpoint.h>
@@ -21,7 +24,7 @@ namespace haul::fabric {
 
 namespace {
 
-constexpr std::uint64_t answered_flags = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+using Delivery = Outbox::Delivery;
 
 // Up to 32 bytes into a header: two overlapping moves instead of a call.
 void copy_inline(std::uint8_t* to, const void* from, std::size_t bytes) noexcept {
@@ -55,7 +58,10 @@ ssize_t Sending::send(Peer& peer, const SendRequest& request) noexcept {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < request.count; ++i) bytes += request.pieces[i].iov_len;
 
-  const bool plain = (request.flags & (answered_flags | FI_FENCE)) == 0;
+  const bool delivered = (request.flags & FI_DELIVERY_COMPLETE) != 0;
+  const bool plain =
+      (request.flags & (FI_MATCH_COMPLETE | FI_FENCE)) == 0 &&
+      (!delivered || (peer.outbox != nullptr && peer.outbox->delivery() == Delivery::at_once));
   const bool asked = request.count == 1 && (request.flags & FI_INJECT) == 0 &&
                      is_better_asked_for(peer, request.pieces[0]);
   const bool sent = plain && !asked && peer.pending.empty() && send_now(peer, request, bytes);
@@ -77,7 +83,8 @@ ssize_t Sending::send(Peer& peer, const SendRequest& request) noexcept {
   operation->tag = request.tag;
   operation->data = request.data;
   operation->fence = (request.flags & FI_FENCE) != 0;
-  operation->replied = (request.flags & answered_flags) != 0;
+  operation->replied = (request.flags & FI_MATCH_COMPLETE) != 0;
+  operation->delivered = delivered;
   operation->asked = asked;
   start(*operation);
   return 0;
@@ -168,7 +175,7 @@ void Sending::renew(Outgoing& operation, Peer& peer, PacketKind kind,
   operation.stage = Outgoing::Stage::unsent;
   operation.kind = kind;
   operation.pieces = pieces;
-  operation.fence = operation.replied = operation.asked = false;
+  operation.fence = operation.replied = operation.delivered = operation.asked = false;
   operation.flags = operation.tag = operation.data = operation.address = 0;
   operation.detail = 0;
   operation.offset = operation.limit = 0;
@@ -235,6 +242,11 @@ void Sending::describe(Outgoing& operation, Header& header) noexcept {
 // Sends what begins the operation; false if there is no room now.
 bool Sending::first_packet(Outgoing& operation) noexcept {
   Peer& peer = *operation.peer;
+  if (operation.delivered) {
+    const Delivery delivery = peer.outbox->delivery();
+    if (delivery == Delivery::not_yet) return false;
+    operation.replied |= delivery == Delivery::by_answer;
+  }
   PacketKind kind = operation.kind;
   bool whole =
       kind == PacketKind::atomic || kind == PacketKind::result;  // the bytes go with the packet

@@ -43,7 +43,8 @@ class Cells {
   std::byte* memory(CellName taken) const noexcept;
   // A packet has left with it.
   void pass(CellName taken) noexcept;
-  // How many can be taken now; looks for such as have come back only if there are fewer than wanted.
+  // How many can be taken now; looks for such as have come back only if there are fewer than
+  // wanted.
   unsigned available(unsigned wanted) noexcept;
 
   // ---- to read ----

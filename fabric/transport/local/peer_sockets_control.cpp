@@ -165,6 +165,7 @@ bool PeerSockets::on_hello(std::uint64_t name, Connection& connection,
       std::make_shared<PeerMemory>(connection.pid, hello.probe_address, hello.probe_value);
   if (has_arena) connection.reach->take_arena(packet.fds[1], hello.arena);
   watch_process(name, connection);
+  (*segment)->segment().accepted.store(1, std::memory_order_release);
   arrive({.address = hello.from,
           .connection = name,
           .segment = std::move(*segment),

@@ -135,6 +135,13 @@ bool RingOutbox::holds(std::size_t bytes) noexcept {
   return has_room(parts * grain + in_ring * space_of(part_bytes), control_reserve);
 }
 
+// What lies in a segment that the reader's process has mapped is the reader's, whatever becomes of
+// the writer; if the reader ends without a look at it, nobody can tell that from one that looked.
+Outbox::Delivery RingOutbox::delivery() noexcept {
+  if (!accepted_) accepted_ = segment_.accepted.load(std::memory_order_acquire) != 0;
+  return accepted_ ? Delivery::at_once : Delivery::not_yet;
+}
+
 std::size_t RingOutbox::piece_bytes(std::size_t whole) const noexcept {
   return whole <= (std::size_t{256} << 10) ? ring_.piece_bytes : ring_.large_piece_bytes;
 }

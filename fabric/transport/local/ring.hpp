@@ -55,6 +55,7 @@ class RingOutbox final : public Outbox {
   void commit() noexcept override;
   std::size_t piece_bytes(std::size_t whole) const noexcept override;
   bool holds(std::size_t bytes) noexcept override;
+  Delivery delivery() noexcept override;
 
  private:
   bool has_room(std::uint64_t bytes, std::uint64_t keep_free) noexcept;
@@ -80,6 +81,7 @@ class RingOutbox final : public Outbox {
   Whereabouts whereabouts_;
   std::uint64_t looked_at_ = 0;  // head_ then
   int cpu_ = -1;
+  bool accepted_ = false;
   Doorbell doorbell_;
   void* argument_;
 };

@@ -23,6 +23,8 @@ inline constexpr std::size_t cell_bytes = std::size_t{8} << 10;
 // the reader takes it once.
 struct RingSegment {
   std::uint64_t salt = 0;
+  // Set by the reader's process, whatever its program does, when it has mapped the segment.
+  std::atomic<std::uint32_t> accepted{0};
   // Written by the reader.
   alignas(128) std::atomic<std::uint64_t> consumed{0};  // bytes of the ring
   std::atomic<std::uint64_t> bulk_consumed{0};          // bytes of the bulk area

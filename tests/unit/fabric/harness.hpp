@@ -265,6 +265,7 @@ class World {
     }
   }
   const std::size_t eager_bytes;
+  bool accepts = true;  // the segments that are made
   Node& operator[](std::size_t index) { return *nodes_[index]; }
   Node& of(const Address& address) { return *nodes_[address.id[0] - 1]; }
   // Until nothing moves any more.
@@ -293,6 +294,7 @@ class World {
 inline void TestNetwork::connect(const Address& to) noexcept {
   Channel& channel = outbound[to.id[0]];
   channel.segment->salt = 0x5a17 * address.id[0];
+  channel.segment->accepted = world_.accepts ? 1 : 0;
   HaulPrivateRing ring;
   ring.eager_bytes = world_.eager_bytes;
   ring.part_bytes = std::size_t{2} << 10;

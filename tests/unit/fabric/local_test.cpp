@@ -38,6 +38,17 @@ TEST(LocalNetwork, OpensBothWaysWithinOneProcess) {
   EXPECT_EQ(receive_number(*from_b), 8u);
 }
 
+// Nothing is called of the peer's but by its control thread.
+TEST(LocalNetwork, ARingIsAcceptedWhateverThePeersProgramDoes) {
+  const auto a = open_local(), b = open_local();
+  ASSERT_TRUE(a && b);
+  a->connect(b->address());
+  NetworkEvent event;
+  ASSERT_TRUE(await(*a, event));
+  ASSERT_EQ(event.what, What::connected);
+  EXPECT_TRUE(eventually([&] { return event.outbox->delivery() == Outbox::Delivery::at_once; }));
+}
+
 TEST(LocalNetwork, SpeaksWithItself) {
   const auto a = open_local();
   Joined joined;

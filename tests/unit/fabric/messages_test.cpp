@@ -51,7 +51,8 @@ INSTANTIATE_TEST_SUITE_P(All, Paths, testing::ValuesIn(cases),
 
 TEST_P(Paths, EverySizeArrivesWholeEarlyOrLate) {
   for (const bool early : {true, false}) {
-    for (const std::uint64_t flags : {std::uint64_t{0}, std::uint64_t{FI_DELIVERY_COMPLETE}}) {
+    for (const std::uint64_t flags : {std::uint64_t{0}, std::uint64_t{FI_DELIVERY_COMPLETE},
+                                      std::uint64_t{FI_MATCH_COMPLETE}}) {
       World world(2);
       set_reach(world);
       for (const std::size_t bytes : sizes) {
@@ -66,7 +67,7 @@ TEST_P(Paths, EverySizeArrivesWholeEarlyOrLate) {
         ASSERT_EQ(world[0].send(world[1], data.data(), bytes, 9, &sent, FI_COMPLETION | flags), 0);
         world.settle();
         if (!early) {
-          if (flags != 0 || bytes > 16 * kib) {
+          if (flags == FI_MATCH_COMPLETE || bytes > 16 * kib) {
             EXPECT_EQ(world[0].take(&sent).error, -1);
           }
           ASSERT_EQ(world[1].receive(nullptr, got.data(), bytes, 9, &received), 0);
@@ -89,6 +90,46 @@ TEST_P(Paths, EverySizeArrivesWholeEarlyOrLate) {
       EXPECT_EQ(world[1].matcher.statistics().copies_in_flight.load(), 0u);
       EXPECT_EQ(world[1].matcher.statistics().unexpected_bytes.load(), 0u);
     }
+  }
+}
+
+// The receiver's program does nothing; its process has accepted the ring, or not yet.
+TEST(Delivery, OfAnUnaskedMessageNeedsNothingOfTheReceiversProgram) {
+  for (const std::size_t bytes : {std::size_t{8}, 5 * kib, 16 * kib}) {
+    World world(2);
+    world.accepts = false;
+    const auto data = pattern(bytes, 5);
+    std::vector<std::byte> got(bytes);
+    int delivered = 0, later = 0, matched = 0;
+    ASSERT_EQ(world[0].send(world[1], data.data(), bytes, 1, &delivered,
+                            FI_COMPLETION | FI_DELIVERY_COMPLETE),
+              0);
+    ASSERT_EQ(world[0].send(world[1], data.data(), bytes, 2, &later, FI_COMPLETION), 0);
+    for (int i = 0; i < 10; ++i) world[0].matcher.progress();
+    EXPECT_EQ(world[0].take(&delivered).error, -1);
+    EXPECT_EQ(world[0].take(&later).error, -1) << "it is behind the first";
+    world[0].network.outbound[2].segment->accepted = 1;
+    for (int i = 0; i < 10; ++i) world[0].matcher.progress();
+    EXPECT_EQ(world[0].take(&delivered).error, 0);
+    EXPECT_EQ(world[0].take(&later).error, 0);
+    ASSERT_EQ(world[0].send(world[1], data.data(), bytes, 3, &delivered,
+                            FI_COMPLETION | FI_DELIVERY_COMPLETE),
+              0);
+    EXPECT_EQ(world[0].take(&delivered).error, 0) << "at once";
+    ASSERT_EQ(
+        world[0].send(world[1], data.data(), bytes, 4, &matched, FI_COMPLETION | FI_MATCH_COMPLETE),
+        0);
+    for (int i = 0; i < 10; ++i) world[0].matcher.progress();
+    EXPECT_EQ(world[0].take(&matched).error, -1) << "nobody has matched it";
+    for (std::uint64_t tag = 1; tag <= 4; ++tag) {
+      int received = 0;
+      std::fill(got.begin(), got.end(), std::byte{0});
+      ASSERT_EQ(world[1].receive(&world[0], got.data(), bytes, tag, &received), 0);
+      world.settle();
+      EXPECT_EQ(world[1].take(&received).error, 0);
+      EXPECT_EQ(got, data);
+    }
+    EXPECT_EQ(world[0].take(&matched).error, 0);
   }
 }
 
