@@ -1,5 +1,7 @@
 #include "fabric/protocol/matching/turns.hpp"
 
+#include <utility>
+
 #include "base/machine/cpu.hpp"
 #include "fabric/protocol/matching/matcher_parts.hpp"
 
@@ -30,7 +32,10 @@ bool Turns::progress() noexcept {
   looks_left_ = part_looks;
   Peer* faulty = own_peer != nullptr ? serve_own(&active) : nullptr;
   for (std::size_t i = 0; i < sources.size() && faulty == nullptr; ++i) {
-    if (!sources[i].inbox->ready()) continue;
+    if (!sources[i].inbox->ready()) {
+      sources[i].quiet = true;
+      continue;
+    }
     active = true;
     faulty = drain(sources[i]);
   }
@@ -71,6 +76,9 @@ Peer* Turns::drain(Source& source) noexcept {
   Inbox& inbox = *source.inbox;
   Peer* const only = source.peer;
   ReceivedPacket packet;
+  // One that came alone is likely to be followed by none until it has been answered, and a look for
+  // one would take the line from the writer and wait for it.
+  const unsigned most = std::exchange(source.quiet, false) ? 1 : turn_packets;
   for (unsigned i = 0; i < turn_packets && awaits(inbox, only); ++i) {
     const Inbox::Got got = inbox.receive(packet);
     if (got == Inbox::Got::nothing) break;
@@ -82,6 +90,7 @@ Peer* Turns::drain(Source& source) noexcept {
       inbox.release();
     }
     if (peer->fault != nullptr && peer->state != Peer::State::lost) return peer;
+    if (i + 1 >= most && (only == nullptr || only->parts_left == 0)) break;
   }
   return nullptr;
 }

@@ -12,6 +12,7 @@ class Turns : public MatcherPart<Turns> {
   struct Source {
     Inbox* inbox = nullptr;
     Peer* peer = nullptr;  // nullptr: of many (packets name theirs)
+    bool quiet = false;    // the last turn found nothing there
   };
 
   bool progress() noexcept;

@@ -93,6 +93,20 @@ TEST_P(Paths, EverySizeArrivesWholeEarlyOrLate) {
   }
 }
 
+// After a turn that found nothing the next takes one packet; a peek must not miss those behind it.
+TEST(Peek, FindsWhatHasArrivedBehindOthersAfterQuietTurns) {
+  World world(2);
+  int sent = 0, looked = 0, received = 0;
+  ASSERT_EQ(world[0].send(world[1], "0", 2, 9, &sent), 0);
+  world.settle();
+  for (std::uint64_t tag : {1, 2, 3}) ASSERT_EQ(world[0].send(world[1], "1", 2, tag, &sent), 0);
+  ASSERT_EQ(world[1].receive(nullptr, nullptr, 0, 3, &looked, 0, FI_COMPLETION | FI_PEEK), 0);
+  EXPECT_EQ(world[1].take(&looked).error, 0);
+  char got[2] = {};
+  ASSERT_EQ(world[1].receive(nullptr, got, sizeof got, 3, &received), 0);
+  EXPECT_EQ(world[1].take(&received).error, 0);
+}
+
 // The receiver's program does nothing; its process has accepted the ring, or not yet.
 TEST(Delivery, OfAnUnaskedMessageNeedsNothingOfTheReceiversProgram) {
   for (const std::size_t bytes : {std::size_t{8}, 5 * kib, 16 * kib}) {
