@@ -8,22 +8,28 @@
 #include <cstring>
 
 #include "base/machine/cpu.hpp"
+#include "base/private.hpp"
 #include "copy/copy.hpp"
 #include "fabric/protocol/matcher.hpp"
 
 namespace haul::fabric {
 
-// Copies for eager packets and pieces. Lines that the other core holds: from two kilobytes on `rep
-// movsb` takes them over without fetching them first, where vector stores wait for each (16 KiB
-// between distant cores: 1.3 against 3.2 us on an EPYC); below, its start costs more than it saves.
-inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
+// Copies between a program's memory and packets, without overlap; `prefetching` if both are the
+// process's alone. Lines that the other core holds: from two kilobytes on `rep movsb` takes them
+// over without fetching them first, where vector stores wait for each (16 KiB between distant
+// cores: 1.3 against 3.2 us on an EPYC); below, its start costs more than it saves.
+inline void copy_bytes(void* to, const void* from, std::size_t bytes,
+                       HaulPrivateCopy way) noexcept {
   constexpr std::size_t line_bytes = 64, string_bytes = 2048;
   if (bytes <= line_bytes) {
     if (bytes != 0) std::memcpy(to, from, bytes);
-  } else if (bytes >= string_bytes && cpu_features().fast_rep_movsb) {
+  } else if (way == HaulPrivateCopy::strings && bytes >= string_bytes &&
+             cpu_features().fast_rep_movsb) {
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
-  } else {
+  } else if (way == HaulPrivateCopy::prefetching) {
     copy::move_bytes(to, from, bytes, Affinity::cacheable, Affinity::cacheable);
+  } else {
+    copy::move_in_order(to, from, bytes);
   }
 }
 
@@ -68,22 +74,25 @@ struct Pieces {
     return part;
   }
   // To and from contiguous memory; [offset, offset + length) must lie within the whole.
-  void gather(std::size_t offset, void* to, std::size_t length) const noexcept {
-    if (count == 1) return copy_bytes(to, static_cast<std::byte*>(at[0].iov_base) + offset, length);
+  void gather(std::size_t offset, void* to, std::size_t length,
+              HaulPrivateCopy way) const noexcept {
+    if (count == 1)
+      return copy_bytes(to, static_cast<std::byte*>(at[0].iov_base) + offset, length, way);
     const Pieces part = slice(offset, length);
     auto* cursor = static_cast<std::byte*>(to);
     for (std::size_t i = 0; i < part.count; ++i) {
-      copy_bytes(cursor, part.at[i].iov_base, part.at[i].iov_len);
+      copy_bytes(cursor, part.at[i].iov_base, part.at[i].iov_len, way);
       cursor += part.at[i].iov_len;
     }
   }
-  void scatter(std::size_t offset, const void* from, std::size_t length) const noexcept {
+  void scatter(std::size_t offset, const void* from, std::size_t length,
+               HaulPrivateCopy way) const noexcept {
     if (count == 1)
-      return copy_bytes(static_cast<std::byte*>(at[0].iov_base) + offset, from, length);
+      return copy_bytes(static_cast<std::byte*>(at[0].iov_base) + offset, from, length, way);
     const Pieces part = slice(offset, length);
     auto* cursor = static_cast<const std::byte*>(from);
     for (std::size_t i = 0; i < part.count; ++i) {
-      copy_bytes(part.at[i].iov_base, cursor, part.at[i].iov_len);
+      copy_bytes(part.at[i].iov_base, cursor, part.at[i].iov_len, way);
       cursor += part.at[i].iov_len;
     }
   }

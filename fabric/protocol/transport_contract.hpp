@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/private.hpp"
 #include "fabric/protocol/address.hpp"
 #include "fabric/protocol/packet.hpp"
 #include "fabric/protocol/statistics.hpp"
@@ -45,6 +46,7 @@ class Outbox {
   // Whole messages above this leave in parts of it, so that the receiver copies one out while the
   // next is copied in; 0: never.
   std::size_t part_bytes = 0;
+  HaulPrivateCopy copies_in = HaulPrivateCopy::strings;  // how payloads are best written
   // Whether reserve() will have room for all parts of a message of this size, one by one.
   virtual bool holds(std::size_t) noexcept { return false; }
   // When a packet has reached the peer's endpoint, so that it is lost only with that endpoint.
@@ -65,6 +67,7 @@ class Outbox {
 struct ReceivedPacket {
   Header header;
   const std::byte* payload = nullptr;
+  HaulPrivateCopy copies_out = HaulPrivateCopy::strings;  // how the payload is best read
   const Address* from = nullptr;  // inboxes of many peers: the sender; until release()
 };
 

@@ -46,6 +46,11 @@ haul::plan::WantedRing wanted_ring() noexcept {
     wanted.owns_ahead = ahead == on;
   if (const auto demote = haul::knob_number(Knob::fabric_demote); demote != 0)
     wanted.demotes = demote == on;
+  // (The index of the choice, of which the first is auto.)
+  if (const auto in = haul::knob_number(Knob::fabric_copy_in); in != 0)
+    wanted.copies_in = static_cast<HaulPrivateCopy>(in - 1);
+  if (const auto out = haul::knob_number(Knob::fabric_copy_out); out != 0)
+    wanted.copies_out = static_cast<HaulPrivateCopy>(out - 1);
   return wanted;
 }
 

@@ -151,6 +151,15 @@ inline constexpr KnobRow rows[] = {
      false,
      "Whether a sender puts small packets into the shared cache once they are written, where the "
      "processor can; auto (the default) does what `haul tune` found best, or else does."},
+    {Knob::fabric_copy_in, KnobKind::choice, "HAUL_FABRIC_COPY_IN", "auto",
+     "auto|strings|vectors|prefetching", 0, 0, false,
+     "How a sender copies into memory that it shares with the receiver: strings (rep movsb, where "
+     "the processor is fast at it, else vectors), vectors, or prefetching (vectors that ask ahead "
+     "for what they read); auto (the default) does what `haul tune` found best, or else strings."},
+    {Knob::fabric_copy_out, KnobKind::choice, "HAUL_FABRIC_COPY_OUT", "auto",
+     "auto|strings|vectors|prefetching", 0, 0, false,
+     "How a receiver copies out of memory that it shares with the sender, as HAUL_FABRIC_COPY_IN "
+     "says."},
     {Knob::fabric_kernel_bytes, KnobKind::text, "HAUL_FABRIC_KERNEL_BYTES", "auto", "auto", 0,
      unbounded - 1, false,
      "Messages between pages of 4 KiB are copied once, by the kernel, from this many bytes on; "

@@ -46,6 +46,8 @@ enum class Knob : std::uint8_t {
   fabric_piece_bytes,
   fabric_own_ahead,
   fabric_demote,
+  fabric_copy_in,
+  fabric_copy_out,
   fabric_kernel_bytes,
   fabric_offnode,
   fabric_overlap,

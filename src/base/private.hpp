@@ -38,6 +38,12 @@ extern "C" [[gnu::visibility("default")]] void* haul_private_alloc(std::size_t b
 // status (haul_engine()) says what becomes of it. Returns at once.
 extern "C" [[gnu::visibility("default")]] void haul_private_open_engines();
 
+// How payloads are copied to and from memory that two cores write by turns. `strings`: by `rep
+// movsb` from 2 KiB on, where the processor is known to be fast at that for any alignment, else as
+// `vectors`: from the front to the back by plain loads and stores. `prefetching`: by vectors as
+// other copies are, which ask ahead for what they read.
+enum class HaulPrivateCopy : std::uint8_t { strings, vectors, prefetching };
+
 // How a process writes to the ring of a peer. The fastest way depends on the processor and on how
 // far apart the two cores are, so each is what was measured here, what a knob says, or a usual one.
 struct HaulPrivateRing {
@@ -51,6 +57,7 @@ struct HaulPrivateRing {
   // The writer owns the lines that it will write next ahead of time (prefetchw), and demotes those
   // that it has written to the shared cache (cldemote; where there is none it is no instruction).
   bool owns_ahead = true, demotes = true;
+  HaulPrivateCopy copies_in = HaulPrivateCopy::strings, copies_out = HaulPrivateCopy::strings;
   // When this was measured, in Unix time (0: it was not, and these are usual figures), and how long
   // a message then took one way, in ns: of 4, 16, 64, 256 and 1024 KiB.
   std::uint64_t measured_at_s = 0;

@@ -240,6 +240,13 @@ void move_at(const Kernels& kernels, std::byte* dst, const std::byte* src, std::
   move_with_affinity(kernels, dst, src, len, dst_affinity, src_affinity, whole_bytes);
 }
 
+void move_in_order_by(const Kernels& kernels, std::byte* dst, const std::byte* src,
+                      std::size_t len) noexcept {
+  if constexpr (accesses_are_checked) return checked_move(dst, src, len);
+  if (len <= 64) return move_up_to_64(dst, src, len);
+  kernels.move_in_order(dst, src, len);
+}
+
 // ---- fill ----
 
 // dst line-aligned, len a multiple of a line.
@@ -297,6 +304,18 @@ Level best_level() noexcept {
   return has_level(cpu, Level::avx512) ? Level::avx512
          : has_level(cpu, Level::avx2) ? Level::avx2
                                        : Level::portable;
+}
+
+void move_in_order(void* dst, const void* src, std::size_t len) noexcept {
+  move_in_order_by(best_kernels(), static_cast<std::byte*>(dst), static_cast<const std::byte*>(src),
+                   len);
+}
+
+bool move_in_order_at(Level level, void* dst, const void* src, std::size_t len) noexcept {
+  if (!has_level(cpu_features(), level)) return false;
+  move_in_order_by(kernels_of(level), static_cast<std::byte*>(dst),
+                   static_cast<const std::byte*>(src), len);
+  return true;
 }
 
 void move_bytes(void* dst, const void* src, std::size_t len, Affinity dst_affinity,

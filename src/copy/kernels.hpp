@@ -20,7 +20,10 @@ inline constexpr std::size_t prefetch_ahead_bytes = 2048;
 struct Kernels {
   // memmove; overlap in either direction is fine. len > 64.
   void (*move)(std::byte* dst, const std::byte* src, std::size_t len) noexcept;
-  // The same by non-temporal stores, unfenced: dst line-aligned, len a multiple of a line, no
+  // No overlap: reads from the front to the back, each line once, and asks for none ahead. len
+  // > 64.
+  void (*move_in_order)(std::byte* dst, const std::byte* src, std::size_t len) noexcept;
+  // As `move` by non-temporal stores, unfenced: dst line-aligned, len a multiple of a line, no
   // overlap.
   void (*stream_lines)(std::byte* dst, const std::byte* src, std::size_t len) noexcept;
   // dst line-aligned, len a multiple of a line; word as it lies in memory at dst. The second one

@@ -55,6 +55,7 @@ class Loops {
   static void move_forward(std::byte* dst, const std::byte* src, std::size_t len) noexcept;
   static void move_backward(std::byte* dst, const std::byte* src, std::size_t len) noexcept;
   static void move(std::byte* dst, const std::byte* src, std::size_t len) noexcept;
+  static void move_in_order(std::byte* dst, const std::byte* src, std::size_t len) noexcept;
 
   static void stream_lines(std::byte* dst, const std::byte* src, std::size_t len) noexcept {
     std::size_t at = 0;
@@ -81,7 +82,8 @@ class Loops {
   }
 
  public:
-  static constexpr Kernels kernels{&move, &stream_lines, &fill_lines, &stream_fill_lines};
+  static constexpr Kernels kernels{&move, &move_in_order, &stream_lines, &fill_lines,
+                                   &stream_fill_lines};
 };
 
 // (Defined outside the class: functions defined inside count as inline, and GCC then keeps less of
@@ -141,6 +143,15 @@ void Loops<V>::move(std::byte* dst, const std::byte* src, std::size_t len) noexc
   } else {
     move_backward(dst, src, len);
   }
+}
+
+template <class V>
+void Loops<V>::move_in_order(std::byte* dst, const std::byte* src, std::size_t len) noexcept {
+  if (len <= 2 * step_bytes) return move(dst, src, len);
+  V::store(dst, V::load(src));
+  std::size_t at = vector_bytes - (reinterpret_cast<std::uintptr_t>(dst) & (vector_bytes - 1));
+  for (; at + step_bytes < len; at += step_bytes) store_step(dst + at, load_step(src + at));
+  store_step(dst + len - step_bytes, load_step(src + len - step_bytes));
 }
 
 }  // namespace haul::copy

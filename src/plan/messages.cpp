@@ -80,6 +80,8 @@ Rings rings_by(const Calibration& figures, const Rings& measured,
       ring->piece_bytes = ring->large_piece_bytes = wanted.piece_bytes;
     ring->owns_ahead = wanted.owns_ahead.value_or(ring->owns_ahead);
     ring->demotes = wanted.demotes.value_or(ring->demotes);
+    ring->copies_in = wanted.copies_in.value_or(ring->copies_in);
+    ring->copies_out = wanted.copies_out.value_or(ring->copies_out);
   }
   return rings;
 }

@@ -47,6 +47,7 @@ struct WantedRing {
   std::size_t eager_bytes = SIZE_MAX, part_bytes = SIZE_MAX, cell_from_bytes = SIZE_MAX,
               piece_bytes = SIZE_MAX;
   std::optional<bool> owns_ahead, demotes;
+  std::optional<HaulPrivateCopy> copies_in, copies_out;
 };
 // As measured; where only one of the two was, it is taken for both, and where none was, usual
 // figures and the limit of eager_bytes(). What is wanted goes before.

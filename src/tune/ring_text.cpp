@@ -30,6 +30,16 @@ constexpr RingSwitch switches_in_order[] = {
     {"demotes", &HaulPrivateRing::demotes},
 };
 
+struct RingCopies {
+  const char* key;
+  HaulPrivateCopy HaulPrivateRing::*member;
+};
+constexpr RingCopies copies_in_order[] = {
+    {"copies_in", &HaulPrivateRing::copies_in},
+    {"copies_out", &HaulPrivateRing::copies_out},
+};
+constexpr auto last_copy = static_cast<unsigned>(HaulPrivateCopy::prefetching);
+
 constexpr double maximum_ns = 1e9;
 
 struct Key {
@@ -54,6 +64,8 @@ void write_ring(FiguresWriter& writer, const char* prefix, const HaulPrivateRing
     writer.add("%s=%zu\n", Key(prefix, row.key).text, ring.*row.member);
   for (const RingSwitch& row : switches_in_order)
     writer.add("%s=%d\n", Key(prefix, row.key).text, ring.*row.member ? 1 : 0);
+  for (const RingCopies& row : copies_in_order)
+    writer.add("%s=%u\n", Key(prefix, row.key).text, static_cast<unsigned>(ring.*row.member));
   for (unsigned size = 0; size < HaulPrivateRing::size_count; ++size) {
     const double ns = ring.message_ns[size];
     const bool usable = ns >= 0 && ns < maximum_ns;  // NaN is not
@@ -74,6 +86,10 @@ bool read_ring(FiguresReader& reader, const char* prefix, HaulPrivateRing& ring)
   for (const RingSwitch& row : switches_in_order) {
     if (!reader.number(Key(prefix, row.key).text, value) || value > 1) return false;
     ring.*row.member = value == 1;
+  }
+  for (const RingCopies& row : copies_in_order) {
+    if (!reader.number(Key(prefix, row.key).text, value) || value > last_copy) return false;
+    ring.*row.member = static_cast<HaulPrivateCopy>(value);
   }
   for (unsigned size = 0; size < HaulPrivateRing::size_count; ++size) {
     if (!reader.thousandths(message_key(prefix, size).text, value)) return false;

@@ -80,7 +80,10 @@ class RingSide final : public Network, public DirectAccess, public Sink, public 
     peer_ = matcher_.peer(far_);
     return peer_ != nullptr;
   }
-  RingOutbox& outbox() { return *outbox_; }
+  void write_as(const HaulPrivateRing& ring) {
+    outbox_->write_as(ring);
+    inbox_->read_as(ring);
+  }
 
   // The memory of the message with this number in a run.
   static std::size_t place(const RingRun& run, unsigned number) {
@@ -231,8 +234,8 @@ class ThreadedPair final : public RingPair {
   }
 
   void write_as(const HaulPrivateRing& ring) override {
-    near_.outbox().write_as(ring);
-    far_.outbox().write_as(ring);
+    near_.write_as(ring);
+    far_.write_as(ring);
   }
 
   double exchange(const RingRun& run) override {

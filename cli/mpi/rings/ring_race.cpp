@@ -41,6 +41,12 @@ std::vector<RingQuestion> questions() {
   return {
       question<std::size_t>(&Ring::cell_from_bytes, {0, 512, 2 * kib},
                             {512, 1 * kib, 2 * kib, 4 * kib, 16 * kib, 64 * kib}),
+      question(&Ring::copies_out,
+               {HaulPrivateCopy::strings, HaulPrivateCopy::vectors, HaulPrivateCopy::prefetching},
+               {2 * kib, 8 * kib, 64 * kib}),
+      question(&Ring::copies_in,
+               {HaulPrivateCopy::strings, HaulPrivateCopy::vectors, HaulPrivateCopy::prefetching},
+               {2 * kib, 8 * kib, 64 * kib}),
       question<std::size_t>(&Ring::part_bytes, {2 * kib, 4 * kib, 8 * kib, 16 * kib},
                             {4 * kib, 16 * kib, 64 * kib}),
       question(&Ring::owns_ahead, {true, false}, {256, 1 * kib, 4 * kib, 16 * kib, 64 * kib}),

@@ -10,12 +10,22 @@ namespace {
 
 using tools::show_bytes;
 
+const char* word_of(HaulPrivateCopy copy) {
+  switch (copy) {
+    case HaulPrivateCopy::strings: return "strings";
+    case HaulPrivateCopy::vectors: return "vectors";
+    case HaulPrivateCopy::prefetching: break;
+  }
+  return "prefetching";
+}
+
 // How both are written, whatever was measured when.
 bool is_same(const HaulPrivateRing& a, const HaulPrivateRing& b) {
   return a.eager_bytes == b.eager_bytes && a.part_bytes == b.part_bytes &&
          a.piece_bytes == b.piece_bytes && a.large_piece_bytes == b.large_piece_bytes &&
          a.cell_from_bytes == b.cell_from_bytes && a.owns_ahead == b.owns_ahead &&
-         a.demotes == b.demotes && a.measured_at_s == b.measured_at_s;
+         a.copies_in == b.copies_in && a.copies_out == b.copies_out && a.demotes == b.demotes &&
+         a.measured_at_s == b.measured_at_s;
 }
 
 }  // namespace
@@ -34,6 +44,8 @@ std::string describe_ring(const HaulPrivateRing& ring) {
       fmt::format("; the writer {} the lines it will write next, and {} those of small packets.",
                   ring.owns_ahead ? "owns ahead" : "does not own ahead",
                   ring.demotes ? "demotes" : "does not demote");
+  text += fmt::format(" Copies in by {}, out by {}.", word_of(ring.copies_in),
+                      word_of(ring.copies_out));
   if (ring.measured_at_s == 0) return text;
   for (unsigned size = 0; size < HaulPrivateRing::size_count; ++size) {
     text += fmt::format("{}{} {}", size == 0 ? " A message takes that way, as measured: " : ", ",
@@ -65,10 +77,11 @@ nlohmann::ordered_json rings_document(const HaulPrivateMessageLimits& limits) {
   for (const auto& [name, ring] :
        {std::pair{"near", &limits.near}, std::pair{"far", &limits.far}}) {
     nlohmann::ordered_json& one = document[name];
-    one = {{"measured_at", ring->measured_at_s}, {"eager_bytes", ring->eager_bytes},
-           {"part_bytes", ring->part_bytes},     {"cell_from_bytes", ring->cell_from_bytes},
-           {"piece_bytes", ring->piece_bytes},   {"large_piece_bytes", ring->large_piece_bytes},
-           {"owns_ahead", ring->owns_ahead},     {"demotes", ring->demotes}};
+    one = {{"measured_at", ring->measured_at_s},    {"eager_bytes", ring->eager_bytes},
+           {"part_bytes", ring->part_bytes},        {"cell_from_bytes", ring->cell_from_bytes},
+           {"piece_bytes", ring->piece_bytes},      {"large_piece_bytes", ring->large_piece_bytes},
+           {"owns_ahead", ring->owns_ahead},        {"demotes", ring->demotes},
+           {"copies_in", word_of(ring->copies_in)}, {"copies_out", word_of(ring->copies_out)}};
     if (ring->measured_at_s == 0) continue;
     for (unsigned size = 0; size < HaulPrivateRing::size_count; ++size)
       one["message_ns"][std::to_string(HaulPrivateRing::bytes_of(size))] = ring->message_ns[size];

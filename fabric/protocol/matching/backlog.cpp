@@ -31,7 +31,7 @@ bool Backlog::stream(Peer& peer) noexcept {
     if (bytes > budget) break;
     const Outbox::Slot slot = peer.outbox->reserve(bytes, Outbox::Lane::bulk);
     if (slot.header == nullptr) break;
-    operation->pieces.gather(operation->offset, slot.payload, bytes);
+    operation->pieces.gather(operation->offset, slot.payload, bytes, peer.outbox->copies_in);
     Header& header = *slot.header;
     header.kind = PacketKind::data;
     header.flags = 0;

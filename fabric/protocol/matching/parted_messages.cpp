@@ -24,7 +24,8 @@ void PartedMessages::begin_parts(Peer& peer, const ReceivedPacket& packet) noexc
                                         : nullptr;
   if (receive == nullptr) return the<UnexpectedMessages>().keep(peer, packet, true);
   receive->pieces.scatter(0, packet.payload,
-                          std::min<std::size_t>(header.payload, receive->pieces.bytes));
+                          std::min<std::size_t>(header.payload, receive->pieces.bytes),
+                          packet.copies_out);
   receive->received = header.payload;
   if ((header.flags & packet_reply) != 0) receive->sender_token = header.far.token;
   peer.parts_receive = receive->token;
@@ -36,7 +37,7 @@ void PartedMessages::on_more(Peer& peer, const ReceivedPacket& packet) noexcept 
     return the<Peers>().garbage(peer, "sends more than it said");
   peer.parts_left -= bytes;
   if (Unexpected* message = peer.parts_message) {
-    copy_bytes(message->large.get() + message->arrived, packet.payload, bytes);
+    copy_bytes(message->large.get() + message->arrived, packet.payload, bytes, packet.copies_out);
     message->arrived += static_cast<std::uint32_t>(bytes);
     if (peer.parts_left == 0) peer.parts_message = nullptr;
     return;
@@ -47,7 +48,8 @@ void PartedMessages::on_more(Peer& peer, const ReceivedPacket& packet) noexcept 
     return the<Peers>().garbage(peer, "sends what it lets be copied");
   if (receive->received < receive->pieces.bytes) {
     receive->pieces.scatter(receive->received, packet.payload,
-                            std::min(bytes, receive->pieces.bytes - receive->received));
+                            std::min(bytes, receive->pieces.bytes - receive->received),
+                            packet.copies_out);
   }
   receive->received += bytes;
   if (peer.parts_left != 0) return;

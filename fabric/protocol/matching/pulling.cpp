@@ -171,7 +171,7 @@ void Pulling::on_data(Peer& peer, const ReceivedPacket& packet) noexcept {
       header.payload > wanted - header.data || header.payload == 0) {
     return the<Peers>().garbage(peer, "sends bytes that nobody asked for");
   }
-  receive->pieces.scatter(header.data, packet.payload, header.payload);
+  receive->pieces.scatter(header.data, packet.payload, header.payload, packet.copies_out);
   receive->received += header.payload;
   if (receive->received >= wanted) {
     if (!receive->reply_due) receive->sender_token = 0;  // it knows when it has sent all

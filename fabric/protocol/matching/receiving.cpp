@@ -193,13 +193,15 @@ void Receiving::on_message(Peer& peer, const ReceivedPacket& packet) noexcept {
   Incoming* posted = match_posted(peer, tagged, tagged ? header.tag : 0);
   if (posted == nullptr) return the<UnexpectedMessages>().keep(peer, packet, true);
   if (!posted->multi && (header.flags & packet_reply) == 0) [[likely]] {
-    return deliver(*posted, peer,
-                   {header.tag, header.data, header.flags, packet.payload, header.payload});
+    return deliver(
+        *posted, peer,
+        {header.tag, header.data, header.flags, packet.payload, header.payload, packet.copies_out});
   }
   Incoming* receive = assign(*posted, peer, header.tag, header.data, header.flags, header.payload);
   if (receive == nullptr) return the<UnexpectedMessages>().keep(peer, packet, true);
   receive->pieces.scatter(0, packet.payload,
-                          std::min<std::size_t>(header.payload, receive->pieces.bytes));
+                          std::min<std::size_t>(header.payload, receive->pieces.bytes),
+                          packet.copies_out);
   if ((header.flags & packet_reply) != 0) the<Backlog>().send_finish(peer, header.far.token, 0);
   finish_receive(*receive, 0);
 }
@@ -223,7 +225,7 @@ void Receiving::deliver(Incoming& receive, Peer& peer, const WholeMessage& messa
     Statistics::add(statistics().received_messages, 1);
     Statistics::add(statistics().received_bytes, message.bytes);
   }
-  receive.pieces.scatter(0, message.payload, completion.length);
+  receive.pieces.scatter(0, message.payload, completion.length, message.copies_out);
   unpost(receive);
   incoming.give(&receive);
   sink().complete(completion);

@@ -38,6 +38,7 @@ class Receiving : public MatcherPart<Receiving> {
     std::uint8_t flags;  // of its packet
     const std::byte* payload;
     std::size_t bytes;
+    HaulPrivateCopy copies_out;  // how the payload is best read
   };
   // A whole message into a receive that is no multi-receive, for a sender that waits for no word:
   // what most of them are.

@@ -90,7 +90,7 @@ void RemoteAccess::on_write(Peer& peer, const ReceivedPacket& packet) noexcept {
     to = regions().resolve(header.tag, header.far.place.address, header.payload, FI_REMOTE_WRITE,
                            &error);
   }
-  if (to != nullptr) copy_bytes(to, packet.payload, header.payload);
+  if (to != nullptr) copy_bytes(to, packet.payload, header.payload, packet.copies_out);
   if (error == 0) tell_remote(peer, Event::remote_write, header, to, header.payload);
   the<Backlog>().send_finish(peer, header.far.token, error);
 }

@@ -73,8 +73,11 @@ ssize_t RemoteAtomics::atomic(Peer& peer, const AtomicRequest& request) noexcept
     const std::size_t sent = (reads_only ? 0 : part) + (compares ? part : 0);
     if (sent != 0) {
       operation->bounce = std::make_unique<std::byte[]>(sent);
-      if (!reads_only) operands.gather(offset, operation->bounce.get(), part);
-      if (compares) comparands.gather(offset, operation->bounce.get() + part, part);
+      if (!reads_only)
+        operands.gather(offset, operation->bounce.get(), part, HaulPrivateCopy::prefetching);
+      if (compares)
+        comparands.gather(offset, operation->bounce.get() + part, part,
+                          HaulPrivateCopy::prefetching);
       operation->pieces = Pieces(operation->bounce.get(), sent);
     }
     operation->detail = pack(request.form, request.operation, request.datatype);
@@ -159,7 +162,8 @@ void RemoteAtomics::on_result(Peer& peer, const ReceivedPacket& packet) noexcept
       (header.detail == 0 && header.payload != awaited->length)) {
     return the<Peers>().garbage(peer, "answers what was not asked");
   }
-  if (header.detail == 0) awaited->pieces.scatter(0, packet.payload, header.payload);
+  if (header.detail == 0)
+    awaited->pieces.scatter(0, packet.payload, header.payload, packet.copies_out);
   the<Receiving>().finish_receive(*awaited, header.detail);
 }
 

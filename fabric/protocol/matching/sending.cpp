@@ -117,7 +117,7 @@ bool Sending::send_now(Peer& peer, const SendRequest& request, std::size_t bytes
   } else {
     auto* to = inlined ? reinterpret_cast<std::byte*>(header.bytes) : slot.payload;
     for (std::size_t i = 0; i < request.count; ++i) {
-      copy_bytes(to, request.pieces[i].iov_base, request.pieces[i].iov_len);
+      copy_bytes(to, request.pieces[i].iov_base, request.pieces[i].iov_len, peer.outbox->copies_in);
       to += request.pieces[i].iov_len;
     }
   }
@@ -141,7 +141,7 @@ bool Sending::send_parts(Peer& peer, Header& header, const Pieces& pieces) noexc
     const Outbox::Slot slot = outbox.reserve(part, Outbox::Lane::eager);
     header.payload = static_cast<std::uint32_t>(part);
     std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
-    pieces.gather(offset, slot.payload, part);
+    pieces.gather(offset, slot.payload, part, outbox.copies_in);
     outbox.commit();
     header.kind = PacketKind::more;
     offset += part;
@@ -162,7 +162,7 @@ Outgoing* Sending::new_outgoing(Peer& peer, PacketKind kind, const Pieces& piece
   renew(*operation, peer, kind, pieces);
   if (keep_bytes && pieces.bytes != 0) {
     operation->bounce = std::make_unique<std::byte[]>(pieces.bytes);
-    pieces.gather(0, operation->bounce.get(), pieces.bytes);
+    pieces.gather(0, operation->bounce.get(), pieces.bytes, HaulPrivateCopy::prefetching);
     operation->pieces = Pieces(operation->bounce.get(), pieces.bytes);
   }
   if (BulkRequests::is_bulk(pieces.bytes)) the<BulkRequests>().note_bulk_sent(operation->token);
@@ -291,7 +291,7 @@ bool Sending::first_packet(Outgoing& operation) noexcept {
   if (in_parts) {
     if (!send_parts(peer, header, operation.pieces)) return false;
   } else {
-    if (whole) operation.pieces.gather(0, slot.payload, payload);
+    if (whole) operation.pieces.gather(0, slot.payload, payload, peer.outbox->copies_in);
     std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
     peer.outbox->commit();
   }

@@ -62,7 +62,7 @@ void UnexpectedMessages::keep(Peer& peer, const ReceivedPacket& packet, bool who
       message.large = std::make_unique_for_overwrite<std::byte[]>(message.length);
       to = message.large.get();
     }
-    copy_bytes(to, packet.payload, message.arrived);
+    copy_bytes(to, packet.payload, message.arrived, packet.copies_out);
     if (in_parts) peer.parts_message = &message;
   } else {
     static_assert(sizeof(MemoryPlace) <= sizeof message.small);
@@ -97,9 +97,9 @@ void UnexpectedMessages::take(Incoming& posted, Unexpected& message) noexcept {
   Peer& peer = *message.source;
   if (message.whole && message.arrived == message.length && message.sender_token == 0 &&
       !posted.multi) [[likely]] {
-    the<Receiving>().deliver(
-        posted, peer,
-        {message.tag, message.data, message.flags, message.payload(), message.length});
+    the<Receiving>().deliver(posted, peer,
+                             {message.tag, message.data, message.flags, message.payload(),
+                              message.length, HaulPrivateCopy::prefetching});
     return drop(message);
   }
   Incoming* receive = the<Receiving>().assign(posted, peer, message.tag, message.data,
@@ -108,7 +108,8 @@ void UnexpectedMessages::take(Incoming& posted, Unexpected& message) noexcept {
   receive->sender_token = message.sender_token;
   if (message.whole && message.arrived < message.length) {
     receive->pieces.scatter(0, message.payload(),
-                            std::min<std::size_t>(message.arrived, receive->pieces.bytes));
+                            std::min<std::size_t>(message.arrived, receive->pieces.bytes),
+                            HaulPrivateCopy::prefetching);
     receive->received = message.arrived;
     peer.parts_receive = receive->token;
     message.sender_token = 0;  // the sender is told when all of it is here
@@ -124,7 +125,8 @@ void UnexpectedMessages::take(Incoming& posted, Unexpected& message) noexcept {
   const std::uint16_t detail = message.detail;
   if (whole) {
     receive->pieces.scatter(0, message.payload(),
-                            std::min<std::size_t>(message.length, receive->pieces.bytes));
+                            std::min<std::size_t>(message.length, receive->pieces.bytes),
+                            HaulPrivateCopy::prefetching);
     if (message.sender_token != 0) the<Backlog>().send_finish(peer, message.sender_token, 0);
   }
   message.sender_token = 0;  // the sender has been told, or the transfer will tell it

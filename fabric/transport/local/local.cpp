@@ -176,6 +176,7 @@ bool LocalNetwork::opened(Arrival& arrival, NetworkEvent& event) noexcept {
 void LocalNetwork::follow_distance(LocalPeer& peer) noexcept {
   if (!peer.outbox) return;
   peer.outbox->follow({&limits_.near, &limits_.far, haul_private_cache_of,
+                       peer.inbox ? &*peer.inbox : nullptr,
                        peer.in != nullptr ? &peer.in->segment().writer_cache : nullptr});
 }
 

@@ -98,6 +98,8 @@ void RingOutbox::write_as(const HaulPrivateRing& ring) noexcept {
   eager_bytes = std::min(ring.eager_bytes, in_parts_bytes);
   packet_bytes = std::min(ring.eager_bytes, ring_packet_bytes);
   part_bytes = std::min(ring.part_bytes, ring_packet_bytes);
+  copies_in = ring.copies_in;
+  if (whereabouts_.inbox != nullptr) whereabouts_.inbox->read_as(ring);
 }
 
 void RingOutbox::follow(const Whereabouts& whereabouts) noexcept {
@@ -107,7 +109,7 @@ void RingOutbox::follow(const Whereabouts& whereabouts) noexcept {
 
 void RingOutbox::look_at_distance() noexcept {
   looked_at_ = head_;
-  const auto& [near, far, cache_of, reader_cache] = whereabouts_;
+  const auto& [near, far, cache_of, inbox, reader_cache] = whereabouts_;
   if (cache_of == nullptr) return;
   if (const int cpu = os::current_cpu(); cpu != cpu_) {
     cpu_ = cpu;
@@ -274,6 +276,7 @@ Inbox::Got RingInbox::receive(ReceivedPacket& packet) noexcept {
       expect(position_ + line + left);
       continue;
     }
+    packet.copies_out = copies_out_;
     packet_end_ = position_ + space_of(0);
     bulk_end_ = bulk_position_;
     if ((header.flags & packet_inlined) != 0) {

@@ -27,6 +27,8 @@
 
 namespace haul::fabric {
 
+class RingInbox;
+
 // The writer's side. Not thread-safe.
 class RingOutbox final : public Outbox {
  public:
@@ -46,6 +48,8 @@ class RingOutbox final : public Outbox {
   struct Whereabouts {
     const HaulPrivateRing *near = nullptr, *far = nullptr;
     int (*cache_of)(int cpu) noexcept = nullptr;  // haul_private_cache_of()
+    // Of the other direction, if it is open: it copies out as this side writes.
+    RingInbox* inbox = nullptr;
     // The word of the reader's own segment; nullptr: it has none yet.
     const std::atomic<std::uint32_t>* reader_cache = nullptr;
   };
@@ -92,6 +96,9 @@ class RingInbox final : public Inbox {
   // `cells`: as RingOutbox has them.
   explicit RingInbox(RingSegment& segment, Cells* cells = nullptr) noexcept;
 
+  // From the next packet on.
+  void read_as(const HaulPrivateRing& ring) noexcept { copies_out_ = ring.copies_out; }
+
   Got receive(ReceivedPacket& packet) noexcept override;
   void release() noexcept override;
 
@@ -103,6 +110,7 @@ class RingInbox final : public Inbox {
   const std::uint64_t salt_;
   Cells* const cells_;
   CellName cell_ = 0;  // of the packet that receive() gave last
+  HaulPrivateCopy copies_out_ = HaulPrivateCopy::strings;
   std::uint64_t position_ = 0, returned_ = 0, packet_end_ = 0;
   std::uint64_t bulk_position_ = 0, bulk_returned_ = 0, bulk_end_ = 0;
 };

@@ -25,19 +25,27 @@ class Arena {
 
   void check(Level level, std::size_t len, std::size_t src_shift, std::size_t dst_shift,
              Affinity dst_affinity, Affinity src_affinity, std::size_t whole_bytes = 0) {
+    check_by(len, src_shift, dst_shift, [&](void* dst, const void* src) {
+      ASSERT_TRUE(move_bytes_at(level, dst, src, len, dst_affinity, src_affinity, whole_bytes));
+    });
+    if (!testing::Test::HasFatalFailure()) return;
+    FAIL() << level_name(level) << " affinities " << static_cast<int>(dst_affinity) << ","
+           << static_cast<int>(src_affinity) << " whole " << whole_bytes;
+  }
+
+  template <class Copy>
+  void check_by(std::size_t len, std::size_t src_shift, std::size_t dst_shift, Copy copy) {
     unsigned char* dst = dst_.data() + canary_bytes + dst_shift;
     unsigned char* expected = expected_.data() + canary_bytes + dst_shift;
     const unsigned char* src = src_.data() + canary_bytes + src_shift;
     // Anew each time, so that bytes left over from the former copy cannot pass for copied ones.
     std::memcpy(dst, inverse_.data() + canary_bytes + src_shift, len);
     std::memcpy(expected, src, len);
-    ASSERT_TRUE(move_bytes_at(level, dst, src, len, dst_affinity, src_affinity, whole_bytes));
+    copy(dst, src);
     const std::size_t around = len + 2 * canary_bytes;
     const bool same = std::memcmp(dst - canary_bytes, expected - canary_bytes, around) == 0 &&
                       std::memcmp(src - canary_bytes, src_before_.data() + src_shift, around) == 0;
-    ASSERT_TRUE(same) << level_name(level) << " len " << len << " src+" << src_shift << " dst+"
-                      << dst_shift << " affinities " << static_cast<int>(dst_affinity) << ","
-                      << static_cast<int>(src_affinity) << " whole " << whole_bytes;
+    ASSERT_TRUE(same) << "len " << len << " src+" << src_shift << " dst+" << dst_shift;
   }
 
  private:
@@ -54,6 +62,19 @@ TEST_P(Move, every_small_size_at_many_alignments) {
                     Affinity::cacheable);
         if (HasFatalFailure()) return;
       }
+    }
+  }
+}
+
+TEST_P(Move, in_order_by_every_size_at_many_alignments) {
+  Arena arena(10'000);
+  std::mt19937_64 random(4);
+  for (std::size_t len = 0; len <= 9'000; len += len < 1'200 ? 1 : 37) {
+    for (int i = 0; i < 20; ++i) {
+      arena.check_by(len, random() % 64, random() % 64, [&](void* dst, const void* src) {
+        ASSERT_TRUE(move_in_order_at(GetParam(), dst, src, len));
+      });
+      if (HasFatalFailure()) FAIL() << level_name(GetParam());
     }
   }
 }

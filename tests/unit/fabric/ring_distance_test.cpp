@@ -13,6 +13,8 @@ class RingDistance : public testing::Test {
   RingDistance() {
     near_.part_bytes = 4 * kib;
     far_.part_bytes = 16 * kib;
+    far_.copies_in = HaulPrivateCopy::prefetching;
+    far_.copies_out = HaulPrivateCopy::vectors;
   }
 
   void write(std::size_t bytes, std::uint32_t flags = 0) {
@@ -27,6 +29,18 @@ class RingDistance : public testing::Test {
     ReceivedPacket packet;
     ASSERT_EQ(inbox_.receive(packet), Inbox::Got::packet);
     inbox_.release();
+  }
+  // How a receiver is told to copy a packet out.
+  HaulPrivateCopy copies_out() {
+    const Outbox::Slot slot = outbox_.reserve(64, Outbox::Lane::eager);
+    *slot.header = Header{};
+    slot.header->kind = PacketKind::message;
+    slot.header->payload = 64;
+    outbox_.commit();
+    ReceivedPacket packet;
+    EXPECT_EQ(inbox_.receive(packet), Inbox::Got::packet);
+    inbox_.release();
+    return packet.copies_out;
   }
   // All CPUs share one cache here, wherever this thread is moved to.
   static int cache_of(int) noexcept { return 6; }
@@ -44,15 +58,15 @@ class RingDistance : public testing::Test {
 };
 
 TEST_F(RingDistance, AReaderOfWhichNothingIsKnownIsNear) {
-  outbox_.follow({&near_, &far_, cache_of, nullptr});
+  outbox_.follow({&near_, &far_, cache_of, &inbox_, nullptr});
   EXPECT_EQ(outbox_.part_bytes, near_.part_bytes);
-  outbox_.follow({&near_, &far_, cache_of, &reader_});
+  outbox_.follow({&near_, &far_, cache_of, &inbox_, &reader_});
   EXPECT_EQ(outbox_.part_bytes, near_.part_bytes);
 }
 
 TEST_F(RingDistance, IsLookedAtAgainOnceInAQuarterOfTheRing) {
   reader_ = own;
-  outbox_.follow({&near_, &far_, cache_of, &reader_});
+  outbox_.follow({&near_, &far_, cache_of, &inbox_, &reader_});
   EXPECT_EQ(segment_->writer_cache.load(), own) << "the reader's own ring follows it";
   EXPECT_EQ(outbox_.part_bytes, near_.part_bytes);
   reader_ = own + 1;
@@ -60,19 +74,23 @@ TEST_F(RingDistance, IsLookedAtAgainOnceInAQuarterOfTheRing) {
   EXPECT_EQ(outbox_.part_bytes, near_.part_bytes) << "not with each packet";
   write_a_quarter();
   EXPECT_EQ(outbox_.part_bytes, far_.part_bytes);
+  EXPECT_EQ(outbox_.copies_in, far_.copies_in);
+  EXPECT_EQ(copies_out(), far_.copies_out) << "the inbox follows";
   reader_ = 0;
   write_a_quarter();
   EXPECT_EQ(outbox_.part_bytes, near_.part_bytes);
+  EXPECT_EQ(outbox_.copies_in, near_.copies_in);
+  EXPECT_EQ(copies_out(), near_.copies_out);
 }
 
 // The sender has found room for all parts of the size that a part had.
 TEST_F(RingDistance, IsLeftAloneBetweenThePartsOfAMessage) {
-  outbox_.follow({&near_, &far_, cache_of, &reader_});
+  outbox_.follow({&near_, &far_, cache_of, &inbox_, &reader_});
   reader_ = 0x7fffffff;
   write(30 * kib, packet_parts);
   write(30 * kib);
   write(30 * kib);
-  outbox_.follow({&near_, &far_, cache_of, &reader_});
+  outbox_.follow({&near_, &far_, cache_of, &inbox_, &reader_});
   EXPECT_EQ(outbox_.part_bytes, far_.part_bytes);
   reader_ = 0;
   write(30 * kib, packet_parts);  // of 90 KiB: two more will come

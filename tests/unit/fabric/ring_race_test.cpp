@@ -73,6 +73,8 @@ TEST(RingRace, FindsEachAnswerOfAMachineThatHasOne) {
     double ns = plain_ns(run);
     if (run.bytes <= 64 * kib && ring.part_bytes != 4 * kib) ns *= 1.2;
     if (run.bytes <= 64 * kib && ring.cell_from_bytes != 512) ns *= 1.2;
+    if (run.bytes <= 64 * kib && ring.copies_out != HaulPrivateCopy::vectors) ns *= 1.2;
+    if (run.bytes <= 64 * kib && ring.copies_in != HaulPrivateCopy::prefetching) ns *= 1.2;
     if (ring.owns_ahead) ns *= 1.3;
     if (run.bytes <= 2 * kib && ring.demotes) ns *= 1.4;
     if (run.bytes > 16 * kib && ring.eager_bytes >= run.bytes) ns *= 1.2;
@@ -84,6 +86,8 @@ TEST(RingRace, FindsEachAnswerOfAMachineThatHasOne) {
   ASSERT_TRUE(best);
   EXPECT_EQ(best->part_bytes, 4 * kib);
   EXPECT_EQ(best->cell_from_bytes, 512u);
+  EXPECT_EQ(best->copies_in, HaulPrivateCopy::prefetching);
+  EXPECT_EQ(best->copies_out, HaulPrivateCopy::vectors);
   EXPECT_FALSE(best->owns_ahead);
   EXPECT_FALSE(best->demotes);
   EXPECT_EQ(best->eager_bytes, 16 * kib);

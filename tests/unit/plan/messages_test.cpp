@@ -127,6 +127,7 @@ TEST(RingsBy, DoWhatTheUserWantsInPlaceOfWhatWasMeasured) {
   WantedRing wanted;
   wanted.part_bytes = 1024;
   wanted.cell_from_bytes = 0;
+  wanted.copies_out = HaulPrivateCopy::vectors;
   wanted.piece_bytes = 8192;
   wanted.owns_ahead = true;
   wanted.demotes = false;
@@ -135,6 +136,8 @@ TEST(RingsBy, DoWhatTheUserWantsInPlaceOfWhatWasMeasured) {
     EXPECT_EQ(ring.eager_bytes, 32768u);
     EXPECT_EQ(ring.part_bytes, 1024u);
     EXPECT_EQ(ring.cell_from_bytes, 0u);
+    EXPECT_EQ(ring.copies_in, HaulPrivateCopy::strings);
+    EXPECT_EQ(ring.copies_out, HaulPrivateCopy::vectors);
     EXPECT_EQ(ring.piece_bytes, 8192u);
     EXPECT_EQ(ring.large_piece_bytes, 8192u);
     EXPECT_TRUE(ring.owns_ahead);

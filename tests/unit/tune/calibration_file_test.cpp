@@ -49,6 +49,7 @@ Measured measured_figures() {
   near.measured_at_s = 1795452139;
   near.part_bytes = 4096;
   near.cell_from_bytes = 0;
+  near.copies_out = HaulPrivateCopy::prefetching;
   near.owns_ahead = false;
   near.message_ns[0] = 531.5;
   near.message_ns[4] = 66000.25;
@@ -137,6 +138,8 @@ TEST_F(CalibrationFile, ComesBackAsItWasStored) {
   EXPECT_EQ(loaded->near.piece_bytes, 16384u);
   EXPECT_EQ(loaded->near.large_piece_bytes, 65536u);
   EXPECT_FALSE(loaded->near.owns_ahead);
+  EXPECT_EQ(loaded->near.copies_in, HaulPrivateCopy::strings);
+  EXPECT_EQ(loaded->near.copies_out, HaulPrivateCopy::prefetching);
   EXPECT_TRUE(loaded->near.demotes);
   EXPECT_EQ(loaded->near.message_ns[0], 531.5);
   EXPECT_EQ(loaded->near.message_ns[4], 66000.25);
@@ -156,12 +159,14 @@ TEST_F(CalibrationFile, IsTextForPeople) {
                    "near_measured_at=1795452139\nnear_eager_bytes=65536\n"
                    "near_part_bytes=4096\nnear_cell_from_bytes=0\nnear_piece_bytes=16384\n"
                    "near_large_piece_bytes=65536\nnear_owns_ahead=0\nnear_demotes=1\n"
+                   "near_copies_in=0\nnear_copies_out=2\n"
                    "near_message_4k_ns=531.500\nnear_message_16k_ns=0.000\n"
                    "near_message_64k_ns=0.000\nnear_message_256k_ns=0.000\n"
                    "near_message_1024k_ns=66000.250\n"
                    "far_measured_at=0\nfar_eager_bytes=65536\n"
                    "far_part_bytes=8192\nfar_cell_from_bytes=2048\nfar_piece_bytes=16384\n"
                    "far_large_piece_bytes=65536\nfar_owns_ahead=1\nfar_demotes=1\n"
+                   "far_copies_in=0\nfar_copies_out=0\n"
                    "far_message_4k_ns=0.000\nfar_message_16k_ns=0.000\n"
                    "far_message_64k_ns=0.000\nfar_message_256k_ns=0.000\n"
                    "far_message_1024k_ns=0.000\n"));
@@ -306,6 +311,8 @@ TEST_F(CalibrationFile, ALineThatIsWrongUnderARightChecksumIsRefused) {
     refused(changed("near_part_bytes=4096", bad));
   for (const char* bad : {"near_cell_from_bytes=8193", "near_cell_from_bytes=-1", ""})
     refused(changed("near_cell_from_bytes=0", bad));
+  for (const char* bad : {"near_copies_out=3", "near_copies_out=vectors", ""})
+    refused(changed("near_copies_out=2", bad));
   for (const char* bad : {"near_owns_ahead=2", "near_owns_ahead=true", ""})
     refused(changed("near_owns_ahead=0", bad));
   refused(changed("far_message_4k_ns=0.000", "far_message_4k_ns=1000000000.000"));
