@@ -55,8 +55,8 @@ expect 0 '"paths"' explain --mpi --json
 expect 0 '"rings"' explain --mpi --json
 HAUL_FABRIC_PART_BYTES=2K expect 0 'in parts of 2 KiB' explain --mpi
 HAUL_FABRIC_COPY_OUT=prefetching expect 0 '"copies_out": "prefetching"' explain --mpi --json
-HAUL_FABRIC_CELL_BYTES=1K expect 0 'payloads of 1 KiB and more are written to cells' explain --mpi
-HAUL_FABRIC_CELL_BYTES=0 expect 0 'no payload is written to cells' explain --mpi
+HAUL_FABRIC_CELL_BYTES=1K expect 0 '"cell_from_bytes": 1024' explain --mpi --json
+HAUL_FABRIC_CELL_BYTES=0 expect 0 '"cell_from_bytes": 0' explain --mpi --json
 HAUL_FABRIC_OWN_AHEAD=off HAUL_FABRIC_DEMOTE=off expect 0 '"owns_ahead": false' explain --mpi --json
 HAUL_FABRIC_PIECE_BYTES=128K expect 0 'pieces of 16 KiB' explain --mpi
 expect 0 'Messages' info
