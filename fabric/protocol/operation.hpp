@@ -278,6 +278,7 @@ struct Peer {
   // that they are for (neither: they are dropped).
   std::size_t parts_left = 0;
   std::uint64_t parts_receive = 0;
+  bool pieces_due = false;  // of a message that was asked for, the next is likely on its way
   Unexpected* parts_message = nullptr;
   List<Outgoing, InQueue> pending;    // first packets, in order
   List<Outgoing, InQueue> streaming;  // taking turns

@@ -46,6 +46,8 @@ class Outbox {
   // Whole messages above this leave in parts of it, so that the receiver copies one out while the
   // next is copied in; 0: never.
   std::size_t part_bytes = 0;
+  // Payload of a packet that carries a piece of a message that was asked for.
+  std::size_t piece_bytes = 0;
   HaulPrivateCopy copies_in = HaulPrivateCopy::strings;  // how payloads are best written
   // Whether reserve() will have room for all parts of a message of this size, one by one.
   virtual bool holds(std::size_t) noexcept { return false; }
@@ -57,8 +59,6 @@ class Outbox {
     at_once,    // with commit()
   };
   virtual Delivery delivery() noexcept { return Delivery::by_answer; }
-  // Payload of a packet that carries a piece of a message of `whole` bytes that was asked for.
-  virtual std::size_t piece_bytes(std::size_t whole) const noexcept = 0;
   virtual ~Outbox() = default;
 };
 

@@ -139,10 +139,9 @@ inline constexpr KnobRow rows[] = {
      "pass to and fro, so that the lines of an answer need not change their core (0 to 8K; 0: "
      "never); auto (the default) takes what `haul tune` found best, or else 2K."},
     {Knob::fabric_piece_bytes, KnobKind::text, "HAUL_FABRIC_PIECE_BYTES", "auto", "auto", 4 * kib,
-     64 * kib, false,
+     32 * kib, false,
      "Messages that were asked for, and that no side can copy directly, leave in pieces of this "
-     "many bytes (4K to 64K); auto (the default) takes what `haul tune` found best, or else 16K, "
-     "and 64K above 256K."},
+     "many bytes (4K to 32K); auto (the default) takes what `haul tune` found best, or else 32K."},
     {Knob::fabric_own_ahead, KnobKind::choice, "HAUL_FABRIC_OWN_AHEAD", "auto", "auto|on|off", 0, 0,
      false,
      "Whether a sender takes the lines that it will write next from the receiver's core ahead of "

@@ -49,8 +49,7 @@ enum class HaulPrivateCopy : std::uint8_t { strings, vectors, prefetching };
 struct HaulPrivateRing {
   std::size_t eager_bytes = std::size_t{64} << 10;  // up to here a message is sent unasked
   std::size_t part_bytes = std::size_t{8} << 10;    // what is sent unasked leaves in parts of it
-  // A message that was asked for leaves in pieces: those of up to 256 KiB, and longer ones.
-  std::size_t piece_bytes = std::size_t{16} << 10, large_piece_bytes = std::size_t{64} << 10;
+  std::size_t piece_bytes = std::size_t{32} << 10;  // what is asked for leaves in pieces of it
   // Payloads from here on, and of no more than a cell, are written to cells, which the two sides
   // pass to and fro; 0: none is.
   std::size_t cell_from_bytes = 2048;

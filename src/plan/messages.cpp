@@ -76,8 +76,7 @@ Rings rings_by(const Calibration& figures, const Rings& measured,
     if (wanted.eager_bytes != SIZE_MAX) ring->eager_bytes = wanted.eager_bytes;
     if (wanted.part_bytes != SIZE_MAX) ring->part_bytes = wanted.part_bytes;
     if (wanted.cell_from_bytes != SIZE_MAX) ring->cell_from_bytes = wanted.cell_from_bytes;
-    if (wanted.piece_bytes != SIZE_MAX)
-      ring->piece_bytes = ring->large_piece_bytes = wanted.piece_bytes;
+    if (wanted.piece_bytes != SIZE_MAX) ring->piece_bytes = wanted.piece_bytes;
     ring->owns_ahead = wanted.owns_ahead.value_or(ring->owns_ahead);
     ring->demotes = wanted.demotes.value_or(ring->demotes);
     ring->copies_in = wanted.copies_in.value_or(ring->copies_in);

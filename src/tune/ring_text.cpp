@@ -17,8 +17,7 @@ constexpr RingBytes bytes_in_order[] = {
     {"eager_bytes", &HaulPrivateRing::eager_bytes, 4 * kib, 64 * kib},
     {"part_bytes", &HaulPrivateRing::part_bytes, 1 * kib, 32 * kib},
     {"cell_from_bytes", &HaulPrivateRing::cell_from_bytes, 0, 8 * kib},
-    {"piece_bytes", &HaulPrivateRing::piece_bytes, 4 * kib, 64 * kib},
-    {"large_piece_bytes", &HaulPrivateRing::large_piece_bytes, 4 * kib, 64 * kib},
+    {"piece_bytes", &HaulPrivateRing::piece_bytes, 4 * kib, 32 * kib},
 };
 
 struct RingSwitch {

@@ -58,7 +58,8 @@ HAUL_FABRIC_COPY_OUT=prefetching expect 0 '"copies_out": "prefetching"' explain 
 HAUL_FABRIC_CELL_BYTES=1K expect 0 '"cell_from_bytes": 1024' explain --mpi --json
 HAUL_FABRIC_CELL_BYTES=0 expect 0 '"cell_from_bytes": 0' explain --mpi --json
 HAUL_FABRIC_OWN_AHEAD=off HAUL_FABRIC_DEMOTE=off expect 0 '"owns_ahead": false' explain --mpi --json
-HAUL_FABRIC_PIECE_BYTES=128K expect 0 'pieces of 16 KiB' explain --mpi
+HAUL_FABRIC_PIECE_BYTES=8K expect 0 '"piece_bytes": 8192' explain --mpi --json
+HAUL_FABRIC_PIECE_BYTES=128K expect 0 '"piece_bytes": 32768' explain --mpi --json
 expect 0 'Messages' info
 
 if [ ! -e "$provider" ]; then

@@ -48,7 +48,8 @@ struct RingWay {
   std::optional<RingInbox> inbox;
 
   // The cells of the side that writes, and of the one that reads.
-  bool open(std::uint64_t salt, const HaulPrivateRing& ring, Cells& writers, Cells& readers) {
+  bool open(std::uint64_t salt, const HaulPrivateRing& ring, PairCells& writers,
+            PairCells& readers) {
     auto* segment = static_cast<RingSegment*>(static_cast<void*>(memory.at()));
     if (segment == nullptr) return false;
     segment->salt = salt;
@@ -270,7 +271,7 @@ class ThreadedPair final : public RingPair {
     echoed_ = well;
   }
 
-  Cells near_cells_, far_cells_;
+  PairCells near_cells_, far_cells_;
   RingWay there_, back_;
   RingSide near_{1}, far_{2};
   RingRun run_;

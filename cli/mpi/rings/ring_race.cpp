@@ -53,10 +53,8 @@ std::vector<RingQuestion> questions() {
       question(&Ring::demotes, {true, false}, {64, 256, 1 * kib}),
       question<std::size_t>(&Ring::eager_bytes, {16 * kib, 32 * kib, 64 * kib},
                             {32 * kib, 64 * kib}),
-      question<std::size_t>(&Ring::piece_bytes, {16 * kib, 32 * kib, 64 * kib},
-                            {128 * kib, 256 * kib}),
-      question<std::size_t>(&Ring::large_piece_bytes, {16 * kib, 32 * kib, 64 * kib},
-                            {512 * kib, 1024 * kib}),
+      question<std::size_t>(&Ring::piece_bytes, {8 * kib, 16 * kib, 32 * kib},
+                            {128 * kib, 256 * kib, 1024 * kib}),
   };
 }
 

@@ -22,9 +22,9 @@ const char* word_of(HaulPrivateCopy copy) {
 // How both are written, whatever was measured when.
 bool is_same(const HaulPrivateRing& a, const HaulPrivateRing& b) {
   return a.eager_bytes == b.eager_bytes && a.part_bytes == b.part_bytes &&
-         a.piece_bytes == b.piece_bytes && a.large_piece_bytes == b.large_piece_bytes &&
-         a.cell_from_bytes == b.cell_from_bytes && a.owns_ahead == b.owns_ahead &&
-         a.copies_in == b.copies_in && a.copies_out == b.copies_out && a.demotes == b.demotes &&
+         a.piece_bytes == b.piece_bytes && a.cell_from_bytes == b.cell_from_bytes &&
+         a.owns_ahead == b.owns_ahead && a.copies_in == b.copies_in &&
+         a.copies_out == b.copies_out && a.demotes == b.demotes &&
          a.measured_at_s == b.measured_at_s;
 }
 
@@ -34,8 +34,6 @@ std::string describe_ring(const HaulPrivateRing& ring) {
   std::string text = fmt::format(
       "up to {} unasked, in parts of {}; longer messages in pieces of {}",
       show_bytes(ring.eager_bytes), show_bytes(ring.part_bytes), show_bytes(ring.piece_bytes));
-  if (ring.large_piece_bytes != ring.piece_bytes)
-    text += fmt::format(", and of {} above 256 KiB", show_bytes(ring.large_piece_bytes));
   text += ring.cell_from_bytes == 0
               ? "; no payload is written to cells"
               : fmt::format("; payloads of {} and more are written to cells, by turns",
@@ -77,11 +75,15 @@ nlohmann::ordered_json rings_document(const HaulPrivateMessageLimits& limits) {
   for (const auto& [name, ring] :
        {std::pair{"near", &limits.near}, std::pair{"far", &limits.far}}) {
     nlohmann::ordered_json& one = document[name];
-    one = {{"measured_at", ring->measured_at_s},    {"eager_bytes", ring->eager_bytes},
-           {"part_bytes", ring->part_bytes},        {"cell_from_bytes", ring->cell_from_bytes},
-           {"piece_bytes", ring->piece_bytes},      {"large_piece_bytes", ring->large_piece_bytes},
-           {"owns_ahead", ring->owns_ahead},        {"demotes", ring->demotes},
-           {"copies_in", word_of(ring->copies_in)}, {"copies_out", word_of(ring->copies_out)}};
+    one = {{"measured_at", ring->measured_at_s},
+           {"eager_bytes", ring->eager_bytes},
+           {"part_bytes", ring->part_bytes},
+           {"cell_from_bytes", ring->cell_from_bytes},
+           {"piece_bytes", ring->piece_bytes},
+           {"owns_ahead", ring->owns_ahead},
+           {"demotes", ring->demotes},
+           {"copies_in", word_of(ring->copies_in)},
+           {"copies_out", word_of(ring->copies_out)}};
     if (ring->measured_at_s == 0) continue;
     for (unsigned size = 0; size < HaulPrivateRing::size_count; ++size)
       one["message_ns"][std::to_string(HaulPrivateRing::bytes_of(size))] = ring->message_ns[size];

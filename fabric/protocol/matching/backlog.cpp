@@ -27,7 +27,7 @@ bool Backlog::stream(Peer& peer) noexcept {
   const std::size_t before = budget;
   while (Outgoing* operation = peer.streaming.front()) {
     const std::size_t left = operation->limit - operation->offset;
-    const std::size_t bytes = std::min(left, peer.outbox->piece_bytes(operation->limit));
+    const std::size_t bytes = std::min(left, peer.outbox->piece_bytes);
     if (bytes > budget) break;
     const Outbox::Slot slot = peer.outbox->reserve(bytes, Outbox::Lane::bulk);
     if (slot.header == nullptr) break;

@@ -12,12 +12,17 @@ namespace {
 // Packets of one peer in a turn: the others get theirs.
 constexpr unsigned turn_packets = 64;
 constexpr std::uint32_t rare_turns = 32;
-// How often a turn looks for the next part of a message that has begun to come, all peers together:
+// How often a turn looks for the next part or piece of a message that has begun to come, all peers together:
 // about two microseconds, in which a sender that runs writes it. A program's own turn costs more.
 constexpr unsigned part_looks = 64;
 // How often a turn comes back to the endpoint's own packets before the others get theirs: enough
 // for some thousand operations.
 constexpr unsigned own_rounds = 64;
+
+// Whether the peer is amidst a message.
+bool is_due(const Peer& peer) noexcept {
+  return peer.parts_left != 0 || peer.pieces_due;
+}
 
 }  // namespace
 
@@ -90,18 +95,19 @@ Peer* Turns::drain(Source& source) noexcept {
       inbox.release();
     }
     if (peer->fault != nullptr && peer->state != Peer::State::lost) return peer;
-    if (i + 1 >= most && (only == nullptr || only->parts_left == 0)) break;
+    if (i + 1 >= most && (only == nullptr || !is_due(*only))) break;
   }
   return nullptr;
 }
 
-bool Turns::awaits(const Inbox& inbox, const Peer* only) noexcept {
+bool Turns::awaits(const Inbox& inbox, Peer* only) noexcept {
   if (inbox.ready()) return true;
-  if (only == nullptr || only->parts_left == 0) return false;
+  if (only == nullptr || !is_due(*only)) return false;
   for (; looks_left_ > 0; --looks_left_) {
     cpu_relax();
     if (inbox.ready()) return true;
   }
+  only->pieces_due = false;
   return false;
 }
 

@@ -26,7 +26,7 @@ class Turns : public MatcherPart<Turns> {
   Peer* serve_own(bool* active) noexcept;
   Peer* drain(Source& source) noexcept;
   // Whether a packet is there: at once, or, where the next part of a message is due, in a moment.
-  bool awaits(const Inbox& inbox, const Peer* only) noexcept;
+  bool awaits(const Inbox& inbox, Peer* only) noexcept;
 
   std::uint32_t turns_ = 0;
   unsigned looks_left_ = 0;  // in this turn

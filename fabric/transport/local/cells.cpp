@@ -12,20 +12,27 @@ constexpr unsigned number_of(CellName name) noexcept {
 constexpr std::uint32_t bit_of(unsigned number) noexcept {
   return std::uint32_t{1} << number;
 }
-static_assert(cell_count == 32, "a set of cells is a word");
+static_assert(cell_count == 32 && large_cell_count <= cell_count, "a set of cells is a word");
+
+CellArea small_area(RingSegment& segment) noexcept {
+  return {&segment.cells[0][0], cell_bytes, cell_count, &segment.returns};
+}
+CellArea large_area(RingSegment& segment) noexcept {
+  return {&segment.large_cells[0][0], large_cell_bytes, large_cell_count, &segment.large_returns};
+}
 
 }  // namespace
 
-void Cells::have_own(RingSegment& segment) noexcept {
-  own_ = &segment;
+void Cells::have_own(const CellArea& area) noexcept {
+  own_ = area;
   // The first is taken first, so that no more pages are touched than are in use at once.
-  for (unsigned i = 0; i < cell_count; ++i)
-    here_[i] = static_cast<std::uint8_t>(cell_count - 1 - i);
-  here_count_ = cell_count;
+  for (unsigned i = 0; i < area.count; ++i)
+    here_[i] = static_cast<std::uint8_t>(area.count - 1 - i);
+  here_count_ = area.count;
 }
 
-void Cells::have_peers(RingSegment& segment) noexcept {
-  peers_ = &segment;
+void Cells::have_peers(const CellArea& area) noexcept {
+  peers_ = area;
 }
 
 CellName Cells::take() noexcept {
@@ -39,8 +46,7 @@ CellName Cells::take() noexcept {
 }
 
 std::byte* Cells::memory(CellName taken) const noexcept {
-  RingSegment* home = (taken & receivers_home) != 0 ? peers_ : own_;
-  return home->cells[number_of(taken)];
+  return cell_of((taken & receivers_home) != 0 ? peers_ : own_, number_of(taken));
 }
 
 void Cells::pass(CellName taken) noexcept {
@@ -60,14 +66,14 @@ unsigned Cells::available(unsigned wanted) noexcept {
 
 // What comes back twice, or was never away, is passed over.
 void Cells::take_returns() noexcept {
-  if (own_ == nullptr) return;
-  const RingSegment::Returns& returns = own_->returns;
+  if (own_.count == 0) return;
+  const RingSegment::Returns& returns = *own_.returns;
   const std::uint32_t count = returns.count.load(std::memory_order_acquire);
   if (count - returns_seen_ > cell_count) return;
   for (; returns_seen_ != count; ++returns_seen_) {
     const unsigned number =
         returns.cells[returns_seen_ % cell_count].load(std::memory_order_relaxed);
-    if (number >= cell_count || (away_ & bit_of(number)) == 0) continue;
+    if (number >= own_.count || (away_ & bit_of(number)) == 0) continue;
     away_ &= ~bit_of(number);
     here_[here_count_++] = static_cast<std::uint8_t>(number);
   }
@@ -75,10 +81,11 @@ void Cells::take_returns() noexcept {
 
 const std::byte* Cells::arrived(CellName named) const noexcept {
   const unsigned number = number_of(named);
-  if (number >= cell_count) return nullptr;
-  if ((named & receivers_home) != 0)
-    return (away_ & bit_of(number)) != 0 ? own_->cells[number] : nullptr;
-  return peers_ != nullptr && (kept_set_ & bit_of(number)) == 0 ? peers_->cells[number] : nullptr;
+  if ((named & receivers_home) != 0) {
+    return number < own_.count && (away_ & bit_of(number)) != 0 ? cell_of(own_, number) : nullptr;
+  }
+  return number < peers_.count && (kept_set_ & bit_of(number)) == 0 ? cell_of(peers_, number)
+                                                                    : nullptr;
 }
 
 void Cells::keep(CellName named) noexcept {
@@ -90,15 +97,25 @@ void Cells::keep(CellName named) noexcept {
   }
   kept_set_ |= bit_of(number);
   kept_[kept_to_++ % cell_count] = static_cast<std::uint8_t>(number);
-  if (kept_to_ - kept_from_ > most_kept) give_back_oldest();
+  if (kept_to_ - kept_from_ > most_kept_) give_back_oldest();
 }
 
 void Cells::give_back_oldest() noexcept {
   const std::uint8_t number = kept_[kept_from_++ % cell_count];
   kept_set_ &= ~bit_of(number);
-  RingSegment::Returns& returns = peers_->returns;
+  RingSegment::Returns& returns = *peers_.returns;
   returns.cells[returned_ % cell_count].store(number, std::memory_order_relaxed);
   returns.count.store(++returned_, std::memory_order_release);
+}
+
+void PairCells::have_own(RingSegment& segment) noexcept {
+  small.have_own(small_area(segment));
+  large.have_own(large_area(segment));
+}
+
+void PairCells::have_peers(RingSegment& segment) noexcept {
+  small.have_peers(small_area(segment));
+  large.have_peers(large_area(segment));
 }
 
 }  // namespace haul::fabric

@@ -29,17 +29,27 @@ namespace haul::fabric {
 // of who receives the packet.
 using CellName = std::uint8_t;
 
+// The cells of one size in a segment.
+struct CellArea {
+  std::byte* memory = nullptr;
+  std::size_t bytes = 0;  // of a cell
+  unsigned count = 0;     // at most cell_count
+  RingSegment::Returns* returns = nullptr;
+};
+
 class Cells {
  public:
-  // The segments that this process and the peer have made; each may come first, or not at all. They
-  // must outlive what is called here.
-  void have_own(RingSegment& segment) noexcept;
-  void have_peers(RingSegment& segment) noexcept;
+  // most_kept: how many of the peer's are kept for answers, at most.
+  explicit Cells(unsigned most_kept) noexcept : most_kept_(most_kept) {}
+  // Those in the segments that this process and the peer have made; each may come first, or not at
+  // all. They must outlive what is called here.
+  void have_own(const CellArea& area) noexcept;
+  void have_peers(const CellArea& area) noexcept;
 
   // ---- to write ----
   // The next cell to write to, by preference one of the peer's; 0: there is none.
   CellName take() noexcept;
-  // Its memory, of cell_bytes.
+  // Its memory.
   std::byte* memory(CellName taken) const noexcept;
   // A packet has left with it.
   void pass(CellName taken) noexcept;
@@ -54,11 +64,15 @@ class Cells {
   void keep(CellName named) noexcept;
 
  private:
-  static constexpr unsigned most_kept = 8;  // of the peer's: a message of 64 KiB
   void take_returns() noexcept;
   void give_back_oldest() noexcept;
 
-  RingSegment *own_ = nullptr, *peers_ = nullptr;
+  static std::byte* cell_of(const CellArea& area, unsigned number) noexcept {
+    return area.memory + number * area.bytes;
+  }
+
+  const unsigned most_kept_;
+  CellArea own_, peers_;
   // Own cells: those here, the last one came last; and the numbers of those that the peer has.
   std::array<std::uint8_t, cell_count> here_{};
   unsigned here_count_ = 0;
@@ -70,6 +84,16 @@ class Cells {
   unsigned kept_from_ = 0, kept_to_ = 0;
   std::uint32_t kept_set_ = 0;
   std::uint32_t returned_ = 0;
+};
+
+// Those of both sizes that two processes pass to and fro. The smaller ones are for what is sent
+// unasked, the larger ones for the pieces of messages that were asked for. Each side keeps as many
+// as a message of 64 KiB takes, and half of the large ones.
+struct PairCells {
+  Cells small{8}, large{large_cell_count / 2};
+
+  void have_own(RingSegment& segment) noexcept;
+  void have_peers(RingSegment& segment) noexcept;
 };
 
 }  // namespace haul::fabric

@@ -25,7 +25,7 @@ struct LocalPeer {
     os::Descriptor socket;
   };
   std::unique_ptr<SharedSegment> out, in;
-  Cells cells;
+  PairCells cells;
   std::optional<RingOutbox> outbox;
   std::optional<RingInbox> inbox;
   Bell bell;

@@ -17,16 +17,11 @@ constexpr std::uint64_t line = 64;
 constexpr std::uint64_t grain = 2 * line;
 // Credits go back in eighths: each return costs the writer a miss.
 constexpr std::uint64_t return_bytes = ring_bytes / 8;
-constexpr std::uint64_t bulk_return_bytes = bulk_bytes / 8;
 // How much a writer writes before it looks whether it and its reader have moved.
 constexpr std::uint64_t look_bytes = ring_bytes / 4;
 // What data packets leave free for the other lanes, and eager ones for control packets.
 constexpr std::uint64_t control_reserve = ring_bytes / 16;
 constexpr std::uint64_t eager_reserve = ring_bytes * 11 / 16;  // for a message in parts
-
-constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept {
-  return (bytes + line - 1) / line * line;
-}
 
 // Of the ring, for a packet whose payload behind the header has this many bytes.
 constexpr std::uint64_t space_of(std::uint64_t payload) noexcept {
@@ -59,7 +54,7 @@ void demote(const void* from, std::uint64_t bytes) noexcept {
 // A header's `payload` has the name of its cell above the number of bytes.
 constexpr unsigned cell_shift = 24;
 constexpr std::uint32_t payload_mask = (std::uint32_t{1} << cell_shift) - 1;
-static_assert(ring_piece_bytes <= payload_mask && ring_packet_bytes <= payload_mask);
+static_assert(ring_packet_bytes <= payload_mask && large_cell_bytes <= payload_mask);
 
 std::atomic<std::uint64_t>& ready_of(Header& header) noexcept {
   static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof header.ready);
@@ -71,33 +66,29 @@ std::uint64_t mark(std::uint64_t position, std::uint64_t salt) noexcept {
   return (position + line) ^ salt;
 }
 
-// Where a piece of `bytes` bytes begins that comes after `position`: pieces are contiguous, so one
-// that would cross the end begins at the start of the area. Both sides compute the same.
-std::uint64_t bulk_start(std::uint64_t position, std::uint64_t bytes) noexcept {
-  const std::uint64_t offset = position % bulk_bytes;
-  return offset + bytes <= bulk_bytes ? position : position - offset + bulk_bytes;
-}
-
 }  // namespace
 
 RingOutbox::RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument,
-                       const HaulPrivateRing& ring, Cells* cells) noexcept
+                       const HaulPrivateRing& ring, PairCells* cells) noexcept
     : segment_(segment),
       salt_(segment.salt),
       cells_(cells),
       doorbell_(doorbell),
       argument_(argument) {
-  if (cells_ != nullptr) cells_->have_own(segment);
+  if (cells_ != nullptr) {
+    cells_->have_own(segment);
+    small_.from = &cells_->small;
+    large_.from = &cells_->large;
+  }
   write_as(ring);
 }
 
 void RingOutbox::write_as(const HaulPrivateRing& ring) noexcept {
   ring_ = ring;
-  ring_.piece_bytes = std::min(ring.piece_bytes, ring_piece_bytes);
-  ring_.large_piece_bytes = std::min(ring.large_piece_bytes, ring_piece_bytes);
   eager_bytes = std::min(ring.eager_bytes, in_parts_bytes);
   packet_bytes = std::min(ring.eager_bytes, ring_packet_bytes);
   part_bytes = std::min(ring.part_bytes, ring_packet_bytes);
+  piece_bytes = std::min(ring.piece_bytes, large_cell_bytes);
   copies_in = ring.copies_in;
   if (whereabouts_.inbox != nullptr) whereabouts_.inbox->read_as(ring);
 }
@@ -130,7 +121,7 @@ bool RingOutbox::goes_in_cell(std::size_t payload_bytes) const noexcept {
 bool RingOutbox::holds(std::size_t bytes) noexcept {
   const std::uint64_t parts = (bytes + part_bytes - 1) / part_bytes;
   const std::uint64_t cells =
-      goes_in_cell(part_bytes) ? cells_->available(static_cast<unsigned>(parts)) : 0;
+      goes_in_cell(part_bytes) ? cells_->small.available(static_cast<unsigned>(parts)) : 0;
   // Each has a header. Besides one part, since the last may be too short for a cell, or what is
   // left empty at the ring's end.
   const std::uint64_t in_ring = 1 + (parts > cells ? parts - cells : 0);
@@ -144,10 +135,6 @@ Outbox::Delivery RingOutbox::delivery() noexcept {
   return accepted_ ? Delivery::at_once : Delivery::not_yet;
 }
 
-std::size_t RingOutbox::piece_bytes(std::size_t whole) const noexcept {
-  return whole <= (std::size_t{256} << 10) ? ring_.piece_bytes : ring_.large_piece_bytes;
-}
-
 // Whether `bytes` more fit and leave keep_free. What the reader claims to have consumed is only
 // believed within what was written.
 bool RingOutbox::has_room(std::uint64_t bytes, std::uint64_t keep_free) noexcept {
@@ -158,30 +145,21 @@ bool RingOutbox::has_room(std::uint64_t bytes, std::uint64_t keep_free) noexcept
   return head_ + wanted - consumed_ <= ring_bytes;
 }
 
-std::byte* RingOutbox::reserve_bulk(std::size_t payload_bytes) noexcept {
-  const std::uint64_t bytes = round_up(payload_bytes);
-  const std::uint64_t start = bulk_start(bulk_head_, bytes);
-  if (start + bytes - bulk_consumed_ > bulk_bytes) {
-    const std::uint64_t consumed = segment_.bulk_consumed.load(std::memory_order_acquire);
-    if (consumed - bulk_consumed_ <= bulk_head_ - bulk_consumed_) bulk_consumed_ = consumed;
-    if (start + bytes - bulk_consumed_ > bulk_bytes) return nullptr;
-  }
-  next_bulk_head_ = start + bytes;
-  return segment_.bulk + start % bulk_bytes;
+// A cell of that size, one that an uncommitted slot has left first; nullptr: there is none.
+RingOutbox::Taken* RingOutbox::taken(Taken& cell) noexcept {
+  if (cell.name == 0 && cell.from != nullptr) cell.name = cell.from->take();
+  return cell.name != 0 ? &cell : nullptr;
 }
 
 Outbox::Slot RingOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept {
   const bool bulk = lane == Lane::bulk;
-  if (payload_bytes > (bulk ? ring_piece_bytes : ring_packet_bytes)) return {};
+  if (payload_bytes > (bulk ? large_cell_bytes : ring_packet_bytes)) return {};
   const std::uint64_t keep_free = lane == Lane::control ? 0
                                   : bulk                ? eager_reserve
                                                         : control_reserve;
-  in_cell_ = false;
-  if (!bulk && goes_in_cell(payload_bytes)) {
-    if (cell_ == 0) cell_ = cells_->take();
-    in_cell_ = cell_ != 0;
-  }
-  const std::uint64_t bytes = space_of(bulk || in_cell_ ? 0 : payload_bytes);
+  cell_ = bulk ? taken(large_) : goes_in_cell(payload_bytes) ? taken(small_) : nullptr;
+  if (bulk && cell_ == nullptr) return {};
+  const std::uint64_t bytes = space_of(cell_ != nullptr ? 0 : payload_bytes);
   const std::uint64_t offset = head_ % ring_bytes;
   const std::uint64_t left = ring_bytes - offset;
   if (left < bytes) {  // a packet is contiguous: fill the end with nothing
@@ -197,14 +175,8 @@ Outbox::Slot RingOutbox::reserve(std::size_t payload_bytes, Lane lane) noexcept 
   }
   slot_ = reinterpret_cast<Header*>(segment_.ring + head_ % ring_bytes);
   next_head_ = head_ + bytes;
-  next_bulk_head_ = bulk_head_;
-  std::byte* payload = reinterpret_cast<std::byte*>(slot_ + 1);
-  if (bulk) {
-    payload = reserve_bulk(payload_bytes);
-    if (payload == nullptr) return {};
-  } else if (in_cell_) {
-    payload = cells_->memory(cell_);
-  }
+  std::byte* const payload =
+      cell_ != nullptr ? cell_->from->memory(cell_->name) : reinterpret_cast<std::byte*>(slot_ + 1);
   return {slot_, payload};
 }
 
@@ -232,15 +204,14 @@ void RingOutbox::commit() noexcept {
     const bool last = parted_ == slot_->far.length;
     ahead = last ? std::min(parted_space_, ring_bytes / 2) : 0;
   }
-  if (in_cell_) slot_->payload = payload | std::uint32_t{cell_} << cell_shift;
+  if (cell_ != nullptr) slot_->payload = payload | std::uint32_t{cell_->name} << cell_shift;
   publish(*slot_, head_);
   if (!part && ring_.demotes) {
     demote(slot_, space);
-    if (in_cell_) demote(cells_->memory(cell_), payload);
+    if (cell_ != nullptr) demote(cell_->from->memory(cell_->name), payload);
   }
-  if (in_cell_) cells_->pass(std::exchange(cell_, CellName{0}));
+  if (cell_ != nullptr) cell_->from->pass(std::exchange(cell_->name, CellName{0}));
   head_ = next_head_;
-  bulk_head_ = next_bulk_head_;
   if (ring_.owns_ahead) own_ahead(ahead);
   // (Never between the parts of a message, whose room was found by the size of a part.)
   if (ahead != 0 && head_ - looked_at_ >= look_bytes) look_at_distance();
@@ -248,7 +219,7 @@ void RingOutbox::commit() noexcept {
   if (segment_.armed.load(std::memory_order_relaxed) != 0) doorbell_(argument_);
 }
 
-RingInbox::RingInbox(RingSegment& segment, Cells* cells) noexcept
+RingInbox::RingInbox(RingSegment& segment, PairCells* cells) noexcept
     : segment_(segment), salt_(segment.salt), cells_(cells) {
   if (cells_ != nullptr) cells_->have_peers(segment);
   expect(0);
@@ -278,20 +249,17 @@ Inbox::Got RingInbox::receive(ReceivedPacket& packet) noexcept {
     }
     packet.copies_out = copies_out_;
     packet_end_ = position_ + space_of(0);
-    bulk_end_ = bulk_position_;
     if ((header.flags & packet_inlined) != 0) {
       if (header.payload > inline_capacity || cell_ != 0) return Got::garbage;
       packet.payload = reinterpret_cast<const std::byte*>(packet.header.bytes);
-    } else if (header.kind == PacketKind::data) {
-      if (header.payload > ring_piece_bytes || cell_ != 0) return Got::garbage;
-      const std::uint64_t bytes = round_up(header.payload);
-      const std::uint64_t start = bulk_start(bulk_position_, bytes);
-      packet.payload = segment_.bulk + start % bulk_bytes;
-      bulk_end_ = start + bytes;
-    } else if (cell_ != 0) {
-      packet.payload = cells_ != nullptr ? cells_->arrived(cell_) : nullptr;
-      if (packet.payload == nullptr || header.payload > cell_bytes) return Got::garbage;
-      fetch(packet.payload, header.payload);
+    } else if (header.kind == PacketKind::data || cell_ != 0) {
+      const bool large = header.kind == PacketKind::data;
+      if (cells_ == nullptr || header.payload > (large ? large_cell_bytes : cell_bytes))
+        return Got::garbage;
+      kind_ = large ? &cells_->large : &cells_->small;
+      packet.payload = kind_->arrived(cell_);
+      if (packet.payload == nullptr) return Got::garbage;
+      if (!large) fetch(packet.payload, header.payload);
     } else {
       if (header.payload > ring_packet_bytes || header.payload > left) return Got::garbage;
       packet.payload = reinterpret_cast<const std::byte*>(&at(position_)) + line;
@@ -304,16 +272,11 @@ Inbox::Got RingInbox::receive(ReceivedPacket& packet) noexcept {
 }
 
 void RingInbox::release() noexcept {
-  if (cell_ != 0) cells_->keep(cell_);
+  if (cell_ != 0) kind_->keep(cell_);
   expect(packet_end_);
   if (position_ - returned_ >= return_bytes) {
     returned_ = position_;
     segment_.consumed.store(returned_, std::memory_order_release);
-  }
-  bulk_position_ = bulk_end_;
-  if (bulk_position_ - bulk_returned_ >= bulk_return_bytes) {
-    bulk_returned_ = bulk_position_;
-    segment_.bulk_consumed.store(bulk_returned_, std::memory_order_release);
   }
 }
 

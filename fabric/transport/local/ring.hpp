@@ -34,10 +34,10 @@ class RingOutbox final : public Outbox {
  public:
   using Doorbell = void (*)(void* argument) noexcept;
   // The segment must outlive the outbox, and so must the cells, which the inbox of the other
-  // direction uses, too; nullptr: there are none. doorbell(argument) runs within commit() when the
-  // reader sleeps.
+  // direction uses, too; nullptr: there are none, and so no bulk lane. doorbell(argument) runs
+  // within commit() when the reader sleeps.
   RingOutbox(RingSegment& segment, Doorbell doorbell, void* argument, const HaulPrivateRing& ring,
-             Cells* cells = nullptr) noexcept;
+             PairCells* cells = nullptr) noexcept;
 
   // From the next message on it writes like this; messages of more than in_parts_bytes are asked
   // for, and parts and pieces are no longer than the ring takes, whatever it says.
@@ -57,7 +57,6 @@ class RingOutbox final : public Outbox {
 
   Slot reserve(std::size_t payload_bytes, Lane lane) noexcept override;
   void commit() noexcept override;
-  std::size_t piece_bytes(std::size_t whole) const noexcept override;
   bool holds(std::size_t bytes) noexcept override;
   Delivery delivery() noexcept override;
 
@@ -65,8 +64,13 @@ class RingOutbox final : public Outbox {
   bool has_room(std::uint64_t bytes, std::uint64_t keep_free) noexcept;
   void publish(Header& header, std::uint64_t position) noexcept;
   void own_ahead(std::uint64_t bytes) const noexcept;
-  std::byte* reserve_bulk(std::size_t payload_bytes) noexcept;
   bool goes_in_cell(std::size_t payload_bytes) const noexcept;
+  // A cell that was taken, and not passed on yet; 0: none was.
+  struct Taken {
+    Cells* from = nullptr;
+    CellName name = 0;
+  };
+  static Taken* taken(Taken& cell) noexcept;
   void look_at_distance() noexcept;
 
   RingSegment& segment_;
@@ -76,11 +80,11 @@ class RingOutbox final : public Outbox {
   std::uint64_t consumed_ = 0;   // as last read
   // Of the message that is written in parts: its bytes so far, and those of the ring that it takes.
   std::uint64_t parted_ = 0, parted_space_ = 0;
-  std::uint64_t bulk_head_ = 0, next_bulk_head_ = 0, bulk_consumed_ = 0;
   Header* slot_ = nullptr;
-  Cells* const cells_;
-  CellName cell_ = 0;     // taken, and not passed on yet
-  bool in_cell_ = false;  // the slot's payload is there
+  PairCells* const cells_;
+  // A cell of each size, and that of the slot's payload, if it has one.
+  Taken small_, large_;
+  Taken* cell_ = nullptr;
   HaulPrivateRing ring_;  // in use
   Whereabouts whereabouts_;
   std::uint64_t looked_at_ = 0;  // head_ then
@@ -94,7 +98,7 @@ class RingOutbox final : public Outbox {
 class RingInbox final : public Inbox {
  public:
   // `cells`: as RingOutbox has them.
-  explicit RingInbox(RingSegment& segment, Cells* cells = nullptr) noexcept;
+  explicit RingInbox(RingSegment& segment, PairCells* cells = nullptr) noexcept;
 
   // From the next packet on.
   void read_as(const HaulPrivateRing& ring) noexcept { copies_out_ = ring.copies_out; }
@@ -108,11 +112,12 @@ class RingInbox final : public Inbox {
 
   RingSegment& segment_;
   const std::uint64_t salt_;
-  Cells* const cells_;
-  CellName cell_ = 0;  // of the packet that receive() gave last
+  PairCells* const cells_;
+  // Of the packet that receive() gave last.
+  Cells* kind_ = nullptr;
+  CellName cell_ = 0;
   HaulPrivateCopy copies_out_ = HaulPrivateCopy::strings;
   std::uint64_t position_ = 0, returned_ = 0, packet_end_ = 0;
-  std::uint64_t bulk_position_ = 0, bulk_returned_ = 0, bulk_end_ = 0;
 };
 
 }  // namespace haul::fabric

@@ -18,12 +18,8 @@ constexpr std::uint32_t control_limit = 256, eager_limit = 32, bulk_limit = 32;
 
 OffnodeOutbox::OffnodeOutbox(const Address& self, OffnodePeer& peer) noexcept
     : self_(self), peer_(peer) {
-  eager_bytes = packet_bytes = most_payload;
+  eager_bytes = packet_bytes = piece_bytes = most_payload;
   off_node = true;
-}
-
-std::size_t OffnodeOutbox::piece_bytes(std::size_t) const noexcept {
-  return most_payload;
 }
 
 void OffnodeOutbox::open(OffnodeCarrier& carrier, fi_addr_t address) noexcept {

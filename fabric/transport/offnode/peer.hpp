@@ -23,7 +23,6 @@ class OffnodeOutbox final : public Outbox {
 
   Slot reserve(std::size_t payload_bytes, Lane lane) noexcept override;
   void commit() noexcept override;
-  std::size_t piece_bytes(std::size_t whole) const noexcept override;
 
   // From now on packets leave by `carrier`, to `address`.
   void open(OffnodeCarrier& carrier, fi_addr_t address) noexcept;

@@ -19,12 +19,13 @@ class CellsTest : public testing::Test {
  protected:
   struct Side {
     std::unique_ptr<RingSegment, Unmap> segment{map_segment()};
-    Cells cells;
+    PairCells both;
+    Cells& cells = both.small;
   };
   CellsTest() {
     for (unsigned i = 0; i < 2; ++i) {
-      sides_[i].cells.have_own(*sides_[i].segment);
-      sides_[i].cells.have_peers(*sides_[1 - i].segment);
+      sides_[i].both.have_own(*sides_[i].segment);
+      sides_[i].both.have_peers(*sides_[1 - i].segment);
     }
   }
   // A packet from a to b, read at once; the memory that it went by, or nullptr.
@@ -78,7 +79,7 @@ TEST_F(CellsTest, OneSideWithoutThePeersSegmentUsesItsOwn) {
   Side alone;
   EXPECT_EQ(alone.cells.take(), 0) << "it has none yet";
   EXPECT_EQ(alone.cells.arrived(1), nullptr);
-  alone.cells.have_own(*alone.segment);
+  alone.both.have_own(*alone.segment);
   EXPECT_EQ(alone.cells.available(cell_count), cell_count);
   EXPECT_EQ(alone.cells.arrived(1), nullptr);
 }
@@ -157,16 +158,19 @@ class CellsByRing : public CellsTest {
     ring.cell_from_bytes = 1 * kib;
     for (unsigned i = 0; i < 2; ++i) {
       outbox_[i].emplace(
-          *sides_[i].segment, [](void*) noexcept {}, nullptr, ring, &sides_[i].cells);
-      inbox_[i].emplace(*sides_[1 - i].segment, &sides_[i].cells);
+          *sides_[i].segment, [](void*) noexcept {}, nullptr, ring, &sides_[i].both);
+      inbox_[i].emplace(*sides_[1 - i].segment, &sides_[i].both);
     }
   }
   // The number of a message that was written, and is expected.
-  bool write(unsigned from, std::size_t bytes, unsigned number) {
-    const Outbox::Slot slot = outbox_[from]->reserve(bytes, Outbox::Lane::eager);
+  bool write(unsigned from, std::size_t bytes, unsigned number,
+             PacketKind kind = PacketKind::message) {
+    const bool piece = kind == PacketKind::data;
+    const Outbox::Slot slot =
+        outbox_[from]->reserve(bytes, piece ? Outbox::Lane::bulk : Outbox::Lane::eager);
     if (slot.header == nullptr) return false;
     *slot.header = Header{};
-    slot.header->kind = PacketKind::message;
+    slot.header->kind = kind;
     slot.header->payload = static_cast<std::uint32_t>(bytes);
     std::memset(slot.payload, static_cast<int>(number), bytes);
     outbox_[from]->commit();
@@ -219,6 +223,37 @@ TEST_F(CellsByRing, GoThroughTheRingWhenNoCellIsLeft) {
   ASSERT_TRUE(write(0, 2 * kib, 7)) << "all room is back";
 }
 
+TEST_F(CellsByRing, PiecesGoInLargeCellsOrNotAtAll) {
+  for (unsigned i = 0; i < large_cell_count; ++i)
+    ASSERT_TRUE(write(0, large_cell_bytes, i, PacketKind::data)) << i;
+  EXPECT_FALSE(write(0, 100, 0, PacketKind::data));
+  ASSERT_TRUE(write(0, 4 * kib, 99)) << "messages pass";
+  for (unsigned i = 0; i < large_cell_count; ++i)
+    ASSERT_NE(read(1, large_cell_bytes, i), nullptr) << i;
+  ASSERT_NE(read(1, 4 * kib, 99), nullptr);
+  const auto* const first = &sides_[0].segment->large_cells[0][0];
+  ASSERT_TRUE(write(1, large_cell_bytes, 1, PacketKind::data));
+  const std::byte* const answer = read(0, large_cell_bytes, 1);
+  EXPECT_TRUE(answer >= first && answer < first + large_cell_count * large_cell_bytes)
+      << "by the cell that the piece came in";
+  EXPECT_FALSE(write(0, large_cell_bytes + 1, 0, PacketKind::data));
+}
+
+TEST_F(CellsByRing, PiecesThatNameNoLargeCellAreGarbage) {
+  for (const unsigned name : {0u, large_cell_count + 1, 0x41u}) {
+    Side fresh;
+    fresh.both.have_own(*sides_[1].segment);
+    RingInbox inbox(*sides_[0].segment, &fresh.both);
+    outbox_[0].emplace(
+        *sides_[0].segment, [](void*) noexcept {}, nullptr, HaulPrivateRing{}, &sides_[0].both);
+    ASSERT_TRUE(write(0, 64, 1, PacketKind::data));
+    auto* const header = reinterpret_cast<Header*>(sides_[0].segment->ring);
+    header->payload = 64 | name << 24;
+    ReceivedPacket packet;
+    EXPECT_EQ(inbox.receive(packet), Inbox::Got::garbage) << name;
+  }
+}
+
 TEST_F(CellsByRing, CarryBothDirectionsAtOnce) {
   std::mt19937 random(7);
   std::deque<std::pair<std::size_t, unsigned>> way[2];
@@ -240,8 +275,8 @@ TEST_F(CellsByRing, PacketsThatNameAWrongCellAreGarbage) {
   auto* const header = reinterpret_cast<Header*>(sides_[0].segment->ring);
   for (const unsigned name : {0x21u, 0x40u, 0x41u, 0x7fu, 0xffu}) {
     Side fresh;
-    fresh.cells.have_own(*sides_[1].segment);
-    RingInbox inbox(*sides_[0].segment, &fresh.cells);
+    fresh.both.have_own(*sides_[1].segment);
+    RingInbox inbox(*sides_[0].segment, &fresh.both);
     outbox_[0].emplace(
         *sides_[0].segment, [](void*) noexcept {}, nullptr, HaulPrivateRing{});
     ASSERT_TRUE(write(0, 64, 1));

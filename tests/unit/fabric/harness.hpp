@@ -50,7 +50,7 @@ inline RingSegment* map_segment() {
 
 struct Channel {
   std::unique_ptr<RingSegment, Unmap> segment{map_segment()};
-  Cells cells;  // of who sends by this channel, and receives by the other direction's
+  PairCells cells;  // of who sends by this channel, and receives by the other direction's
   std::unique_ptr<RingOutbox> outbox;
   std::unique_ptr<RingInbox> inbox;
 };
@@ -300,7 +300,7 @@ inline void TestNetwork::connect(const Address& to) noexcept {
   ring.part_bytes = std::size_t{2} << 10;
   channel.outbox = std::make_unique<RingOutbox>(
       *channel.segment, [](void*) noexcept {}, nullptr, ring, &channel.cells);
-  Cells& readers = world_.of(to).network.outbound[address.id[0]].cells;
+  PairCells& readers = world_.of(to).network.outbound[address.id[0]].cells;
   channel.inbox = std::make_unique<RingInbox>(*channel.segment, &readers);
   NetworkEvent connected;
   connected.what = NetworkEvent::What::connected;

@@ -100,13 +100,12 @@ TEST_F(RingDistance, IsLeftAloneBetweenThePartsOfAMessage) {
 
 TEST_F(RingDistance, ChangesOfHowPacketsAreWrittenHoldForWhatIsBeyondTheRingToo) {
   HaulPrivateRing beyond;
-  beyond.eager_bytes = beyond.part_bytes = beyond.piece_bytes = beyond.large_piece_bytes = SIZE_MAX;
+  beyond.eager_bytes = beyond.part_bytes = beyond.piece_bytes = SIZE_MAX;
   outbox_.write_as(beyond);
   EXPECT_EQ(outbox_.eager_bytes, in_parts_bytes);
   EXPECT_EQ(outbox_.packet_bytes, ring_packet_bytes);
   EXPECT_EQ(outbox_.part_bytes, ring_packet_bytes);
-  EXPECT_EQ(outbox_.piece_bytes(1), ring_piece_bytes);
-  EXPECT_EQ(outbox_.piece_bytes(SIZE_MAX), ring_piece_bytes);
+  EXPECT_EQ(outbox_.piece_bytes, large_cell_bytes);
 }
 
 }  // namespace

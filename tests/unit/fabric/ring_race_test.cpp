@@ -60,7 +60,6 @@ TEST(RingRace, KeepsTheUsualRingWhereNothingMatters) {
   EXPECT_EQ(best->eager_bytes, usual.eager_bytes);
   EXPECT_EQ(best->cell_from_bytes, usual.cell_from_bytes);
   EXPECT_EQ(best->piece_bytes, usual.piece_bytes);
-  EXPECT_EQ(best->large_piece_bytes, usual.large_piece_bytes);
   EXPECT_EQ(best->owns_ahead, usual.owns_ahead);
   EXPECT_EQ(best->demotes, usual.demotes);
   EXPECT_NEAR(static_cast<double>(best->measured_at_s), static_cast<double>(os::unix_time_s()), 60);
@@ -78,8 +77,7 @@ TEST(RingRace, FindsEachAnswerOfAMachineThatHasOne) {
     if (ring.owns_ahead) ns *= 1.3;
     if (run.bytes <= 2 * kib && ring.demotes) ns *= 1.4;
     if (run.bytes > 16 * kib && ring.eager_bytes >= run.bytes) ns *= 1.2;
-    if (run.bytes > 64 * kib && run.bytes <= 256 * kib && ring.piece_bytes != 32 * kib) ns *= 1.2;
-    if (run.bytes > 256 * kib && ring.large_piece_bytes != 16 * kib) ns *= 1.2;
+    if (run.bytes > 64 * kib && ring.piece_bytes != 16 * kib) ns *= 1.2;
     return ns;
   });
   const auto best = race(pair);
@@ -91,8 +89,7 @@ TEST(RingRace, FindsEachAnswerOfAMachineThatHasOne) {
   EXPECT_FALSE(best->owns_ahead);
   EXPECT_FALSE(best->demotes);
   EXPECT_EQ(best->eager_bytes, 16 * kib);
-  EXPECT_EQ(best->piece_bytes, 32 * kib);
-  EXPECT_EQ(best->large_piece_bytes, 16 * kib);
+  EXPECT_EQ(best->piece_bytes, 16 * kib);
 }
 
 // Each repeat differs by half, and a few take ten times as long.
@@ -137,13 +134,13 @@ TEST(RingPair, ExchangesMessagesOfAllSizesByAnyRing) {
     ASSERT_NE(pair, nullptr);
     HaulPrivateRing small;
     small.part_bytes = 1 * kib;
-    small.piece_bytes = small.large_piece_bytes = 4 * kib;
+    small.piece_bytes = 4 * kib;
     small.eager_bytes = 4 * kib;
     small.owns_ahead = small.demotes = false;
     HaulPrivateRing large;
     large.part_bytes = 32 * kib;
     large.cell_from_bytes = 0;
-    large.piece_bytes = large.large_piece_bytes = 64 * kib;
+    large.piece_bytes = 32 * kib;
     for (const HaulPrivateRing& ring : {HaulPrivateRing{}, small, large}) {
       pair->write_as(ring);
       for (const std::size_t bytes :

@@ -139,7 +139,6 @@ TEST(RingsBy, DoWhatTheUserWantsInPlaceOfWhatWasMeasured) {
     EXPECT_EQ(ring.copies_in, HaulPrivateCopy::strings);
     EXPECT_EQ(ring.copies_out, HaulPrivateCopy::vectors);
     EXPECT_EQ(ring.piece_bytes, 8192u);
-    EXPECT_EQ(ring.large_piece_bytes, 8192u);
     EXPECT_TRUE(ring.owns_ahead);
     EXPECT_FALSE(ring.demotes);
   }

@@ -135,8 +135,7 @@ TEST_F(CalibrationFile, ComesBackAsItWasStored) {
   EXPECT_EQ(loaded->near.eager_bytes, 65536u);
   EXPECT_EQ(loaded->near.part_bytes, 4096u);
   EXPECT_EQ(loaded->near.cell_from_bytes, 0u);
-  EXPECT_EQ(loaded->near.piece_bytes, 16384u);
-  EXPECT_EQ(loaded->near.large_piece_bytes, 65536u);
+  EXPECT_EQ(loaded->near.piece_bytes, 32768u);
   EXPECT_FALSE(loaded->near.owns_ahead);
   EXPECT_EQ(loaded->near.copies_in, HaulPrivateCopy::strings);
   EXPECT_EQ(loaded->near.copies_out, HaulPrivateCopy::prefetching);
@@ -157,15 +156,15 @@ TEST_F(CalibrationFile, IsTextForPeople) {
                    "cold_line_ns=2.125\nremote_line_ns=0.000\n"
                    "kernel_call_ns=1234.500\nkernel_line_ns=4.250\n"
                    "near_measured_at=1795452139\nnear_eager_bytes=65536\n"
-                   "near_part_bytes=4096\nnear_cell_from_bytes=0\nnear_piece_bytes=16384\n"
-                   "near_large_piece_bytes=65536\nnear_owns_ahead=0\nnear_demotes=1\n"
+                   "near_part_bytes=4096\nnear_cell_from_bytes=0\nnear_piece_bytes=32768\n"
+                   "near_owns_ahead=0\nnear_demotes=1\n"
                    "near_copies_in=0\nnear_copies_out=2\n"
                    "near_message_4k_ns=531.500\nnear_message_16k_ns=0.000\n"
                    "near_message_64k_ns=0.000\nnear_message_256k_ns=0.000\n"
                    "near_message_1024k_ns=66000.250\n"
                    "far_measured_at=0\nfar_eager_bytes=65536\n"
-                   "far_part_bytes=8192\nfar_cell_from_bytes=2048\nfar_piece_bytes=16384\n"
-                   "far_large_piece_bytes=65536\nfar_owns_ahead=1\nfar_demotes=1\n"
+                   "far_part_bytes=8192\nfar_cell_from_bytes=2048\nfar_piece_bytes=32768\n"
+                   "far_owns_ahead=1\nfar_demotes=1\n"
                    "far_copies_in=0\nfar_copies_out=0\n"
                    "far_message_4k_ns=0.000\nfar_message_16k_ns=0.000\n"
                    "far_message_64k_ns=0.000\nfar_message_256k_ns=0.000\n"
