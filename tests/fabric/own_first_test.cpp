@@ -2,6 +2,9 @@
 // at once: mpi4py's mutexes unlock by an accumulate to oneself, without a flush.
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <random>
+
 #include "transfer.hpp"
 
 namespace fabric_test {
@@ -59,6 +62,53 @@ TEST_F(OwnFirst, so_do_many) {
   constexpr unsigned many = 1500;
   add(many);
   EXPECT_EQ(ask(), 1u + many);
+}
+
+// Messages to oneself, with receives posted before or after, of any tag or of theirs: they match in
+// the order in which they were sent, whole, however they went.
+TEST(OwnMessages, match_in_order_and_arrive_whole) {
+  Pair pair(Wish{.caps = FI_MSG | FI_TAGGED});
+  if (!pair.ready()) GTEST_SKIP() << pair.why();
+  Node& node = pair.a;
+  const fi_addr_t self = node.insert(node.name());
+  struct Message {
+    std::vector<std::uint8_t> sent, got;
+    Op sending, receiving;
+    bool expected = false;
+  };
+  std::mt19937 random(20261128);
+  for (int round = 0; round < 40; ++round) {
+    std::deque<Message> messages(12);
+    std::size_t sent = 0, posted = 0;
+    while (sent < messages.size() || posted < messages.size()) {
+      if (sent < messages.size() && random() % 2 == 0) {
+        Message& message = messages[sent];
+        message.sent = pattern(random() % 3 == 0 ? random() % 300'000 : random() % 6'000, random());
+        ASSERT_EQ(node.post([&] {
+          return fi_tsend(node.ep.get(), message.sent.data(), message.sent.size(), nullptr, self, 7,
+                          &message.sending.context);
+        }),
+                  0);
+        ++sent;
+      } else if (posted < messages.size()) {
+        Message& message = messages[posted];
+        message.got.resize(300'000);
+        const bool any = random() % 2 == 0;
+        ASSERT_EQ(node.post([&] {
+          return fi_trecv(node.ep.get(), message.got.data(), message.got.size(), nullptr,
+                          any ? FI_ADDR_UNSPEC : self, 7, random() % 2 == 0 ? 0 : 0xff,
+                          &message.receiving.context);
+        }),
+                  0);
+        ++posted;
+      }
+    }
+    for (Message& message : messages) {
+      ASSERT_EQ(node.await(message.receiving).err, 0);
+      ASSERT_EQ(node.await(message.sending).err, 0);
+      ASSERT_EQ(difference(message.got.data(), message.sent), "");
+    }
+  }
 }
 
 }  // namespace

@@ -5,12 +5,16 @@
 //               the next is copied in. All have room, or none is sent;
 //   rendezvous  a request that says where the bytes lie; the receiver chooses how they come
 //               (transfers.hpp).
+// A message of an endpoint to itself whose receive is posted needs none of these: it is copied
+// once, in the call.
+//
 // A sender that wants to know of the delivery (FI_DELIVERY_COMPLETE) is told when the peer's
 // endpoint has the bytes in memory of its own, be it a ring that the peer has accepted; of the
-// match (FI_MATCH_COMPLETE), when the peer says so. Order is kept by the peer's line of first
-// packets (`pending`): as long as one waits there, for room, for a fence or for the connection,
-// everything that comes later queues behind it. The three ways share that line, so messages match
-// in the order in which they were sent.
+// match (FI_MATCH_COMPLETE), when the peer says so.
+//
+// Order is kept by the peer's line of first packets (`pending`): as long as one waits there, for
+// room, for a fence or for the connection, everything that comes later queues behind it. The three
+// ways share that line, so messages match in the order in which they were sent.
 #include "fabric/protocol/matching/sending.hpp"
 
 #include <rdma/fi_endpoint.h>
@@ -59,12 +63,14 @@ ssize_t Sending::send(Peer& peer, const SendRequest& request) noexcept {
   for (std::size_t i = 0; i < request.count; ++i) bytes += request.pieces[i].iov_len;
 
   const bool delivered = (request.flags & FI_DELIVERY_COMPLETE) != 0;
+  const bool by_hand = &peer == the<Turns>().own_peer && hand_over(peer, request, bytes);
   const bool plain =
       (request.flags & (FI_MATCH_COMPLETE | FI_FENCE)) == 0 &&
       (!delivered || (peer.outbox != nullptr && peer.outbox->delivery() == Delivery::at_once));
   const bool asked = request.count == 1 && (request.flags & FI_INJECT) == 0 &&
                      is_better_asked_for(peer, request.pieces[0]);
-  const bool sent = plain && !asked && peer.pending.empty() && send_now(peer, request, bytes);
+  const bool sent =
+      by_hand || (plain && !asked && peer.pending.empty() && send_now(peer, request, bytes));
   if (sent && !told) return 0;
   const Ending ending =
       Ending::of(request, Event::send, FI_SEND | (request.tagged ? FI_TAGGED : FI_MSG));
@@ -88,6 +94,22 @@ ssize_t Sending::send(Peer& peer, const SendRequest& request) noexcept {
   operation->asked = asked;
   start(*operation);
   return 0;
+}
+
+// To itself: whether it went straight into its receive. What was sent before, and waits or has not
+// been looked at, must match first.
+bool Sending::hand_over(Peer& self, const SendRequest& request, std::size_t bytes) noexcept {
+  if (request.count > 1 || (request.flags & FI_FENCE) != 0) return false;
+  if (!self.pending.empty() || self.parts_left != 0 || the<Turns>().own_packets()) return false;
+  Incoming* posted = the<Receiving>().match_posted(self, request.tagged, request.tag);
+  if (posted == nullptr || posted->multi) return false;
+  const void* const from = request.count == 1 ? request.pieces[0].iov_base : nullptr;
+  statistics().count_sent(Path::mapped, bytes);
+  the<Receiving>().deliver(
+      *posted, self,
+      {request.tag, request.data, packet_flags(request.tagged, request.flags),
+       static_cast<const std::byte*>(from), bytes, HaulPrivateCopy::prefetching});
+  return true;
 }
 
 bool Sending::send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept {

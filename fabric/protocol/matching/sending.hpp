@@ -27,6 +27,7 @@ class Sending : public MatcherPart<Sending> {
   Pool<Outgoing> outgoing;
 
  private:
+  bool hand_over(Peer& self, const SendRequest& request, std::size_t bytes) noexcept;
   bool send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept;
   bool send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept;
   bool eager_fits(const Outgoing& operation) const noexcept;

@@ -12,8 +12,9 @@ namespace {
 // Packets of one peer in a turn: the others get theirs.
 constexpr unsigned turn_packets = 64;
 constexpr std::uint32_t rare_turns = 32;
-// How often a turn looks for the next part or piece of a message that has begun to come, all peers together:
-// about two microseconds, in which a sender that runs writes it. A program's own turn costs more.
+// How often a turn looks for the next part or piece of a message that has begun to come, all peers
+// together: about two microseconds, in which a sender that runs writes it. A program's own turn
+// costs more.
 constexpr unsigned part_looks = 64;
 // How often a turn comes back to the endpoint's own packets before the others get theirs: enough
 // for some thousand operations.

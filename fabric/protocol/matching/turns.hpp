@@ -18,6 +18,9 @@ class Turns : public MatcherPart<Turns> {
   bool progress() noexcept;
   void handle(Peer& peer, const ReceivedPacket& packet) noexcept;
 
+  // Whether packets of this endpoint to itself have not been looked at; it must be its own peer.
+  bool own_packets() const noexcept { return sources.front().inbox->ready(); }
+
   std::vector<Source> sources;
   Peer* own_peer = nullptr;  // this endpoint as its own peer, once it is; its source is the first
 
