@@ -17,8 +17,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent.parent / "scripts")]
 
-from bundle import bundle  # noqa: E402
 from guests import archive, machine, program  # noqa: E402
+from guests.bundle import bundle  # noqa: E402
 from guests.problem import Problem  # noqa: E402
 from machine_with_card import MachineWithCard  # noqa: E402
 from steps import STEPS  # noqa: E402
@@ -66,7 +66,7 @@ class Run:
             "start.sh": (HERE / "start.sh").read_bytes(),
             "steps.sh": "".join(step.script(settings.quick) for step in self._steps).encode(),
         }
-        programs = sorted({step.program for step in self._steps})
+        programs = sorted({step.program for step in self._steps}) + ["lib/libhaul.so.0", "lib/libhaul-nic.so"]
         with tempfile.TemporaryDirectory(prefix="haul-nic-guest-") as folder:
             initrd = os.path.join(folder, "initrd")
             archive.add_to(os.path.join(settings.guest, "initrd"), bundle(settings.build, programs, scripts), initrd)

@@ -99,7 +99,8 @@ TEST(Peek, FindsWhatHasArrivedBehindOthersAfterQuietTurns) {
   int sent = 0, looked = 0, received = 0;
   ASSERT_EQ(world[0].send(world[1], "0", 2, 9, &sent), 0);
   world.settle();
-  for (std::uint64_t tag : {1, 2, 3}) ASSERT_EQ(world[0].send(world[1], "1", 2, tag, &sent), 0);
+  for (const std::uint64_t tag : {1u, 2u, 3u})
+    ASSERT_EQ(world[0].send(world[1], "1", 2, tag, &sent), 0);
   ASSERT_EQ(world[1].receive(nullptr, nullptr, 0, 3, &looked, 0, FI_COMPLETION | FI_PEEK), 0);
   EXPECT_EQ(world[1].take(&looked).error, 0);
   char got[2] = {};

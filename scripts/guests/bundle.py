@@ -28,13 +28,14 @@ def _libraries(path):
 
 
 def bundle(build, programs, scripts):
-    """{path in the guest: (bytes, permissions)}; `scripts`: {name: bytes} beside the programs."""
+    """{path in the guest: (bytes, permissions)} of programs and libraries that the build directory has, and of what they
+    need, below haul/bin and haul/lib; `scripts`: {name: bytes} beside them."""
     files = {f"haul/{name}": (content, 0o644) for name, content in scripts.items()}
     taken = set()
-    paths = [os.path.join(build, name) for name in (*programs, "lib/libhaul.so.0", "lib/libhaul-nic.so")]
+    paths = [os.path.join(build, name) for name in programs]
     for path in paths:
         if not os.path.exists(path):
-            raise Problem(f"{path} is missing; build it (make, with libbpf-dev and clang-14), or name another --build.")
+            raise Problem(f"{path} is missing; build it (`make` says what that takes), or name another --build.")
     for path in paths:
         folder = "lib" if ".so" in os.path.basename(path) else "bin"
         files[f"haul/{folder}/{os.path.basename(path)}"] = (_content(path), 0o755)
