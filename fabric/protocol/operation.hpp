@@ -91,6 +91,7 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
   bool fence = false;
   bool replied = false;     // ends with the peer's answer, not when its bytes have left
   bool delivered = false;   // a message that ends when the peer's endpoint has it
+  bool along = false;       // its first in_parts_bytes left with its request
   bool asked = false;       // a message whose bytes stay here until the peer asks for them
   std::uint64_t flags = 0;  // of the first packet
   std::uint16_t detail = 0;
@@ -271,6 +272,7 @@ struct Peer {
   std::unique_ptr<Trials> trials;
   unsigned tried = 0;
   bool crowded = false;
+  bool wants_pieces = false;  // the last message that it was asked about, it wanted in pieces
   // Of messages to it that might go unasked, but can be copied by a mapping once they are asked
   // for.
   std::unique_ptr<Trials> asking;
@@ -278,7 +280,8 @@ struct Peer {
   // that they are for (neither: they are dropped).
   std::size_t parts_left = 0;
   std::uint64_t parts_receive = 0;
-  bool pieces_due = false;  // of a message that was asked for, the next is likely on its way
+  bool parts_along = false;  // they came with a request, and are a part of the message
+  bool pieces_due = false;   // of a message that was asked for, the next is likely on its way
   Unexpected* parts_message = nullptr;
   List<Outgoing, InQueue> pending;    // first packets, in order
   List<Outgoing, InQueue> streaming;  // taking turns

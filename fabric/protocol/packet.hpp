@@ -36,7 +36,9 @@ enum PacketFlag : std::uint8_t {
   packet_huge = 1u << 4,     // request and its like: the pages of its place are huge
   packet_split = 1u << 5,    // clear: copy chunks from the back, by claims
   packet_alone = 1u << 7,    // clear, split: all chunks are yours
-  packet_parts = 1u << 6,    // message: of far.length bytes, the rest comes as `more`, at once
+  // message: of far.length bytes, the rest comes as `more`, at once. request: its first
+  // in_parts_bytes come so.
+  packet_parts = 1u << 6,
 };
 
 // Where bytes lie in the sender's process.
@@ -58,7 +60,8 @@ struct Header {
   // message, request: the tag. RMA and atomic requests: the key. Else: the token of the operation
   // that the packet is for.
   std::uint64_t tag = 0;
-  // Remote CQ data. data, result: where the payload lies in the whole. share: chunks.
+  // Remote CQ data. data, result: where the payload lies in the whole. share: chunks. clear: what
+  // of the message is not wanted, since it came along with the request.
   std::uint64_t data = 0;
   union {
     std::uint8_t bytes[32];

@@ -18,7 +18,11 @@ void Lending::on_clear(Peer& peer, const Header& header) noexcept {
   operation->peer_token = header.far.token;
   operation->limit = std::min<std::size_t>(header.far.length, operation->pieces.bytes);
   operation->offset = 0;
+  if (operation->kind == PacketKind::message) peer.wants_pieces = !split;
   if (!split) {
+    if (operation->along && header.data == in_parts_bytes) operation->offset = in_parts_bytes;
+    if (operation->offset >= operation->limit)
+      return the<Peers>().garbage(peer, "asks for what it has been sent");
     operation->unlink_motion();
     await_chunk(*operation);
     note_unmapped(*operation, operation->limit);
@@ -51,6 +55,8 @@ void Lending::on_finish(Peer& peer, const Header& header) noexcept {
     return;
   }
   await_chunk(*operation);
+  // Without a `clear` the receiver has copied it alone.
+  if (operation->kind == PacketKind::message && operation->limit == 0) peer.wants_pieces = false;
   if (operation->stage == Outgoing::Stage::streaming) operation->unlink_queue();
   // The kernel has copied it, from small pages, if nobody mapped anything and no piece was sent.
   const bool by_kernel = operation->lent.pieces == 1 && operation->lent.arena == 0 &&

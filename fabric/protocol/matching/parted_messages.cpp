@@ -15,6 +15,7 @@ void PartedMessages::begin_parts(Peer& peer, const ReceivedPacket& packet) noexc
     return the<Peers>().garbage(peer, "begins a message that cannot be");
   }
   peer.parts_left = length - header.payload;
+  peer.parts_along = false;
   peer.parts_receive = 0;
   peer.parts_message = nullptr;
   const bool tagged = (header.flags & packet_tagged) != 0;
@@ -29,6 +30,18 @@ void PartedMessages::begin_parts(Peer& peer, const ReceivedPacket& packet) noexc
   receive->received = header.payload;
   if ((header.flags & packet_reply) != 0) receive->sender_token = header.far.token;
   peer.parts_receive = receive->token;
+}
+
+bool PartedMessages::begin_along(Peer& peer, const Header& request) noexcept {
+  if (peer.parts_left != 0 || request.far.length <= in_parts_bytes) {
+    the<Peers>().garbage(peer, "asks for a message that cannot be");
+    return false;
+  }
+  peer.parts_left = in_parts_bytes;
+  peer.parts_receive = 0;
+  peer.parts_message = nullptr;
+  peer.parts_along = true;
+  return true;
 }
 
 void PartedMessages::on_more(Peer& peer, const ReceivedPacket& packet) noexcept {
@@ -52,6 +65,10 @@ void PartedMessages::on_more(Peer& peer, const ReceivedPacket& packet) noexcept 
                             packet.copies_out);
   }
   receive->received += bytes;
+  if (peer.parts_along) {
+    if (receive->received >= receive->wanted()) the<Pulling>().finish_transfer(*receive, 0);
+    return;
+  }
   if (peer.parts_left != 0) return;
   if (receive->sender_token != 0) the<Backlog>().send_finish(peer, receive->sender_token, 0);
   the<Receiving>().finish_receive(*receive, 0);

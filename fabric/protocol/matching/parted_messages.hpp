@@ -10,6 +10,9 @@ namespace haul::fabric {
 class PartedMessages : public MatcherPart<PartedMessages> {
  public:
   void begin_parts(Peer& peer, const ReceivedPacket& packet) noexcept;
+  // The first in_parts_bytes of a message come along with its request, and are dropped unless the
+  // caller names its receive. False: that cannot be.
+  bool begin_along(Peer& peer, const Header& request) noexcept;
   void on_more(Peer& peer, const ReceivedPacket& packet) noexcept;
 };
 

@@ -23,7 +23,7 @@ unsigned chunk_log2(bool mapped, std::size_t bytes) noexcept {
 }  // namespace
 
 void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t flags,
-                    std::uint16_t detail) noexcept {
+                    std::uint16_t detail, std::size_t along) noexcept {
   Peer& peer = *receive.source;
   const std::size_t wanted = receive.wanted();
   receive.stage = Incoming::Stage::matched;
@@ -39,8 +39,13 @@ void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t fl
   if (access.observes(wanted)) receive.begun_ns = now_ns();
   const DirectAccess::Worth worth =
       place.pieces == 1 ? access.worth(peer, place, wanted, huge) : DirectAccess::Worth::never;
+  const std::uint64_t parts_receive = peer.parts_receive;
+  if (along != 0) peer.parts_receive = 0;  // copied directly, it needs none of them
   if (worth != DirectAccess::Worth::always && lets_sender_copy(receive, detail)) return;
-  if (!copies_directly(receive, worth, wanted)) return ask_for_pieces(receive);
+  if (!copies_directly(receive, worth, wanted)) {
+    peer.parts_receive = parts_receive;
+    return ask_for_pieces(receive, along);
+  }
   receive.path = peer.off_node ? Path::offnode : place.arena != 0 ? Path::mapped : Path::cma;
   ChunkTransfer& transfer = receive.transfer;
   transfer = ChunkTransfer();
@@ -148,14 +153,16 @@ bool Pulling::copies_directly(Incoming& receive, DirectAccess::Worth worth,
   return receive.trial->choose(mostly ? Way::direct : Way::pieces) == Way::direct;
 }
 
-void Pulling::ask_for_pieces(Incoming& receive) noexcept {
+void Pulling::ask_for_pieces(Incoming& receive, std::size_t along) noexcept {
   receive.stage = Incoming::Stage::matched;
   receive.path = receive.source->off_node ? Path::offnode : Path::ring;
   receive.received = 0;
+  if (receive.wanted() <= along) return;
   Header header;
   header.kind = PacketKind::clear;
   header.flags = 0;
   header.tag = receive.sender_token;
+  header.data = along;
   header.far.length = receive.wanted();
   header.far.token = receive.token;
   header.far.place = MemoryPlace();

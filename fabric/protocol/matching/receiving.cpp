@@ -233,6 +233,8 @@ void Receiving::deliver(Incoming& receive, Peer& peer, const WholeMessage& messa
 
 void Receiving::on_request(Peer& peer, const ReceivedPacket& packet) noexcept {
   const Header& header = packet.header;
+  const bool along = (header.flags & packet_parts) != 0;
+  if (along && !the<PartedMessages>().begin_along(peer, header)) return;
   const bool tagged = (header.flags & packet_tagged) != 0;
   Incoming* posted = match_posted(peer, tagged, tagged ? header.tag : 0);
   if (posted == nullptr) return the<UnexpectedMessages>().keep(peer, packet, false);
@@ -240,7 +242,9 @@ void Receiving::on_request(Peer& peer, const ReceivedPacket& packet) noexcept {
       assign(*posted, peer, header.tag, header.data, header.flags, header.far.length);
   if (receive == nullptr) return the<UnexpectedMessages>().keep(peer, packet, false);
   receive->sender_token = header.far.token;
-  the<Pulling>().begin(*receive, header.far.place, header.flags, header.detail);
+  if (along) peer.parts_receive = receive->token;
+  the<Pulling>().begin(*receive, header.far.place, header.flags, header.detail,
+                       along ? in_parts_bytes : 0);
 }
 
 void Receiving::tell_received(const Incoming& receive, int error) noexcept {

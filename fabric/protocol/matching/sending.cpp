@@ -151,15 +151,11 @@ bool Sending::send_now(Peer& peer, const SendRequest& request, std::size_t bytes
   return true;
 }
 
-// A whole message in several packets, which the receiver copies out while more come in; false if
-// they do not all have room. `header`: of the first.
-bool Sending::send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept {
-  Outbox& outbox = *peer.outbox;
-  if (!outbox.holds(pieces.bytes)) return false;
-  header.flags |= packet_parts;
-  header.far.length = pieces.bytes;
-  for (std::size_t offset = 0; offset < pieces.bytes;) {
-    const std::size_t part = std::min(outbox.part_bytes, pieces.bytes - offset);
+// The first `end` bytes, for which there is room, in parts; `header`: of the first of them.
+void Sending::write_parts(Outbox& outbox, Header& header, const Pieces& pieces,
+                          std::size_t end) noexcept {
+  for (std::size_t offset = 0; offset < end;) {
+    const std::size_t part = std::min(outbox.part_bytes, end - offset);
     const Outbox::Slot slot = outbox.reserve(part, Outbox::Lane::eager);
     header.payload = static_cast<std::uint32_t>(part);
     std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
@@ -168,6 +164,26 @@ bool Sending::send_parts(Peer& peer, Header& header, const Pieces& pieces) noexc
     header.kind = PacketKind::more;
     offset += part;
   }
+}
+
+// Whether the first in_parts_bytes of a message go along with its request, since the peer is likely
+// to want all of it in pieces: asking takes two microseconds, in which nothing else is copied. From
+// a megabyte on that is little.
+bool Sending::goes_along(const Peer& peer, std::size_t bytes) const noexcept {
+  constexpr std::size_t most_bytes = std::size_t{1} << 20;
+  Outbox& outbox = *peer.outbox;
+  return peer.wants_pieces && !peer.throttled && outbox.part_bytes != 0 && bytes > in_parts_bytes &&
+         bytes <= most_bytes && outbox.holds(in_parts_bytes + outbox.part_bytes);
+}
+
+// A whole message in several packets, which the receiver copies out while more come in; false if
+// they do not all have room. `header`: of the first.
+bool Sending::send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept {
+  Outbox& outbox = *peer.outbox;
+  if (!outbox.holds(pieces.bytes)) return false;
+  header.flags |= packet_parts;
+  header.far.length = pieces.bytes;
+  write_parts(outbox, header, pieces, pieces.bytes);
   statistics().count_sent(Path::eager, pieces.bytes);
   DirectAccess& access = network().access();
   if (access.observes(pieces.bytes)) {
@@ -198,6 +214,7 @@ void Sending::renew(Outgoing& operation, Peer& peer, PacketKind kind,
   operation.kind = kind;
   operation.pieces = pieces;
   operation.fence = operation.replied = operation.delivered = operation.asked = false;
+  operation.along = false;
   operation.flags = operation.tag = operation.data = operation.address = 0;
   operation.detail = 0;
   operation.offset = operation.limit = 0;
@@ -282,6 +299,7 @@ bool Sending::first_packet(Outgoing& operation) noexcept {
   const std::size_t payload = whole && !in_parts                  ? operation.pieces.bytes
                               : kind == PacketKind::write_request ? sizeof(MemoryPlace)
                                                                   : 0;
+  operation.along = kind == PacketKind::request && goes_along(peer, operation.pieces.bytes);
   Outbox::Slot slot;
   if (!in_parts) {
     slot = peer.outbox->reserve(payload, Outbox::Lane::eager);
@@ -310,12 +328,21 @@ bool Sending::first_packet(Outgoing& operation) noexcept {
       kind == PacketKind::atomic) {
     header.far.place.address = operation.address;
   }
+  if (operation.along) {
+    // (It takes room, but the peer may map the memory now.)
+    operation.along = header.far.place.arena == 0;
+    if (operation.along) header.flags |= packet_parts;
+  }
   if (in_parts) {
     if (!send_parts(peer, header, operation.pieces)) return false;
   } else {
     if (whole) operation.pieces.gather(0, slot.payload, payload, peer.outbox->copies_in);
     std::memcpy(static_cast<void*>(slot.header), &header, offsetof(Header, ready));
     peer.outbox->commit();
+    if (operation.along) {
+      header.kind = PacketKind::more;
+      write_parts(*peer.outbox, header, operation.pieces, in_parts_bytes);
+    }
   }
   if (whole && !in_parts && (kind == PacketKind::message || kind == PacketKind::write)) {
     statistics().count_sent(peer.off_node ? Path::offnode : Path::eager, operation.pieces.bytes);

@@ -24,9 +24,10 @@ namespace haul::fabric {
 // The receiver's side.
 class Pulling : public MatcherPart<Pulling> {
  public:
-  // The message's bytes are with the sender: choose how they come.
-  void begin(Incoming& receive, const MemoryPlace& place, std::uint8_t flags,
-             std::uint16_t detail) noexcept;
+  // The message's bytes are with the sender: choose how they come. The first `along` of them come
+  // with the request, to the receive that peer.parts_receive names.
+  void begin(Incoming& receive, const MemoryPlace& place, std::uint8_t flags, std::uint16_t detail,
+             std::size_t along = 0) noexcept;
   void on_data(Peer& peer, const ReceivedPacket& packet) noexcept;
   void on_share(Peer& peer, const Header& header) noexcept;
   // One step; true if something happened. May end the operation.
@@ -44,7 +45,7 @@ class Pulling : public MatcherPart<Pulling> {
   void share(Incoming& receive, std::atomic<std::uint64_t>* claims, const MemoryPlace& own,
              bool huge, unsigned log2) noexcept;
   std::atomic<std::uint64_t>* claims_of(Peer& peer, std::uint16_t detail) noexcept;
-  void ask_for_pieces(Incoming& receive) noexcept;
+  void ask_for_pieces(Incoming& receive, std::size_t along = 0) noexcept;
   void note_arrival(const Incoming& receive, std::uint64_t taken_ns) noexcept;
 };
 
