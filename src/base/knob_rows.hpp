@@ -157,8 +157,10 @@ inline constexpr KnobRow rows[] = {
      "for what they read); auto (the default) does what `haul tune` found best, or else strings."},
     {Knob::fabric_copy_out, KnobKind::choice, "HAUL_FABRIC_COPY_OUT", "auto",
      "auto|strings|vectors|prefetching", 0, 0, false,
-     "How a receiver copies out of memory that it shares with the sender, as HAUL_FABRIC_COPY_IN "
-     "says."},
+     "How a receiver copies out of memory that it shares with the sender: strings, vectors or "
+     "prefetching, as for HAUL_FABRIC_COPY_IN; auto (the default) does what `haul tune` found "
+     "best, "
+     "or else strings."},
     {Knob::fabric_kernel_bytes, KnobKind::text, "HAUL_FABRIC_KERNEL_BYTES", "auto", "auto", 0,
      unbounded - 1, false,
      "Messages between pages of 4 KiB are copied once, by the kernel, from this many bytes on; "
