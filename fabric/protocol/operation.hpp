@@ -281,7 +281,7 @@ struct Peer {
   std::size_t parts_left = 0;
   std::uint64_t parts_receive = 0;
   bool parts_along = false;  // they came with a request, and are a part of the message
-  bool pieces_due = false;   // of a message that was asked for, the next is likely on its way
+  bool due = false;  // of the message that comes, the next part or piece is likely on its way
   Unexpected* parts_message = nullptr;
   List<Outgoing, InQueue> pending;    // first packets, in order
   List<Outgoing, InQueue> streaming;  // taking turns

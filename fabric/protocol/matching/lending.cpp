@@ -56,7 +56,9 @@ void Lending::on_finish(Peer& peer, const Header& header) noexcept {
   }
   await_chunk(*operation);
   // Without a `clear` the receiver has copied it alone.
-  if (operation->kind == PacketKind::message && operation->limit == 0) peer.wants_pieces = false;
+  if (operation->kind == PacketKind::message && operation->lent.pieces != 0 &&
+      operation->limit == 0)
+    peer.wants_pieces = false;
   if (operation->stage == Outgoing::Stage::streaming) operation->unlink_queue();
   // The kernel has copied it, from small pages, if nobody mapped anything and no piece was sent.
   const bool by_kernel = operation->lent.pieces == 1 && operation->lent.arena == 0 &&

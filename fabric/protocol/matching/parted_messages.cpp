@@ -15,6 +15,7 @@ void PartedMessages::begin_parts(Peer& peer, const ReceivedPacket& packet) noexc
     return the<Peers>().garbage(peer, "begins a message that cannot be");
   }
   peer.parts_left = length - header.payload;
+  peer.due = true;
   peer.parts_along = false;
   peer.parts_receive = 0;
   peer.parts_message = nullptr;
@@ -38,6 +39,7 @@ bool PartedMessages::begin_along(Peer& peer, const Header& request) noexcept {
     return false;
   }
   peer.parts_left = in_parts_bytes;
+  peer.due = true;
   peer.parts_receive = 0;
   peer.parts_message = nullptr;
   peer.parts_along = true;
@@ -49,6 +51,7 @@ void PartedMessages::on_more(Peer& peer, const ReceivedPacket& packet) noexcept 
   if (bytes == 0 || bytes > peer.parts_left)
     return the<Peers>().garbage(peer, "sends more than it said");
   peer.parts_left -= bytes;
+  peer.due = peer.parts_left != 0;
   if (Unexpected* message = peer.parts_message) {
     copy_bytes(message->large.get() + message->arrived, packet.payload, bytes, packet.copies_out);
     message->arrived += static_cast<std::uint32_t>(bytes);

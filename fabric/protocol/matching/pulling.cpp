@@ -180,8 +180,8 @@ void Pulling::on_data(Peer& peer, const ReceivedPacket& packet) noexcept {
   }
   receive->pieces.scatter(header.data, packet.payload, header.payload, packet.copies_out);
   receive->received += header.payload;
-  peer.pieces_due = receive->received < wanted;
-  if (!peer.pieces_due) {
+  peer.due = receive->received < wanted;
+  if (!peer.due) {
     if (!receive->reply_due) receive->sender_token = 0;  // it knows when it has sent all
     finish_transfer(*receive, 0);
   }

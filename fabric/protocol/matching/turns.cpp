@@ -20,11 +20,6 @@ constexpr unsigned part_looks = 64;
 // for some thousand operations.
 constexpr unsigned own_rounds = 64;
 
-// Whether the peer is amidst a message.
-bool is_due(const Peer& peer) noexcept {
-  return peer.parts_left != 0 || peer.pieces_due;
-}
-
 }  // namespace
 
 bool Turns::progress() noexcept {
@@ -96,19 +91,19 @@ Peer* Turns::drain(Source& source) noexcept {
       inbox.release();
     }
     if (peer->fault != nullptr && peer->state != Peer::State::lost) return peer;
-    if (i + 1 >= most && (only == nullptr || !is_due(*only))) break;
+    if (i + 1 >= most && (only == nullptr || !only->due)) break;
   }
   return nullptr;
 }
 
 bool Turns::awaits(const Inbox& inbox, Peer* only) noexcept {
   if (inbox.ready()) return true;
-  if (only == nullptr || !is_due(*only)) return false;
+  if (only == nullptr || !only->due) return false;
   for (; looks_left_ > 0; --looks_left_) {
     cpu_relax();
     if (inbox.ready()) return true;
   }
-  only->pieces_due = false;
+  only->due = false;
   return false;
 }
 
