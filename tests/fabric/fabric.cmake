@@ -62,7 +62,7 @@ set_tests_properties(fabric.overlap fabric.overlap_kill fabric.overlap_soak PROP
 # In a guest of QEMU with more CPUs than ranks, where haul's thread is on by itself.
 if(NOT HAUL_SANITIZE)
   add_test(NAME fabric.overlap_guest COMMAND ${run_test} python3 "${fabric_dir}/guest/run.py" --build "${PROJECT_BINARY_DIR}")
-  set_tests_properties(fabric.overlap_guest PROPERTIES LABELS "fabric;long" TIMEOUT 600 SKIP_RETURN_CODE 77
+  set_tests_properties(fabric.overlap_guest PROPERTIES LABELS "fabric;long" TIMEOUT 600 COST 50 SKIP_RETURN_CODE 77
     ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1")
 endif()
 foreach(test kill soak overlap overlap_kill overlap_soak main_ends environment)
