@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/machine/cpu.hpp"
 #include "cli/kit/terminal.hpp"
 #include "tools/units.hpp"
 
@@ -17,6 +18,13 @@ const char* word_of(HaulPrivateCopy copy) {
     case HaulPrivateCopy::prefetching: break;
   }
   return "prefetching";
+}
+
+// What it comes to on this processor.
+const char* effect_of(HaulPrivateCopy copy) {
+  const bool strings = copy == HaulPrivateCopy::strings && cpu_features().fast_rep_movsb;
+  return strings ? "`rep movsb`"
+                 : word_of(copy == HaulPrivateCopy::strings ? HaulPrivateCopy::vectors : copy);
 }
 
 // How both are written, whatever was measured when.
@@ -42,8 +50,8 @@ std::string describe_ring(const HaulPrivateRing& ring) {
       fmt::format("; the writer {} the lines it will write next, and {} those of small packets.",
                   ring.owns_ahead ? "owns ahead" : "does not own ahead",
                   ring.demotes ? "demotes" : "does not demote");
-  text += fmt::format(" Copies in by {}, out by {}.", word_of(ring.copies_in),
-                      word_of(ring.copies_out));
+  text += fmt::format(" Copies in by {}, out by {}.", effect_of(ring.copies_in),
+                      effect_of(ring.copies_out));
   if (ring.measured_at_s == 0) return text;
   for (unsigned size = 0; size < HaulPrivateRing::size_count; ++size) {
     text += fmt::format("{}{} {}", size == 0 ? " A message takes that way, as measured: " : ", ",
