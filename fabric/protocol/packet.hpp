@@ -56,7 +56,8 @@ struct Header {
   std::uint8_t flags = 0;
   std::uint16_t detail = 0;   // atomic: operation, datatype and form. finish, result, share: FI_E*.
                               // request and its like: the claim. clear: log2 of its chunks
-  std::uint32_t payload = 0;  // bytes of payload, inline or behind
+  std::uint32_t payload = 0;  // bytes of payload, wherever it lies; the highest byte is the
+                              // transport's own
   // message, request: the tag. RMA and atomic requests: the key. Else: the token of the operation
   // that the packet is for.
   std::uint64_t tag = 0;

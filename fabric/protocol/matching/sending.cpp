@@ -5,8 +5,9 @@
 //               the next is copied in. All have room, or none is sent;
 //   rendezvous  a request that says where the bytes lie; the receiver chooses how they come
 //               (transfers.hpp).
-// A message of an endpoint to itself whose receive is posted needs none of these: it is copied
-// once, in the call.
+// A message of an endpoint to itself, of a length that goes unasked and whose receive is posted,
+// needs none of these: it is copied once, in the call. (Longer ones are asked for as others are, so
+// that the planner decides who moves them.)
 //
 // A sender that wants to know of the delivery (FI_DELIVERY_COMPLETE) is told when the peer's
 // endpoint has the bytes in memory of its own, be it a ring that the peer has accepted; of the
@@ -99,7 +100,7 @@ ssize_t Sending::send(Peer& peer, const SendRequest& request) noexcept {
 // To itself: whether it went straight into its receive. What was sent before, and waits or has not
 // been looked at, must match first.
 bool Sending::hand_over(Peer& self, const SendRequest& request, std::size_t bytes) noexcept {
-  if (request.count > 1 || (request.flags & FI_FENCE) != 0) return false;
+  if (request.count > 1 || bytes > in_parts_bytes || (request.flags & FI_FENCE) != 0) return false;
   if (!self.pending.empty() || self.parts_left != 0 || the<Turns>().own_packets()) return false;
   Incoming* posted = the<Receiving>().match_posted(self, request.tagged, request.tag);
   if (posted == nullptr || posted->multi) return false;

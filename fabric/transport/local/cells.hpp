@@ -10,8 +10,9 @@
 // 18.5 between others, in cells 2.6 and 6.7.)
 //
 // Who has more cells of the peer's than it will need for its next message gives back those that it
-// has had for longest, through the segment they are from. A side that has no cell left writes
-// payloads into its ring, so cells are never waited for.
+// has had for longest, through the segment they are from. A side that has no small cell left
+// writes payloads into its ring, so those are never waited for; pieces of large messages wait for a
+// large one, of which the peer keeps no more than half.
 //
 // A peer that names a cell which it does not have breaks the rules; what else it writes to cells
 // spoils payloads alone. Not thread-safe: all calls are made by who calls the outbox and the inbox.
