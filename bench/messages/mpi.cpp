@@ -13,9 +13,9 @@ namespace {
 void run_mpi(SuiteRun& session, std::vector<Row>& rows) {
   const bool quick = session.options.quick;
   MessagePlan plan;
-  plan.tests =
-      quick ? std::vector<std::string>{"pingpong", "rate"}
-            : std::vector<std::string>{"pingpong", "pingping", "exchange", "alltoall", "rate"};
+  plan.tests = quick ? std::vector<std::string>{"pingpong", "rate"}
+                     : std::vector<std::string>{"pingpong", "pingping",  "exchange", "alltoall",
+                                                "bcast",    "allreduce", "rate"};
   plan.buffers = quick ? std::vector<std::string>{"reused", "rewritten"}
                        : std::vector<std::string>{"reused", "rewritten", "fresh", "off-cache"};
   plan.tests = tests_or(session, message_tests(), plan.tests);

@@ -29,7 +29,7 @@ struct Combination {
 };
 
 bool is_pair(const std::string& test) {
-  return test != "exchange" && test != "alltoall";
+  return test != "exchange" && test != "alltoall" && test != "bcast" && test != "allreduce";
 }
 
 // A window holds many messages at once, so larger sizes are left out.
@@ -39,14 +39,22 @@ std::size_t most_bytes(const std::string& test) {
   return test == "rate" ? 64 * kib : test == "bandwidth" ? 16 * mib : 256 * mib;
 }
 
+// Words are summed.
+std::size_t unit_bytes(const std::string& test) {
+  return test == "allreduce" ? 8 : 1;
+}
+
 std::vector<Combination> combinations(const SuiteRun& session, const MessagePlan& plan) {
   std::vector<Combination> all;
   for (const std::string& test : plan.tests) {
     std::vector<std::size_t> sizes = plan.sizes;
-    std::erase_if(sizes, [&](std::size_t bytes) { return bytes > most_bytes(test); });
+    std::erase_if(sizes, [&](std::size_t bytes) {
+      return bytes > most_bytes(test) || bytes % unit_bytes(test) != 0;
+    });
     if (sizes.size() < plan.sizes.size() && !session.options.sizes.empty())
-      session.options.note(fmt::format("{} is measured with messages up to {} alone", test,
-                                       tools::show_bytes(most_bytes(test))));
+      session.options.note(fmt::format("{} is measured with messages up to {} alone{}", test,
+                                       tools::show_bytes(most_bytes(test)),
+                                       unit_bytes(test) == 1 ? "" : ", of whole words of 8 bytes"));
     if (sizes.empty()) continue;
     for (unsigned ranks : plan.ranks) {
       if (is_pair(test) && ranks != 2) continue;
@@ -149,8 +157,8 @@ Row row_of(const SuiteRun& session, const Combination& what, const std::vector<R
 }  // namespace
 
 const std::vector<std::string>& message_tests() {
-  static const std::vector<std::string> names = {"pingpong", "pingping", "exchange",
-                                                 "alltoall", "rate",     "bandwidth"};
+  static const std::vector<std::string> names = {"pingpong", "pingping",  "exchange", "alltoall",
+                                                 "bcast",    "allreduce", "rate",     "bandwidth"};
   return names;
 }
 

@@ -46,8 +46,8 @@ std::vector<PathRow> paths_with(const PairAbilities& abilities) {
   if (abilities.cma) {
     rows.push_back(
         {"from " + show_bytes(fabric::HugePages::smallest_bytes), "huge pages", "cma",
-         fmt::format("the kernel copies it once, unless trials up to 2 MiB find shared cells "
-                     "sooner; private buffers from {} on are moved to "
+         fmt::format("the kernel copies it once, unless trials find shared cells sooner; "
+                     "private buffers from {} on are moved to "
                      "huge pages at their use number {}",
                      show_bytes(fabric::HugePages::collapse_bytes),
                      fabric::HugePages::uses_before_collapse)});
@@ -63,12 +63,6 @@ std::vector<PathRow> paths_with(const PairAbilities& abilities) {
                     "the kernel copies it once: HAUL_FABRIC_KERNEL_BYTES says from where"});
     return rows;
   }
-  if (limits.kernel_try_from_bytes == SIZE_MAX) {
-    rows.push_back({above, "other", "ring",
-                    "through shared cells: as measured here, the kernel copies pages of 4 KiB more "
-                    "slowly than two copies there take"});
-    return rows;
-  }
   rows.push_back(
       {above, "other", "ring",
        fmt::format("through shared cells; from {} on now and then by the kernel, and "
@@ -76,8 +70,8 @@ std::vector<PathRow> paths_with(const PairAbilities& abilities) {
                    show_bytes(std::max(limits.kernel_try_from_bytes, limits.near.eager_bytes)))});
   rows.push_back(
       {"from " + from, "other", "cma",
-       "the kernel copies it once, as measured here mostly sooner than two copies through "
-       "shared cells; up to 2 MiB these are tried now and then"});
+       "the kernel copies it once, mostly sooner than two copies through shared cells, which are "
+       "tried now and then"});
   return rows;
 }
 

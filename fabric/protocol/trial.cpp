@@ -47,13 +47,13 @@ void Trial::conclude() noexcept {
   const bool won = median(trial_gaps_) * 16 < median(usual_gaps_) * 15;
   if (!won) {
     won_once_ = false;
-    interval_ = std::clamp(growth * interval_, first_interval, longest_interval);
+    interval_ = std::clamp(growth * interval_, first_interval_, longest_interval);
   } else if (!won_once_) {  // that may be luck: the second trial in a row decides
     won_once_ = true;
     interval_ = settling + counted;
   } else {
     won_once_ = false;
-    interval_ = first_interval;
+    interval_ = first_interval_;
     best_ = other(best_);
   }
   go_on(false);
@@ -64,10 +64,16 @@ void Trial::go_on(bool trying) noexcept {
   messages_ = gaps_ = 0;
 }
 
+Trials::Trials() noexcept {
+  constexpr unsigned usual_to_log2 = 20, least_interval = Trial::settling + Trial::counted;
+  for (unsigned log2 = usual_to_log2 + 1; log2 <= most_log2; ++log2)
+    trials_[log2 - least_log2] =
+        Trial(std::max(Trial::usual_interval >> (log2 - usual_to_log2), least_interval));
+}
+
 Trial* Trials::of(std::size_t bytes) noexcept {
-  const unsigned log2 = static_cast<unsigned>(std::bit_width(bytes)) - 1;
-  return bytes != 0 && log2 >= least_log2 && log2 <= most_log2 ? &trials_[log2 - least_log2]
-                                                               : nullptr;
+  const auto log2 = static_cast<unsigned>(std::bit_width(bytes >> least_log2));
+  return log2 == 0 ? nullptr : &trials_[std::min(log2 - 1, most_log2 - least_log2)];
 }
 
 }  // namespace haul::fabric

@@ -18,6 +18,10 @@ class Trial {
  public:
   enum class Way : std::uint8_t { pieces, direct };
 
+  // `first_interval`: how many messages go by before the first trial.
+  explicit Trial(unsigned first_interval = usual_interval) noexcept
+      : first_interval_(first_interval), interval_(first_interval) {}
+
   // How the next message comes. `usual`: the way until something is learned.
   Way choose(Way usual) noexcept;
   // A message is here, at now_ns. `alone`: no other one of its peer was under way meanwhile, else
@@ -27,7 +31,7 @@ class Trial {
   // Messages that a trial takes: the first of them, whose buffers still lie where the other way
   // left them, and those that count. Then how many go by between two trials, at first and at most.
   static constexpr unsigned settling = 3, counted = 6;
-  static constexpr unsigned first_interval = 64, longest_interval = 1024;
+  static constexpr unsigned usual_interval = 64, longest_interval = 1024;
 
  private:
   void conclude() noexcept;
@@ -35,18 +39,19 @@ class Trial {
 
   bool begun_ = false, trying_ = false, won_once_ = false;
   Way best_ = Way::pieces;
-  unsigned interval_ = first_interval;
+  unsigned first_interval_, interval_;
   unsigned messages_ = 0;      // of this phase
   unsigned gaps_ = 0;          // of this phase, that count
   std::uint64_t last_ns_ = 0;  // when the message before was done; 0: not comparable
   std::array<std::uint64_t, counted> usual_gaps_{}, trial_gaps_{};  // ns
 };
 
-// A peer's trials, one for each power of two. Shorter messages go unasked; longer ones are not
-// tried, because no cache keeps their lines, which therefore belong to nobody.
+// A peer's trials, one for each power of two, the last one also for all that is longer. Shorter
+// messages go unasked. Of long ones programs send few, so the first trial comes sooner.
 class Trials {
  public:
-  static constexpr unsigned least_log2 = 14, most_log2 = 20;
+  static constexpr unsigned least_log2 = 14, most_log2 = 24;
+  Trials() noexcept;
   // nullptr: nothing is tried with this length.
   Trial* of(std::size_t bytes) noexcept;
 

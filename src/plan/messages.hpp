@@ -31,7 +31,7 @@ RingCost ring_cost(const Calibration& figures, const HaulPrivateRing& ring) noex
 
 // From which length on, in whole pages, one copy of small pages by the kernel, half of it by each
 // side, may take less time than two copies through shared memory, which both sides make at once;
-// and from which it mostly does. SIZE_MAX where it never does. `l2_bytes`: of a core; 0 if unknown.
+// and from which it mostly does. `l2_bytes`: of a core; 0 if unknown.
 struct KernelBytes {
   std::size_t try_from = SIZE_MAX, from = SIZE_MAX;
 };

@@ -155,6 +155,18 @@ int MPI_Recv(void* at, int count, MPI_Datatype type, int from, int tag, MPI_Comm
   if (count > 0 && calls >= 8 && strcmp(when, "timed") == 0) *(unsigned char*)at ^= 1;
   return code;
 }
+int MPI_Bcast(void* at, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  static int calls;
+  const int code = PMPI_Bcast(at, count, type, root, comm);
+  if (getenv("DAMAGE") != NULL && type == MPI_BYTE && ++calls == 2) ((unsigned char*)at)[count / 2] ^= 1;
+  return code;
+}
+int MPI_Allreduce(const void* out, void* in, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  static int calls;
+  const int code = PMPI_Allreduce(out, in, count, type, op, comm);
+  if (getenv("DAMAGE") != NULL && type == MPI_UINT64_T && ++calls == 2) ((unsigned char*)in)[count / 2 * 8 + 3] ^= 1;
+  return code;
+}
 // Of doubles: the exponent of one.
 int MPI_Alltoall(const void* out, int n, MPI_Datatype a, void* in, int m, MPI_Datatype b, MPI_Comm comm) {
   static int calls;
@@ -199,6 +211,9 @@ for kind in reused rewritten fresh off-cache; do
   export DAMAGE=timed
   damaged messages bench.c buffers.c common.c content.c exchange.c -- pingpong $kind 4096 '' 1000000 2000 early
 done
+export DAMAGE=checked
+damaged messages bench.c buffers.c common.c content.c exchange.c -- bcast reused 4096 '' 1000000 2000 early
+damaged messages bench.c buffers.c common.c content.c exchange.c -- allreduce reused 4096 '' 1000000 2000 early
 damaged matching matching.c common.c -- 10 '' 1000 early
 unset DAMAGE
 damaged is nas_is.c nas.c common.c timed.c -- S '' early

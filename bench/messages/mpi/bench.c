@@ -40,7 +40,14 @@ struct Measurement {
 typedef void (*Filler)(unsigned char* at, size_t bytes, uint64_t seed);
 typedef size_t (*Checker)(const unsigned char* at, size_t bytes, uint64_t seed);
 
+static int is_summed(const struct Measurement* m) {
+  int from, piece;
+  m->test->origin(m->side.rank, m->side.ranks, 0, &from, &piece);
+  return from == SUM_OF_ALL;
+}
+
 static void fill_out(const struct Measurement* m, struct Areas areas, Filler filler) {
+  if (m->side.rank != 0 && is_summed(m)) filler = fill_evenly;
   for (int i = 0; i < m->pieces_out; i++)
     filler(areas.out + (size_t)i * m->side.bytes, m->side.bytes,
            seed_of(m->side.rank, i, m->stamp));
@@ -51,11 +58,15 @@ static void check_in(const struct Measurement* m, struct Areas areas, Checker ch
     int from, piece;
     m->test->origin(m->side.rank, m->side.ranks, i, &from, &piece);
     const size_t bytes = m->side.bytes;
-    const size_t wrong =
-        checker(areas.in + (size_t)i * bytes, bytes, seed_of(from, piece, m->stamp));
-    if (wrong < bytes)
-      fail("%s of %zu bytes, %s: byte %zu of what rank %d got from rank %d is wrong", m->test->name,
-           bytes, kind_names[m->buffers.kind], wrong, m->side.rank, from);
+    uint64_t seed = 0;
+    for (int rank = 0; rank < m->side.ranks; rank++)
+      if (from == rank || from == SUM_OF_ALL) seed += seed_of(rank, piece, m->stamp);
+    const size_t wrong = checker(areas.in + (size_t)i * bytes, bytes, seed);
+    if (wrong >= bytes) continue;
+    char source[32] = "all ranks";
+    if (from != SUM_OF_ALL) snprintf(source, sizeof source, "rank %d", from);
+    fail("%s of %zu bytes, %s: byte %zu of what rank %d got from %s is wrong", m->test->name, bytes,
+         kind_names[m->buffers.kind], wrong, m->side.rank, source);
   }
 }
 

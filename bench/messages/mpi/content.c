@@ -22,6 +22,10 @@ void fill(unsigned char* at, size_t bytes, uint64_t seed) {
   memcpy(at + 8 * words, &last, bytes % 8);
 }
 
+void fill_evenly(unsigned char* at, size_t bytes, uint64_t seed) {
+  for (size_t i = 0; i < bytes; i += 8) memcpy(at + i, &seed, bytes - i < 8 ? bytes - i : 8);
+}
+
 size_t first_wrong(const unsigned char* at, size_t bytes, uint64_t seed) {
   const size_t words = bytes / 8;
   uint64_t differences = 0;

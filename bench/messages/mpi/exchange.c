@@ -1,7 +1,8 @@
-// pingpong, pingping, exchange, alltoall, rate, bandwidth.
+// pingpong, pingping, exchange, alltoall, bcast, allreduce, rate, bandwidth.
 #include "bench/messages/mpi/exchange.h"
 
 #include <mpi.h>
+#include <stdint.h>
 #include <string.h>
 
 static void produce(const struct Side* side, struct Areas areas) {
@@ -68,6 +69,19 @@ static void run_alltoall(const struct Side* side, struct Areas areas) {
   consume(side, areas);
 }
 
+static void run_bcast(const struct Side* side, struct Areas areas) {
+  produce(side, areas);
+  MPI_Bcast(side->rank == 0 ? areas.out : areas.in, (int)side->bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  consume(side, areas);
+}
+
+static void run_allreduce(const struct Side* side, struct Areas areas) {
+  produce(side, areas);
+  MPI_Allreduce(areas.out, areas.in, (int)(side->bytes / sizeof(uint64_t)), MPI_UINT64_T, MPI_SUM,
+                MPI_COMM_WORLD);
+  consume(side, areas);
+}
+
 // A window of messages, then an empty answer.
 static void run_window(const struct Side* side, struct Areas areas, int window) {
   const int peer = 1 - side->rank;
@@ -110,6 +124,19 @@ static int one_each(int rank, int ranks) {
   (void)rank;
   return ranks;
 }
+static int one(int rank, int ranks) {
+  (void)rank;
+  (void)ranks;
+  return 1;
+}
+static int one_from_root(int rank, int ranks) {
+  (void)ranks;
+  return rank == 0;
+}
+static int one_to_others(int rank, int ranks) {
+  (void)ranks;
+  return rank != 0;
+}
 static int rate_out(int rank, int ranks) {
   (void)ranks;
   return rank == 0 ? RATE_WINDOW : 0;
@@ -142,11 +169,26 @@ static void from_each(int rank, int ranks, int piece, int* from, int* from_piece
   *from_piece = rank;
 }
 
+static void from_root(int rank, int ranks, int piece, int* from, int* from_piece) {
+  (void)rank;
+  (void)ranks;
+  *from = 0;
+  *from_piece = piece;
+}
+static void from_all(int rank, int ranks, int piece, int* from, int* from_piece) {
+  (void)rank;
+  (void)ranks;
+  *from = SUM_OF_ALL;
+  *from_piece = piece;
+}
+
 const struct Test tests[] = {
     {"pingpong", true, true, 2, 1, one_of_pair, one_of_pair, from_peer, run_pingpong},
     {"pingping", true, false, 1, 1, one_of_pair, one_of_pair, from_peer, run_pingping},
     {"exchange", false, false, 1, 4, two, two, from_neighbour, run_exchange},
     {"alltoall", false, false, 1, 0, one_each, one_each, from_each, run_alltoall},
+    {"bcast", false, false, 1, 1, one_from_root, one_to_others, from_root, run_bcast},
+    {"allreduce", false, false, 1, 1, one, one, from_all, run_allreduce},
     {"rate", true, true, RATE_WINDOW, 1, rate_out, rate_in, from_peer, run_rate},
     {"bandwidth", true, true, BANDWIDTH_WINDOW, 1, bandwidth_out, bandwidth_in, from_peer,
      run_bandwidth}};

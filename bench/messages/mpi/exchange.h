@@ -7,6 +7,8 @@
 #include "bench/messages/mpi/buffers.h"
 
 enum { RATE_WINDOW = 64, BANDWIDTH_WINDOW = 16 };
+// In place of the rank that a piece comes from: its 64-bit words are the sums of all ranks' words.
+enum { SUM_OF_ALL = -1 };
 
 struct Side {
   int rank, ranks;

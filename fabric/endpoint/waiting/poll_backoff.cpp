@@ -13,22 +13,28 @@ void PollBackoff::begin() noexcept {
 }
 
 void PollBackoff::give_way() noexcept {
-  constexpr std::uint64_t spin_ns = 20'000;   // in vain, before a yield, where nobody waits
-  constexpr std::uint64_t switch_ns = 1'500;  // a yield that took longer let somebody else run
   const std::uint64_t before = now_ns();
   const std::uint64_t spun = before - began_ns_.load(std::memory_order_relaxed);
   os::yield();
-  const bool shared = now_ns() - before > switch_ns;
   const std::uint32_t limit = limit_.load(std::memory_order_relaxed);
-  std::uint64_t next = least_polls;
-  if (!shared) {
-    // Towards the number of polls that take spin_ns, at most twice as many as now.
-    next = std::min<std::uint64_t>(std::uint64_t{limit} * 2, std::uint64_t{limit} * spin_ns /
-                                                                 std::max<std::uint64_t>(spun, 1));
-    next = std::clamp<std::uint64_t>(next, least_polls, most_polls);
-  }
-  limit_.store(static_cast<std::uint32_t>(next), std::memory_order_relaxed);
+  limit_.store(limit_after(limit, spun, now_ns() - before), std::memory_order_relaxed);
   reset();
+}
+
+std::uint32_t PollBackoff::limit_after(std::uint32_t polls, std::uint64_t polled_ns,
+                                       std::uint64_t away_ns) noexcept {
+  constexpr std::uint64_t alone_ns = 1'500;        // a yield that took longer let another run
+  constexpr std::uint64_t poller_ns = 500'000;     // one that waits as well is back before that
+  constexpr std::uint64_t spin_ns = 20'000;        // in vain, before a yield, where nobody waits
+  constexpr std::uint64_t dear_spin_ns = 100'000;  // the same where a yield costs a time slice
+  std::uint64_t next = least_polls;
+  polled_ns = std::max<std::uint64_t>(polled_ns, 1);
+  if (away_ns <= alone_ns) {
+    next = std::min<std::uint64_t>(std::uint64_t{polls} * 2, polls * spin_ns / polled_ns);
+  } else if (away_ns >= poller_ns) {
+    next = polls * dear_spin_ns / polled_ns;
+  }
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(next, least_polls, most_polls));
 }
 
 }  // namespace haul::fabric

@@ -1,7 +1,10 @@
-// When a caller that polls in vain gives its core away: after about 20 microseconds where nobody
-// else wants the core. Where a yield shows that somebody does (more ranks than cores), it is one or
-// two microseconds, which is more than an answer from a running peer takes, until yields return at
-// once again.
+// When a caller that polls in vain gives its core away. How long the last yield took tells who else
+// wants the core:
+//   nobody (it returned at once)    after about 20 microseconds;
+//   another that waits, too         after one or two, more than an answer from a running peer
+//   takes: (more ranks than cores)         the peer may be the one that gets the core; one that
+//   does not wait: it      after about 100, in which a peer that runs has answered any took its
+//   whole time slice       message but a very long one: a yield costs milliseconds.
 #pragma once
 
 #include <atomic>
@@ -22,8 +25,14 @@ class PollBackoff {
   }
   void give_way() noexcept;
 
+  static constexpr std::uint32_t least_polls = 64, most_polls = 8192;
+  // The number of vain polls before the next yield, if `polls` of them took polled_ns before this
+  // yield, which took away_ns. Pure.
+  static std::uint32_t limit_after(std::uint32_t polls, std::uint64_t polled_ns,
+                                   std::uint64_t away_ns) noexcept;
+
  private:
-  static constexpr std::uint32_t least_polls = 64, most_polls = 8192, uncounted_polls = 8;
+  static constexpr std::uint32_t uncounted_polls = 8;
   void begin() noexcept;
 
   std::atomic<std::uint32_t> polls_{0};

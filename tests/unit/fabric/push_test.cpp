@@ -83,9 +83,9 @@ TEST(Push, WhetherToAskIsFoundOutByTrying) {
     }
     return world[0].matcher.statistics().sent_messages[path].load() - before;
   };
-  EXPECT_EQ(unasked_of(Trial::first_interval / 2), 0u) << "asked for until something is learned";
+  EXPECT_EQ(unasked_of(Trial::usual_interval / 2), 0u) << "asked for until something is learned";
   world[1].network.reach.delay = 20'000;  // copies are ready after so many looks
-  unasked_of(4 * Trial::first_interval);
+  unasked_of(4 * Trial::usual_interval);
   EXPECT_GE(unasked_of(100), 80u);
 }
 

@@ -36,7 +36,7 @@ std::function<std::uint64_t(Way)> takes(std::uint64_t pieces, std::uint64_t dire
 TEST(Trial, TheUsualWayIsTakenWhileNothingIsKnown) {
   for (const Way usual : {Way::pieces, Way::direct}) {
     Trial trial;
-    for (unsigned i = 0; i < Trial::first_interval; ++i) EXPECT_EQ(trial.choose(usual), usual);
+    for (unsigned i = 0; i < Trial::usual_interval; ++i) EXPECT_EQ(trial.choose(usual), usual);
   }
 }
 
@@ -126,9 +126,24 @@ TEST(Trials, AreByPowersOfTwo) {
   EXPECT_NE(trials.of(16384), nullptr);
   EXPECT_EQ(trials.of(16384), trials.of(32767));
   EXPECT_NE(trials.of(16384), trials.of(32768));
-  EXPECT_NE(trials.of((1u << 21) - 1), nullptr);
-  EXPECT_EQ(trials.of(1u << 21), nullptr);
-  EXPECT_EQ(trials.of(SIZE_MAX), nullptr);
+  EXPECT_NE(trials.of((1u << 24) - 1), trials.of(1u << 24));
+  EXPECT_EQ(trials.of(1u << 24), trials.of(SIZE_MAX));
+}
+
+TEST(Trials, OfLongMessagesComeSooner) {
+  Trials trials;
+  const auto usual_ones = [&trials](std::size_t bytes) {
+    Trial* const trial = trials.of(bytes);
+    std::uint64_t now = 1;
+    unsigned count = 0;
+    for (; trial->choose(Way::pieces) == Way::pieces && count < 1000; ++count)
+      trial->done(now += 1000, true);
+    return count;
+  };
+  EXPECT_EQ(usual_ones(1u << 14), Trial::usual_interval);
+  EXPECT_EQ(usual_ones(1u << 20), Trial::usual_interval);
+  EXPECT_EQ(usual_ones(1u << 21), Trial::usual_interval / 2);
+  EXPECT_LE(usual_ones(std::size_t{1} << 40), 16u);
 }
 
 // Matchers whose direct access leaves it to trials. Each message arrives right, whichever way it

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <limits>
+#include <vector>
 
 namespace haul::plan {
 namespace {
@@ -60,35 +61,35 @@ Calibration with_kernel(double ring_line_ns, double call_ns, double line_ns) {
   return figures;
 }
 
+constexpr std::size_t kib = 1024, mib = 1024 * kib;
+
 TEST(KernelBytes, AreTriedWhereACallIsPaidByWhatItsLinesSave) {
-  const std::size_t little = 8192;
-  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), little).try_from, 32768u);  // 512 lines, 2 ns
-  EXPECT_EQ(kernel_bytes(with_kernel(10, 1026, 16), little).try_from, 32768u + 4096);
-  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), little).from, 32768u);
+  const std::size_t little = 64 * kib;
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), little).try_from, 32 * kib);  // 512 lines, 2 ns
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 1026, 16), little).try_from, 36 * kib);
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), little).from, 32 * kib);
   EXPECT_EQ(kernel_bytes(with_kernel(10, 0, 16), little).try_from, 0u);
 }
 
 TEST(KernelBytes, AreTheUsualWayWhereACoresCacheDoesNotHoldBothBuffers) {
-  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), std::size_t{2} << 20).from,
-            std::size_t{1} << 20);
-  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), 0).from, std::size_t{512} << 10);
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), 2 * mib).from, mib);
+  EXPECT_EQ(kernel_bytes(with_kernel(10, 1024, 16), 0).from, 512 * kib);
 }
 
-TEST(KernelBytes, AreNoneIfTheirLinesSaveNothing) {
-  for (const Calibration& figures : {with_kernel(10, 1000, 20), with_kernel(1.25, 1000, 4.2),
-                                     Calibration()}) {  // the last: nobody has measured
-    EXPECT_EQ(kernel_bytes(figures, 0).try_from, SIZE_MAX);
-    EXPECT_EQ(kernel_bytes(figures, 0).from, SIZE_MAX);
-  }
-}
-
-TEST(KernelBytes, AreNumbersWhateverTheFigures) {
+// Whatever the figures, which are of short messages: NaN, a kernel whose lines save nothing, one
+// whose call costs more than the lines of a core's cache save, and those that nobody has measured.
+TEST(KernelBytes, AreTriedBeyondACoresCache) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
-  for (const double line : {-1.0, 0.0, 1e-300, 1.0, 1e300, infinity, no_number}) {
-    EXPECT_EQ(kernel_bytes(with_kernel(10, 1e300, line), 0).from, SIZE_MAX);
-    EXPECT_EQ(kernel_bytes(with_kernel(10, infinity, line), 0).from, SIZE_MAX);
-    EXPECT_EQ(kernel_bytes(with_kernel(no_number, 10, line), 0).from, SIZE_MAX);
+  std::vector<Calibration> all = {with_kernel(10, 1000, 20), with_kernel(1.25, 1000, 4.2),
+                                  with_kernel(10, 1e6, 16), with_kernel(no_number, 10, 1),
+                                  Calibration()};
+  for (const double line : {-1.0, 0.0, 1e-300, 1.0, 1e300, infinity, no_number})
+    for (const double call : {1e300, infinity}) all.push_back(with_kernel(10, call, line));
+  for (const Calibration& figures : all) {
+    EXPECT_EQ(kernel_bytes(figures, 512 * kib).try_from, 512 * kib);
+    EXPECT_EQ(kernel_bytes(figures, 512 * kib).from, 2 * mib);
+    EXPECT_EQ(kernel_bytes(figures, 0).try_from, mib);
   }
 }
 
