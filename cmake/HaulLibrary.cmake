@@ -42,9 +42,7 @@ foreach(part base upper)
     # initial-exec: one load for a thread's state, and no __tls_get_addr from ld.so.
     target_compile_options(haul_${part}_objects PRIVATE -fvisibility=hidden
       -fvisibility-inlines-hidden -fno-exceptions -fno-rtti -ftls-model=initial-exec)
-    if(HAUL_SANITIZE OR HAUL_UNITY STREQUAL "ALL")
-      haul_unity(haul_${part}_objects APART "${apart_sources}")
-    endif()
+    haul_unity_where_slow(haul_${part}_objects APART "${apart_sources}")
     list(APPEND all_objects $<TARGET_OBJECTS:haul_${part}_objects>)
   endif()
 endforeach()

@@ -89,3 +89,11 @@ function(haul_unity target)
     set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
+
+# haul_unity_where_slow(TARGET [APART REGEX]): the same where the target's speed is of no interest: by a sanitizer, and
+# for clang-tidy (HAUL_UNITY=ALL).
+function(haul_unity_where_slow target)
+  if(HAUL_SANITIZE OR HAUL_UNITY STREQUAL "ALL")
+    haul_unity(${target} ${ARGN})
+  endif()
+endfunction()

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <cstring>
 
+#include "sizes.hpp"
 #include "transparent/children.hpp"
 
 namespace born {
 
 using transparent::run_child;
-inline constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 
 // Does the memory lie in haul's arena, where peers can map it?
 inline bool is_shared(const void* address, std::size_t bytes = 1) {

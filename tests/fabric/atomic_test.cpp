@@ -11,8 +11,7 @@
 namespace fabric_test {
 namespace {
 
-constexpr std::uint64_t remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
-const Wish wish{.caps = FI_ATOMIC | FI_RMA | FI_MSG | FI_TAGGED};
+const Wish atomic_wish{.caps = FI_ATOMIC | FI_RMA | FI_MSG | FI_TAGGED};
 
 enum class Family { base, fetch, compare };
 constexpr Family families[] = {Family::base, Family::fetch, Family::compare};
@@ -144,8 +143,8 @@ class Atomics : public testing::TestWithParam<fi_datatype> {
   // What is claimed for the type, in every form, with one element and with as many as may be.
   template <typename T>
   void check() {
-    if (!offered(wish)) GTEST_SKIP() << "no atomics";
-    Pair pair(wish);
+    if (!offered(atomic_wish)) GTEST_SKIP() << "no atomics";
+    Pair pair(atomic_wish);
     ASSERT_TRUE(pair.ready());
     Region region(pair.b, 256 * kib, remote, 7);
     ASSERT_EQ(region.status(), 0);
@@ -224,8 +223,8 @@ INSTANTIATE_TEST_SUITE_P(Atomic, Atomics,
                          });
 
 TEST(Atomic, what_cannot_be_is_refused) {
-  if (!offered(wish)) GTEST_SKIP() << "no atomics";
-  Pair pair(wish);
+  if (!offered(atomic_wish)) GTEST_SKIP() << "no atomics";
+  Pair pair(atomic_wish);
   ASSERT_TRUE(pair.ready());
   Region region(pair.b, 1024, remote, 7);
   fid_ep* ep = pair.a.ep.get();
@@ -255,9 +254,9 @@ TEST(Atomic, what_cannot_be_is_refused) {
 }
 
 TEST(Atomic, memory_that_is_not_granted) {
-  if (!offered(wish)) GTEST_SKIP() << "no atomics";
+  if (!offered(atomic_wish)) GTEST_SKIP() << "no atomics";
   if (!provider_is_haul()) GTEST_SKIP() << "others need not enforce it";
-  Pair pair(wish);
+  Pair pair(atomic_wish);
   ASSERT_TRUE(pair.ready());
   Region only_reads(pair.b, 64, FI_REMOTE_READ, 7), only_writes(pair.b, 64, FI_REMOTE_WRITE, 8);
   std::uint64_t operand = 1, result = 0;
@@ -286,7 +285,7 @@ class AtomicSides : public testing::TestWithParam<Surrounding> {};
 
 // Both sides add to one word at a time, and each addition returns another value.
 TEST_P(AtomicSides, additions_of_two_sides_are_all_counted) {
-  if (!offered(wish)) GTEST_SKIP() << "no atomics";
+  if (!offered(atomic_wish)) GTEST_SKIP() << "no atomics";
   constexpr std::uint64_t rounds = 2000;
   const auto add = [](Node& node, fi_addr_t to, std::uint64_t address, std::uint64_t key) {
     std::uint64_t one = 1, last = 0, result = 0;
@@ -305,7 +304,7 @@ TEST_P(AtomicSides, additions_of_two_sides_are_all_counted) {
     }
   };
   run_sides(
-      GetParam(), wish,
+      GetParam(), atomic_wish,
       [&](Node& node, fi_addr_t peer, Link& link) {
         const auto address = link.get<std::uint64_t>(), key = link.get<std::uint64_t>();
         link.meet();

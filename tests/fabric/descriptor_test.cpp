@@ -60,7 +60,8 @@ class File {
   struct stat status_ {};
 };
 
-const Wish wish{.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV, .wait = FI_WAIT_FD};
+const Wish descriptor_wish{.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV,
+                           .wait = FI_WAIT_FD};
 
 // Sends something each way, and sleeps for it. It may fail, but must end.
 void use(Pair& pair) {
@@ -86,7 +87,7 @@ void use(Pair& pair) {
 
 // A new pair works, whatever became of the old one.
 void expect_recovery() {
-  Pair pair(wish);
+  Pair pair(descriptor_wish);
   ASSERT_TRUE(pair.ready());
   check_transfer(pair, {.to = pair.to_b, .tag = 1}, {.tag = 1}, 100 * kib);
 }
@@ -95,7 +96,7 @@ class Descriptors : public testing::Test {
  protected:
   void SetUp() override {
     if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
-    ASSERT_TRUE(ask(wish));
+    ASSERT_TRUE(ask(descriptor_wish));
     // What libhaul has of its own comes with the first.
     expect_recovery();
   }
@@ -114,7 +115,7 @@ TEST_F(Descriptors, each_replaced_by_a_file_of_the_programs) {
     for (std::size_t index = 0;; ++index) {
       // What cannot be told from the program's files any more is left open, so there may be more.
       const std::set<int> before = open_numbers();
-      auto pair = std::make_unique<Pair>(wish);
+      auto pair = std::make_unique<Pair>(descriptor_wish);
       ASSERT_TRUE(pair->ready());
       if (connected) use(*pair);
       std::vector<int> own;
@@ -139,7 +140,7 @@ TEST_F(Descriptors, all_closed_and_their_numbers_taken) {
   for (const bool connected : {false, true}) {
     SCOPED_TRACE(connected ? "connected" : "apart");
     const std::set<int> before = open_numbers();
-    auto pair = std::make_unique<Pair>(wish);
+    auto pair = std::make_unique<Pair>(descriptor_wish);
     ASSERT_TRUE(pair->ready());
     if (connected) use(*pair);
     int highest = 0;
@@ -173,7 +174,7 @@ TEST_F(Descriptors, none_at_the_standard_streams) {
   const int saved = dup(STDIN_FILENO);
   close(STDIN_FILENO);
   {
-    Pair pair(wish);
+    Pair pair(descriptor_wish);
     ASSERT_TRUE(pair.ready());
     use(pair);
     EXPECT_EQ(fcntl(STDIN_FILENO, F_GETFD), -1) << "a descriptor of haul's is stdin";

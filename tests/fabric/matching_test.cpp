@@ -7,7 +7,7 @@
 namespace fabric_test {
 namespace {
 
-const Wish wish{.caps = FI_MSG | FI_TAGGED | FI_SOURCE};
+const Wish matching_wish{.caps = FI_MSG | FI_TAGGED | FI_SOURCE};
 const Wish directed{.caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV};
 
 std::vector<std::uint8_t> word(std::uint8_t value, std::size_t size = 8) {
@@ -15,7 +15,7 @@ std::vector<std::uint8_t> word(std::uint8_t value, std::size_t size = 8) {
 }
 
 TEST(Matching, the_first_posted_receive_that_matches) {
-  Pair pair(wish);
+  Pair pair(matching_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   constexpr std::uint64_t high = std::uint64_t{0xabcd} << 48;
   std::vector<std::uint8_t> got[4] = {word(0), word(0), word(0), word(0)};
@@ -41,7 +41,7 @@ TEST(Matching, the_first_posted_receive_that_matches) {
 }
 
 TEST(Matching, unexpected_messages_in_the_order_they_came) {
-  Pair pair(wish);
+  Pair pair(matching_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   // Sizes of every path: those of another path must not overtake.
   const std::size_t sizes[] = {0, 64 * kib, 8, mib, 100, 4 * kib, 200 * kib, 1};
@@ -64,7 +64,7 @@ TEST(Matching, unexpected_messages_in_the_order_they_came) {
 }
 
 TEST(Matching, posted_receives_in_the_order_of_posting) {
-  Pair pair(wish);
+  Pair pair(matching_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   const std::size_t sizes[] = {mib, 1, 64 * kib, 0, 300, 2 * mib, 16};
   constexpr std::size_t count = std::size(sizes);
@@ -94,7 +94,7 @@ TEST(Matching, posted_receives_in_the_order_of_posting) {
 }
 
 TEST(Matching, tagged_and_untagged_do_not_meet) {
-  Pair pair(wish);
+  Pair pair(matching_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   auto tagged_buffer = word(0), plain_buffer = word(0);
   const auto one = word(1), two = word(2);
@@ -160,7 +160,7 @@ TEST(Matching, directed_receives_take_their_source_only) {
 }
 
 TEST(Matching, a_longer_message_is_truncated) {
-  Pair pair(wish);
+  Pair pair(matching_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   for (const Kind kind : all_kinds)
     for (const bool expected : {true, false})
@@ -202,7 +202,7 @@ TEST(Matching, a_longer_message_is_truncated) {
 }
 
 TEST(Matching, a_cancelled_receive_takes_no_message) {
-  Pair pair(wish);
+  Pair pair(matching_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   for (const Kind kind : all_kinds) {
     auto first = word(0), second = word(0);
@@ -225,7 +225,7 @@ TEST(Matching, a_cancelled_receive_takes_no_message) {
 }
 
 TEST(Matching, many_receives_cancelled_in_any_order) {
-  Pair pair(wish);
+  Pair pair(matching_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   constexpr std::size_t count = 200;
   std::vector<Op> ops(count);

@@ -25,15 +25,19 @@
 #include <utility>
 #include <vector>
 
+#include "sizes.hpp"
+
 namespace fabric_test {
 
-inline constexpr std::size_t kib = 1024, mib = 1024 * 1024;
 // How long a test waits for what must happen before it calls that a hang.
 // HAUL_TEST_PATIENCE_S changes it.
 std::chrono::seconds patience();
 
 const char* provider_name();
 bool provider_is_haul();
+
+// What a region's owner lets others do.
+inline constexpr std::uint64_t remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 // What a test asks of fi_getinfo() and of its node.
 struct Wish {

@@ -7,8 +7,6 @@
 namespace fabric_test {
 namespace {
 
-constexpr std::uint64_t remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
-
 class Order : public testing::TestWithParam<Surrounding> {};
 
 // Messages of all sizes with one tag: each receive takes the next, posted before or after.

@@ -6,8 +6,8 @@
 namespace fabric_test {
 namespace {
 
-const Wish wish{.caps = FI_TAGGED | FI_MSG | FI_SOURCE};
-const std::size_t sizes[] = {0, 8, 100, 4 * kib, 64 * kib, mib};
+const Wish peek_wish{.caps = FI_TAGGED | FI_MSG | FI_SOURCE};
+const std::size_t peek_sizes[] = {0, 8, 100, 4 * kib, 64 * kib, mib};
 
 ssize_t ask_for(Node& node, std::uint64_t tag, std::uint64_t ignore, std::uint64_t flags, Op& op,
                 void* buffer = nullptr, std::size_t size = 0, fi_addr_t from = FI_ADDR_UNSPEC) {
@@ -30,7 +30,7 @@ Completion find(Node& node, std::uint64_t tag, std::uint64_t ignore, std::uint64
 class Peek : public testing::Test {
  protected:
   void SetUp() override {
-    pair = std::make_unique<Pair>(wish);
+    pair = std::make_unique<Pair>(peek_wish);
     ASSERT_TRUE(pair->ready() || !provider_is_haul());
     if (!pair->ready()) GTEST_SKIP() << pair->why();
     // A provider without peek says so at once.
@@ -51,7 +51,7 @@ class Peek : public testing::Test {
 };
 
 TEST_F(Peek, says_what_has_come_and_leaves_it) {
-  for (const std::size_t size : sizes) {
+  for (const std::size_t size : peek_sizes) {
     SCOPED_TRACE(std::to_string(size) + " bytes");
     Op send_op, peek_op, receive_op;
     const auto sent = start(size, 0x105, send_op);
@@ -108,7 +108,7 @@ TEST_F(Peek, other_tags_are_not_seen) {
 }
 
 TEST_F(Peek, a_claimed_message_is_nobody_elses) {
-  for (const std::size_t size : sizes) {
+  for (const std::size_t size : peek_sizes) {
     SCOPED_TRACE(std::to_string(size) + " bytes");
     Op first_send, second_send, claim, other;
     const auto first = start(size, 5, first_send);
@@ -150,7 +150,7 @@ TEST_F(Peek, a_claim_into_little_room_is_truncated) {
 }
 
 TEST_F(Peek, discarded_it_is_gone_and_its_sender_done) {
-  for (const std::size_t size : sizes)
+  for (const std::size_t size : peek_sizes)
     for (const bool claimed_first : {false, true}) {
       SCOPED_TRACE(std::to_string(size) + (claimed_first ? " bytes, claimed" : " bytes"));
       Op send_op, op, other;
@@ -176,7 +176,7 @@ TEST_F(Peek, several_claims_at_a_time) {
   std::vector<Op> send_ops(count), claims(count);
   std::vector<std::vector<std::uint8_t>> sent;
   for (std::size_t i = 0; i < count; ++i)
-    sent.push_back(start(sizes[i % std::size(sizes)], 5, send_ops[i]));
+    sent.push_back(start(peek_sizes[i % std::size(peek_sizes)], 5, send_ops[i]));
   for (Op& claim : claims) ASSERT_EQ(find(pair->b, 5, 0, FI_CLAIM, claim).err, 0);
   for (std::size_t i = count; i-- > 0;) {
     std::vector<std::uint8_t> got(sent[i].size());

@@ -16,7 +16,7 @@
 namespace fabric_test {
 namespace {
 
-const Wish wish{.caps = FI_MSG | FI_TAGGED | FI_SOURCE};
+const Wish progress_wish{.caps = FI_MSG | FI_TAGGED | FI_SOURCE};
 
 long resident_kib() {
   std::ifstream status("/proc/self/status");
@@ -31,10 +31,10 @@ long resident_kib() {
 }
 
 TEST(Progress, a_large_message_delays_no_small_one_to_another) {
-  Pair pair(wish);
+  Pair pair(progress_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
-  Node third(wish);
+  Node third(progress_wish);
   ASSERT_TRUE(third.ready());
   const fi_addr_t to_third = pair.a.insert(third.name());
   const std::vector<std::uint8_t> large(64 * mib, 3);
@@ -62,7 +62,7 @@ TEST(Progress, a_large_message_delays_no_small_one_to_another) {
 }
 
 TEST(Progress, a_small_message_overtakes_nothing_but_waits_for_no_receive) {
-  Pair pair(wish);
+  Pair pair(progress_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   // An unexpected large message with another tag: the small one behind it arrives all the same.
   const std::vector<std::uint8_t> large(8 * mib, 3);
@@ -83,7 +83,7 @@ TEST(Progress, a_small_message_overtakes_nothing_but_waits_for_no_receive) {
 // A receiver that looks but never receives: the sender is held back before memory runs out, and
 // afterwards everything arrives.
 TEST(Progress, a_flood_of_unexpected_messages_is_bounded) {
-  Pair pair(wish);
+  Pair pair(progress_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
   constexpr std::size_t size = 2 * kib, most = 400000;  // 800 MB, if it were all kept
@@ -119,7 +119,7 @@ TEST(Progress, a_flood_of_unexpected_messages_is_bounded) {
 
 // A receiver that does nothing at all: -FI_EAGAIN sooner or later, and no progress lost after it.
 TEST(Progress, a_sleeping_receiver_makes_the_sender_try_again) {
-  Pair pair(wish);
+  Pair pair(progress_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   if (!provider_is_haul()) GTEST_SKIP() << "haul's promise";
   pair.a.companions.clear();
@@ -143,7 +143,7 @@ TEST(Progress, a_sleeping_receiver_makes_the_sender_try_again) {
 
 // FI_THREAD_SAFE: every thread sends, receives and reads the queue of one endpoint.
 TEST(Progress, many_threads_share_an_endpoint) {
-  Wish safe = wish;
+  Wish safe = progress_wish;
   safe.threading = FI_THREAD_SAFE;
   const Info info = ask(safe);
   if (!info && !provider_is_haul()) GTEST_SKIP() << "not offered";

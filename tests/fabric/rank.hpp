@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
-namespace rank_test {
+#include "sizes.hpp"
 
-inline constexpr std::size_t kib = 1024, mib = 1024 * 1024;
+namespace rank_test {
 
 [[noreturn]] __attribute__((format(printf, 1, 2))) void give_up(const char* format, ...);
 std::int64_t now_ns();

@@ -10,9 +10,8 @@
 namespace fabric_test {
 namespace {
 
-constexpr std::uint64_t remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
-const std::size_t sizes[] = {0,         1,   8,      33, 200, 4 * kib, 16 * kib, 64 * kib + 1,
-                             256 * kib, mib, 8 * mib};
+const std::size_t rma_sizes[] = {0,         1,   8,      33, 200, 4 * kib, 16 * kib, 64 * kib + 1,
+                                 256 * kib, mib, 8 * mib};
 
 // Addressing (by virtual address or offset) and keys (the program's or the provider's).
 struct Mode {
@@ -83,7 +82,7 @@ TEST_P(Rma, every_form_reads_back_what_was_written) {
       8 * mib + 2 * offset, remote,
       [&](Node& node, fi_addr_t peer, std::uint64_t address, std::uint64_t key, Link& link) {
         std::uint64_t seed = 1;
-        for (const std::size_t size : sizes)
+        for (const std::size_t size : rma_sizes)
           for (const Write form :
                {Write::plain, Write::vector, Write::msg, Write::inject, Write::msg_inject}) {
             SCOPED_TRACE(std::to_string(size) + " bytes, form " +

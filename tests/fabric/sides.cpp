@@ -109,7 +109,7 @@ const char* name_of(Surrounding surrounding) {
 void Link::put_bytes(const void* bytes, std::size_t size) {
   const auto* from = static_cast<const char*>(bytes);
   while (size > 0) {
-    const ssize_t count = send(descriptor_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t count = ::send(descriptor_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count > 0) {
       from += count;
       size -= static_cast<std::size_t>(count);
@@ -125,7 +125,7 @@ void Link::get_bytes(void* bytes, std::size_t size) {
   while (size > 0) {
     ssize_t count = 0;
     const bool came = node_.await_until([&] {
-      count = recv(descriptor_, to, size, MSG_DONTWAIT);
+      count = ::recv(descriptor_, to, size, MSG_DONTWAIT);
       return count >= 0 || (errno != EAGAIN && errno != EINTR);
     });
     ASSERT_TRUE(came && count > 0) << "the other side has gone, or hangs";

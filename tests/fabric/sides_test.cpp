@@ -8,9 +8,9 @@
 namespace fabric_test {
 namespace {
 
-const std::size_t sizes[] = {0,   1,          31,       32,           33,           192,
-                             kib, 4 * kib,    16 * kib, 64 * kib - 1, 64 * kib + 1, 200 * kib,
-                             mib, 4 * mib + 5};
+const std::size_t sides_sizes[] = {0,   1,          31,       32,           33,           192,
+                                   kib, 4 * kib,    16 * kib, 64 * kib - 1, 64 * kib + 1, 200 * kib,
+                                   mib, 4 * mib + 5};
 
 class Sides : public testing::TestWithParam<Surrounding> {};
 
@@ -36,7 +36,7 @@ TEST_P(Sides, both_send_and_receive_every_size) {
     return [=](Node& node, fi_addr_t peer, Link&) {
       for (std::uint64_t round = 0; round < 5; ++round)
         for (const Kind kind : all_kinds)
-          for (const std::size_t size : sizes) {
+          for (const std::size_t size : sides_sizes) {
             exchange(node, peer, kind, size, own + round, other + round);
             if (testing::Test::HasFatalFailure()) return;
           }

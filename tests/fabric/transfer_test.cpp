@@ -12,10 +12,10 @@ constexpr std::size_t all_sizes[] = {
     kib,       4 * kib, 16 * kib, 64 * kib - 1, 64 * kib, 64 * kib + 1,
     256 * kib, mib,     16 * mib};
 
-const Wish wish{.caps = FI_MSG | FI_TAGGED | FI_SOURCE};
+const Wish transfer_wish{.caps = FI_MSG | FI_TAGGED | FI_SOURCE};
 
 TEST(Transfer, every_form_and_size) {
-  Pair pair(wish);
+  Pair pair(transfer_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   const std::size_t inject_limit = pair.a.info->tx_attr->inject_size;
   const bool with_data = pair.a.info->domain_attr->cq_data_size > 0;
@@ -41,7 +41,7 @@ TEST(Transfer, every_form_and_size) {
 }
 
 TEST(Transfer, inject_up_to_its_limit_and_not_beyond) {
-  Pair pair(wish);
+  Pair pair(transfer_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   const std::size_t limit = pair.a.info->tx_attr->inject_size;
   for (const Kind kind : all_kinds) {
@@ -56,7 +56,7 @@ TEST(Transfer, inject_up_to_its_limit_and_not_beyond) {
 }
 
 TEST(Transfer, vectors_cut_in_different_places) {
-  Pair pair(wish);
+  Pair pair(transfer_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   const std::size_t limit =
       std::min(pair.a.info->tx_attr->iov_limit, pair.b.info->rx_attr->iov_limit);
@@ -80,7 +80,7 @@ TEST(Transfer, vectors_cut_in_different_places) {
 }
 
 TEST(Transfer, more_parts_than_the_limit_are_refused) {
-  Pair pair(wish);
+  Pair pair(transfer_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   std::uint8_t buffer[64] = {};
   Op op;
@@ -95,7 +95,7 @@ TEST(Transfer, more_parts_than_the_limit_are_refused) {
 
 // MPI programs send to themselves.
 TEST(Transfer, to_itself) {
-  Pair pair(wish);
+  Pair pair(transfer_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   const fi_addr_t self = pair.a.insert(pair.a.name());
   for (const Kind kind : all_kinds)
@@ -127,7 +127,7 @@ TEST(Transfer, to_itself) {
 }
 
 TEST(Transfer, two_endpoints_of_one_domain) {
-  Pair pair(wish, true);
+  Pair pair(transfer_wish, true);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   for (const Kind kind : all_kinds)
     for (const std::size_t size : all_sizes)
@@ -136,7 +136,7 @@ TEST(Transfer, two_endpoints_of_one_domain) {
 }
 
 TEST(Transfer, unexpected_messages_of_every_size) {
-  Pair pair(wish);
+  Pair pair(transfer_wish);
   if (!pair.ready()) GTEST_SKIP() << pair.why();
   for (const Kind kind : all_kinds) {
     const std::size_t count = std::size(all_sizes);

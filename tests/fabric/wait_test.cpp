@@ -14,7 +14,7 @@
 namespace fabric_test {
 namespace {
 
-const std::size_t sizes[] = {8, 4 * kib, 100 * kib, 2 * mib};
+const std::size_t wait_sizes[] = {8, 4 * kib, 100 * kib, 2 * mib};
 
 class Waiting : public testing::TestWithParam<std::tuple<Surrounding, fi_wait_obj>> {};
 
@@ -22,7 +22,7 @@ class Waiting : public testing::TestWithParam<std::tuple<Surrounding, fi_wait_ob
 void ping_pong(Node& node, fi_addr_t peer, bool starts,
                const std::function<void(Node&, Op&)>& sleep_until) {
   for (int round = 0; round < 10; ++round)
-    for (const std::size_t size : sizes) {
+    for (const std::size_t size : wait_sizes) {
       const auto sent = pattern(size, 1);
       std::vector<std::uint8_t> got(size);
       Op receive_op, send_op;

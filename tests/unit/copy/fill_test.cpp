@@ -18,9 +18,9 @@ std::vector<unsigned char> repeated(unsigned pattern_bytes, std::size_t count) {
   return out;
 }
 
-class Arena {
+class FillArena {
  public:
-  Arena(unsigned pattern_bytes, std::size_t largest)
+  FillArena(unsigned pattern_bytes, std::size_t largest)
       : pattern_bytes_(pattern_bytes),
         filled_(repeated(pattern_bytes, largest)),
         actual_(largest + 64 + 2 * canary_bytes),
@@ -47,7 +47,7 @@ class Arena {
 
 TEST_P(Fill, every_small_size_and_alignment) {
   for (const unsigned pattern_bytes : {1u, 2u, 4u, 8u}) {
-    Arena arena(pattern_bytes, 400);
+    FillArena arena(pattern_bytes, 400);
     for (const Affinity affinity : all_affinities) {
       for (std::size_t len = 0; len <= 330; ++len) {
         for (std::size_t shift = 0; shift < 64; shift += len % 3 + 3) {
@@ -62,7 +62,7 @@ TEST_P(Fill, every_small_size_and_alignment) {
 TEST_P(Fill, large_sizes) {
   std::mt19937_64 random(11);
   for (const unsigned pattern_bytes : {1u, 2u, 4u, 8u}) {
-    Arena arena(pattern_bytes, std::size_t{1} << 20);
+    FillArena arena(pattern_bytes, std::size_t{1} << 20);
     for (const Affinity affinity : all_affinities) {
       for (int i = 0; i < 5 * thoroughness; ++i) {
         const std::size_t len = 1 + random() % (std::size_t{1} << (9 + random() % 12));

@@ -12,9 +12,9 @@ using Move = EachLevel;
 constexpr std::size_t canary_bytes = 192;
 
 // Two buffers that stay; only what a copy may touch, and its surroundings, is looked at.
-class Arena {
+class CopyArena {
  public:
-  explicit Arena(std::size_t largest)
+  explicit CopyArena(std::size_t largest)
       : src_(random_bytes(largest + 2 * canary_bytes + 128, 1)),
         dst_(random_bytes(largest + 2 * canary_bytes + 128, 2)),
         expected_(dst_),
@@ -53,7 +53,7 @@ class Arena {
 };
 
 TEST_P(Move, every_small_size_at_many_alignments) {
-  Arena arena(700);
+  CopyArena arena(700);
   constexpr std::size_t shifts[] = {0, 1, 7, 8, 15, 16, 31, 33, 48, 63};
   for (std::size_t len = 0; len <= 600; ++len) {
     for (const std::size_t src_shift : shifts) {
@@ -67,7 +67,7 @@ TEST_P(Move, every_small_size_at_many_alignments) {
 }
 
 TEST_P(Move, in_order_by_every_size_at_many_alignments) {
-  Arena arena(10'000);
+  CopyArena arena(10'000);
   std::mt19937_64 random(4);
   for (std::size_t len = 0; len <= 9'000; len += len < 1'200 ? 1 : 37) {
     for (int i = 0; i < 20; ++i) {
@@ -80,7 +80,7 @@ TEST_P(Move, in_order_by_every_size_at_many_alignments) {
 }
 
 TEST_P(Move, every_small_size_with_every_pair_of_affinities) {
-  Arena arena(400);
+  CopyArena arena(400);
   std::mt19937_64 random(3);
   for (std::size_t len = 0; len <= 300; ++len) {
     for (const Affinity dst : all_affinities) {
@@ -97,7 +97,7 @@ TEST_P(Move, every_small_size_with_every_pair_of_affinities) {
 // Sizes spread evenly over the orders of magnitude, and those around every threshold.
 TEST_P(Move, large_sizes_with_every_pair_of_affinities) {
   constexpr std::size_t largest = std::size_t{1} << 20;
-  Arena arena(largest);
+  CopyArena arena(largest);
   std::mt19937_64 random(4);
   for (const Affinity dst : all_affinities) {
     for (const Affinity src : all_affinities) {
@@ -118,7 +118,7 @@ TEST_P(Move, large_sizes_with_every_pair_of_affinities) {
 
 // A piece is moved in the manner of the whole: strings, or streams where no cache can hold it.
 TEST_P(Move, a_piece_of_a_large_copy) {
-  Arena arena(70000);
+  CopyArena arena(70000);
   std::mt19937_64 random(5);
   for (const std::size_t whole : {std::size_t{1} << 20, std::size_t{1} << 40}) {
     for (const Affinity dst : all_affinities) {

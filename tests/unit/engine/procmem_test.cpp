@@ -9,11 +9,12 @@
 #include "base/machine/huge_pages.hpp"
 #include "base/os/pages/own_memory.hpp"
 #include "engine/registry.hpp"
+#include "sizes.hpp"
 
 namespace haul {
 namespace {
 
-constexpr std::size_t page = 4096, bytes = std::size_t{4} << 20;
+constexpr std::size_t bytes = std::size_t{4} << 20;
 
 class ProcmemEngineTest : public testing::Test {
  protected:

@@ -15,11 +15,12 @@
 #include "base/os/os.hpp"
 #include "base/os/pages/userfault.hpp"
 #include "engine/registry.hpp"
+#include "sizes.hpp"
 
 namespace haul {
 namespace {
 
-constexpr std::size_t page = 4096, pages = 64;
+constexpr std::size_t pages = 64;
 
 class UserfaultEngineTest : public testing::Test {
  protected:

@@ -4,11 +4,10 @@
 
 #include "fabric/protocol/packet.hpp"
 #include "harness.hpp"
+#include "sizes.hpp"
 
 namespace haul::fabric::test {
 namespace {
-
-constexpr std::size_t kib = 1024;
 
 TEST(Death, EverythingThatNamesThePeerFailsAndTheRestGoesOn) {
   World world(3);

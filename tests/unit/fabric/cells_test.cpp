@@ -7,12 +7,11 @@
 #include <random>
 #include <set>
 
+#include "sizes.hpp"
 #include "unit/fabric/harness.hpp"
 
 namespace haul::fabric::test {
 namespace {
-
-constexpr std::size_t kib = 1024;
 
 // Two sides, a segment and a ring each way.
 class CellsTest : public testing::Test {

@@ -5,14 +5,13 @@
 
 #include <vector>
 
+#include "sizes.hpp"
 #include "unit/fabric/harness.hpp"
 
 using namespace haul::fabric;
 using namespace haul::fabric::test;
 
 namespace {
-
-constexpr std::size_t kib = 1024;
 
 // Two nodes whose memory both map, and the receiver's device.
 class DeviceMessages : public testing::Test {

@@ -11,13 +11,12 @@
 
 #include "base/machine/huge_pages.hpp"
 #include "local_harness.hpp"
+#include "sizes.hpp"
 
 namespace haul::fabric::local_test {
 namespace {
 
 using Worth = DirectAccess::Worth;
-
-constexpr std::size_t mib = std::size_t{1} << 20;
 
 unsigned char pattern(std::size_t index) {
   return static_cast<unsigned char>(index * 7 + index / 251);

@@ -5,11 +5,11 @@
 
 #include "harness.hpp"
 #include "repeats.hpp"
+#include "sizes.hpp"
 
 namespace haul::fabric::test {
 namespace {
 
-constexpr std::size_t kib = 1024;
 const std::size_t sizes[] = {0,         1,          7,
                              8,         15,         16,
                              31,        32,         33,

@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "fabric/protocol/trial.hpp"
+#include "sizes.hpp"
 #include "unit/fabric/harness.hpp"
 
 using namespace haul::fabric;
 using namespace haul::fabric::test;
 
 namespace {
-
-constexpr std::size_t kib = 1024;
 
 TEST(Push, IntoMemoryThatTheSenderMapsOneCopyIsMadeByTheSender) {
   World world(2);

@@ -5,11 +5,11 @@
 
 #include "fabric/protocol/atomic_ops.hpp"
 #include "harness.hpp"
+#include "sizes.hpp"
 
 namespace haul::fabric::test {
 namespace {
 
-constexpr std::size_t kib = 1024;
 using Form = AtomicRequest::Form;
 
 ssize_t rma(World& world, bool write, void* local, std::size_t bytes, std::uint64_t key,

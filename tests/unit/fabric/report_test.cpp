@@ -14,6 +14,7 @@
 #include "cli/mpi/report/fabric_gains.hpp"
 #include "cli/mpi/report/fabric_large.hpp"
 #include "cli/mpi/report/fabric_reply.hpp"
+#include "sizes.hpp"
 
 namespace haul::cli {
 namespace {
@@ -22,8 +23,6 @@ using fabric::LargeMessages;
 using fabric::MemoryKind;
 using fabric::MonitorReply;
 using fabric::Path;
-
-constexpr std::uint64_t kib = 1024, mib = 1024 * kib;
 
 TEST(LargeMessages, SizesFallIntoTheirClasses) {
   EXPECT_EQ(fabric::large_class(64 * kib), 0u);

@@ -1,12 +1,11 @@
 // A writer follows the distance between its core and the reader's.
 #include <gtest/gtest.h>
 
+#include "sizes.hpp"
 #include "unit/fabric/harness.hpp"
 
 namespace haul::fabric::test {
 namespace {
-
-constexpr std::size_t kib = 1024;
 
 class RingDistance : public testing::Test {
  protected:

@@ -8,11 +8,10 @@
 
 #include "base/machine/topology.hpp"
 #include "base/os/os.hpp"
+#include "sizes.hpp"
 
 namespace haul::cli {
 namespace {
-
-constexpr std::size_t kib = 1024;
 
 // Messages take as long as the test says.
 class MadeUpPair final : public RingPair {

@@ -18,13 +18,13 @@
 #include "base/knobs.hpp"
 #include "base/os/pages/sealed.hpp"
 #include "e2e/support.hpp"
+#include "sizes.hpp"
 
 namespace haul {
 namespace {
 
 using e2e::mib;
 using e2e::run_child;
-constexpr std::size_t page = 4096;
 
 unsigned char* allocate(std::size_t bytes) {
   Error error;

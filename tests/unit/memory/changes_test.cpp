@@ -8,11 +8,10 @@
 #include <thread>
 
 #include "base/os/pages/userfault.hpp"
+#include "sizes.hpp"
 
 namespace haul {
 namespace {
-
-constexpr std::size_t page = 4096;
 
 // Hears of changes as slowly as it is told to.
 class SlowListener final : public ChangeListener {

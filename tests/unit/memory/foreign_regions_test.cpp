@@ -15,11 +15,10 @@
 #include "base/os/pages/sealed.hpp"
 #include "base/os/pages/userfault.hpp"
 #include "base/os/uring.hpp"
+#include "sizes.hpp"
 
 namespace haul {
 namespace {
-
-constexpr std::size_t page = 4096;
 
 // Pins by a ring, whose threads read pinned pages by their region alone.
 class PinningLibrary {

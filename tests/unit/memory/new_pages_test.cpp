@@ -9,12 +9,13 @@
 
 #include "base/knobs.hpp"
 #include "base/machine/pages.hpp"
+#include "sizes.hpp"
 #include "unit/spinners.hpp"
 
 namespace haul {
 namespace {
 
-constexpr std::size_t kib = 1024, mib = 1024 * kib, block = 2 * mib, spare = 16 * kib;
+constexpr std::size_t block = 2 * mib, spare = 16 * kib;
 constexpr std::uintptr_t base = std::uintptr_t{1} << 32;
 
 TEST(HugeRange, IsWhatIsOverwrittenWhole) {

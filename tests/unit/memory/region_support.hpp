@@ -9,10 +9,9 @@
 
 #include "base/os/pages/userfault.hpp"
 #include "memory/region_cache.hpp"
+#include "sizes.hpp"
 
 namespace haul {
-
-constexpr std::size_t page = 4096;
 
 class CountingRegistrar final : public Registrar {
  public:

@@ -1,5 +1,6 @@
 // The limits are pure arithmetic on the calibration's figures.
 #include "plan/messages.hpp"
+#include "sizes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -60,8 +61,6 @@ Calibration with_kernel(double ring_line_ns, double call_ns, double line_ns) {
   figures.kernel_line_ns = line_ns;
   return figures;
 }
-
-constexpr std::size_t kib = 1024, mib = 1024 * kib;
 
 TEST(KernelBytes, AreTriedWhereACallIsPaidByWhatItsLinesSave) {
   const std::size_t little = 64 * kib;

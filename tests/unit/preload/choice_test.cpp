@@ -1,5 +1,6 @@
 // The choice of a way against made-up times: it finds what is fastest, and goes on looking.
 #include "preload/mem/choice.hpp"
+#include "sizes.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -10,8 +11,6 @@
 
 namespace haul::preload {
 namespace {
-
-constexpr std::size_t mib = std::size_t{1} << 20;
 
 // How often each way was taken in so many calls, each of which takes what `ns` says of it.
 template <class Ns>

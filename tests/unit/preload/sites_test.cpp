@@ -12,12 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "sizes.hpp"
 #include "unit/base/temp_dir.hpp"
 
 namespace haul::preload {
 namespace {
-
-constexpr std::size_t mib = std::size_t{1} << 20;
 
 TEST(SizeClass, IsAPowerOfFour) {
   EXPECT_EQ(size_class(1), 0u);

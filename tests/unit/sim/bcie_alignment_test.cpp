@@ -10,9 +10,9 @@ namespace bcisim::test {
 namespace {
 
 // Two regions of memory of two pages each; every byte of the source is another but for wrapping.
-class Bytes {
+class CopiedBytes {
  public:
-  Bytes() : source_(2 * page_bytes), target_(2 * page_bytes), expected_(2 * page_bytes) {
+  CopiedBytes() : source_(2 * page_bytes), target_(2 * page_bytes), expected_(2 * page_bytes) {
     for (unsigned i = 0; i < source_.size(); ++i) {
       source_[i] = static_cast<std::uint8_t>(i * 167 + i / 256 + 1);
     }
@@ -60,7 +60,7 @@ class Bytes {
 };
 
 TEST(Alignment, FormsEveryBlockForEveryAlignmentAndLength) {
-  Bytes bytes;
+  CopiedBytes bytes;
   for (unsigned source = 0; source < 16; ++source) {
     for (unsigned destination = 0; destination < 16; ++destination) {
       for (unsigned count = 1; count <= 70; ++count) bytes.copy(source, destination, count, 16);
@@ -69,7 +69,7 @@ TEST(Alignment, FormsEveryBlockForEveryAlignmentAndLength) {
 }
 
 TEST(Alignment, FormsBlocksOf64Bytes) {
-  Bytes bytes;
+  CopiedBytes bytes;
   for (unsigned source = 0; source < 64; ++source) {
     for (unsigned destination = 0; destination < 64; ++destination) {
       for (const unsigned count : {1u, 2u, 63u, 64u, 65u, 127u, 128u, 129u, 200u}) {
@@ -80,7 +80,7 @@ TEST(Alignment, FormsBlocksOf64Bytes) {
 }
 
 TEST(Alignment, FormsBlocksAcrossPages) {
-  Bytes bytes;
+  CopiedBytes bytes;
   for (const unsigned block_bytes : {16u, 64u, 256u, 1024u}) {
     for (const unsigned source : {0u, 1u, 3800u, 4000u, 4095u}) {
       for (const unsigned destination : {0u, 7u, 3900u, 4040u, 4095u}) {

@@ -11,7 +11,6 @@
 namespace bcisim::test {
 namespace {
 
-constexpr std::uint64_t r1 = 1U << 1;
 constexpr std::uint64_t source = data_page(16), target = data_page(32);
 constexpr Affinities neutral{Affinity::neutral, Affinity::neutral};
 constexpr Affinities non_cacheable{Affinity::non_cacheable, Affinity::non_cacheable};

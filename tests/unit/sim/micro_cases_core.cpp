@@ -4,7 +4,6 @@
 namespace bcisim::test {
 namespace {
 
-constexpr std::uint64_t r1 = 1U << 1, r2 = 1U << 2;
 constexpr std::uint64_t first = 310;  // the first instruction's fetch without walks
 
 }  // namespace

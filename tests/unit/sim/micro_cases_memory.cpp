@@ -5,7 +5,6 @@
 namespace bcisim::test {
 namespace {
 
-constexpr std::uint64_t r1 = 1U << 1;
 constexpr std::uint64_t a = data_page(0), b = data_page(1);
 
 Parameters with_mshrs(unsigned mshrs) {

@@ -15,6 +15,9 @@
 
 namespace bcisim::test {
 
+// Registers, as sets of one.
+inline constexpr std::uint64_t r1 = 1U << 1, r2 = 1U << 2;
+
 inline constexpr std::uint64_t physical_offset = 0x10000000;
 inline constexpr std::uint64_t code = 0x400000;
 

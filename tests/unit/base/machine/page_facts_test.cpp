@@ -8,11 +8,10 @@
 #include "base/machine/cpu.hpp"
 #include "base/machine/huge_pages.hpp"
 #include "base/os/os.hpp"
+#include "sizes.hpp"
 
 namespace haul::os {
 namespace {
-
-constexpr std::size_t page = 4096;
 
 class PageFacts : public testing::Test {
  protected:

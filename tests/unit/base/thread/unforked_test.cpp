@@ -11,13 +11,13 @@
 namespace haul {
 namespace {
 
-constexpr std::uint64_t long_ns = 60'000'000'000;
+constexpr std::uint64_t minute_ns = 60'000'000'000;
 
 TEST(Unforked, IsNotEnteredWhileAForkIsUnderWay) {
   EXPECT_TRUE(Unforked());
-  begin_fork(now_ns() + long_ns);
+  begin_fork(now_ns() + minute_ns);
   EXPECT_FALSE(Unforked());
-  begin_fork(now_ns() + long_ns);  // another thread's
+  begin_fork(now_ns() + minute_ns);  // another thread's
   end_fork();
   EXPECT_FALSE(Unforked());
   end_fork();
@@ -45,7 +45,7 @@ TEST(Unforked, IsWaitedFor) {
     left = true;
   });
   while (!entered) std::this_thread::yield();
-  begin_fork(now_ns() + long_ns);
+  begin_fork(now_ns() + minute_ns);
   EXPECT_TRUE(left);
   end_fork();
   other.join();
