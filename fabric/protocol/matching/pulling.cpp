@@ -46,7 +46,10 @@ void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t fl
     peer.parts_receive = parts_receive;
     return ask_for_pieces(receive, along);
   }
-  receive.path = peer.off_node ? Path::offnode : place.arena != 0 ? Path::mapped : Path::cma;
+  const bool to_itself = &peer == the<Turns>().own_peer;
+  receive.path = peer.off_node                   ? Path::offnode
+                 : place.arena != 0 || to_itself ? Path::mapped
+                                                 : Path::cma;
   ChunkTransfer& transfer = receive.transfer;
   transfer = ChunkTransfer();
   transfer.place = place;
@@ -56,7 +59,7 @@ void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t fl
   if (leaves_to_device(receive)) return;
 
   std::atomic<std::uint64_t>* claims =
-      wanted >= share_from_bytes ? claims_of(peer, detail) : nullptr;
+      wanted >= share_from_bytes && !to_itself ? claims_of(peer, detail) : nullptr;
   if (claims != nullptr) {
     bool own_huge = false;
     const MemoryPlace own =

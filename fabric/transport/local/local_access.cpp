@@ -51,6 +51,7 @@ DirectAccess::Worth LocalAccess::worth(const Peer& peer, const MemoryPlace& plac
     return Worth::never;
   if (place.arena != 0)
     return known->reach->mapped(place.address, bytes) != nullptr ? Worth::always : Worth::never;
+  if (is_own(peer)) return Worth::always;
   const HaulPrivateMessageLimits& limits = network_.limits();
   const bool huge = huge_pages && bytes >= huge_from_bytes;
   if ((!huge && bytes < limits.kernel_try_from_bytes) || !known->reach->has_kernel())
@@ -85,9 +86,14 @@ bool LocalAccess::can_be_mapped(const Peer& peer, const iovec& local) const noex
   return find(peer) != nullptr && haul_private_in_arena(local.iov_base, local.iov_len, &offset);
 }
 
+bool LocalAccess::is_own(const Peer& peer) const noexcept {
+  return Matcher::address_of(peer) == network_.address();
+}
+
 // A peer's place as an extent for haul; false if it cannot be reached.
-bool LocalAccess::remote_extent(LocalPeer& peer, const MemoryPlace& place, std::uint64_t offset,
-                                std::size_t bytes, haul_extent* extent) noexcept {
+bool LocalAccess::remote_extent(LocalPeer& peer, bool own, const MemoryPlace& place,
+                                std::uint64_t offset, std::size_t bytes,
+                                haul_extent* extent) noexcept {
   std::uint64_t at = 0;
   if (peer.lost || peer.reach == nullptr || place.pieces != 1 ||
       __builtin_add_overflow(place.address, offset, &at)) {
@@ -99,6 +105,8 @@ bool LocalAccess::remote_extent(LocalPeer& peer, const MemoryPlace& place, std::
     return extent->address != nullptr;
   }
   extent->address = reinterpret_cast<void*>(at);
+  extent->space = HAUL_SPACE_SELF;
+  if (own) return true;
   extent->space = peer.reach->space();
   return extent->space != HAUL_SPACE_SELF;
 }
@@ -109,7 +117,7 @@ std::int64_t LocalAccess::start(Peer& peer, Way way, const iovec* local, std::si
   LocalPeer* known = find(peer);
   haul_extent remote{};
   if (known == nullptr || count > max_pieces_here ||
-      !remote_extent(*known, place, offset, bytes, &remote)) {
+      !remote_extent(*known, is_own(peer), place, offset, bytes, &remote)) {
     return -FI_EOPNOTSUPP;
   }
   haul_extent here[max_pieces_here];
@@ -142,7 +150,7 @@ std::int64_t LocalAccess::offload(Peer& peer, const iovec* local, std::size_t co
   LocalPeer* known = find(peer);
   haul_extent remote{};
   if (known == nullptr || count != 1 || place.arena == 0 ||
-      !remote_extent(*known, place, 0, bytes, &remote))
+      !remote_extent(*known, is_own(peer), place, 0, bytes, &remote))
     return no_device;
   const std::uint32_t cpu =
       known->in != nullptr ? known->in->segment().writer_cpu.load(std::memory_order_relaxed) : 0;

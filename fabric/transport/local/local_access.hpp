@@ -56,7 +56,9 @@ class LocalAccess final : public DirectAccess {
     int result = 0;
   };
   LocalPeer* find(const Peer& peer) const noexcept;
-  bool remote_extent(LocalPeer& peer, const MemoryPlace& place, std::uint64_t offset,
+  // This endpoint itself: its memory needs no path.
+  bool is_own(const Peer& peer) const noexcept;
+  bool remote_extent(LocalPeer& peer, bool own, const MemoryPlace& place, std::uint64_t offset,
                      std::size_t bytes, haul_extent* extent) noexcept;
   std::int64_t keep(haul_ticket ticket, LocalPeer& peer) noexcept;
   int ended(const LocalPeer& peer, int result) noexcept;

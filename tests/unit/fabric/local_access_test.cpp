@@ -115,6 +115,26 @@ TEST_F(LocalProcesses, CopiesThroughTheMappedArena) {
   pull_and_push(true);
 }
 
+// Private memory of one's own needs neither the kernel nor a trial, whatever its length.
+TEST_F(LocalProcesses, CopiesItsOwnMemoryByHand) {
+  const auto a = open_local();
+  Joined joined;
+  ASSERT_TRUE(join(*a, a->address(), &joined));
+  const auto peer = peer_at(a->address());
+  DirectAccess& access = a->access();
+  a->find(a->address())->reach->lose_kernel("a test says so");
+  std::vector<unsigned char> from(mib), to(mib);
+  fill(from.data(), mib);
+  const iovec source{from.data(), mib}, target{to.data(), mib};
+  bool huge = false;
+  const MemoryPlace place = access.describe(*peer, &source, 1, &huge);
+  EXPECT_EQ(place.arena, 0u);
+  EXPECT_EQ(access.worth(*peer, place, 4096, false), Worth::always);
+  EXPECT_GE(finish(access, access.start(*peer, DirectAccess::Way::pull, &target, 1, place, 0, mib)),
+            0);
+  EXPECT_TRUE(holds_pattern(to.data(), mib));
+}
+
 TEST_F(LocalProcesses, CopiesByTheKernel) {
   pull_and_push(false);
 }
@@ -159,17 +179,17 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
 }
 
 TEST(LocalAccess, OfTheKernelsCopiesOfSmallPagesThePlannerSaysWhatTheyAreWorth) {
-  const auto a = open_local(kernel_from(mib, 16 * mib));
+  const auto a = open_local(kernel_from(mib, 16 * mib)), b = open_local();
   Joined joined;
-  ASSERT_TRUE(join(*a, a->address(), &joined));
-  const auto peer = peer_at(a->address());
+  ASSERT_TRUE(join(*a, b->address(), &joined));
+  const auto peer = peer_at(b->address());
   MemoryPlace place;
   place.pieces = 1;
   place.address = reinterpret_cast<std::uintptr_t>(&place);
   const auto worth = [&](std::size_t bytes, bool huge) {
     return a->access().worth(*peer, place, bytes, huge);
   };
-  const bool kernel = a->find(a->address())->reach->has_kernel();
+  const bool kernel = a->find(b->address())->reach->has_kernel();
   EXPECT_EQ(worth(mib - 1, false), Worth::never);
   EXPECT_EQ(worth(mib, false), kernel ? Worth::rarely : Worth::never);
   EXPECT_EQ(worth(16 * mib, false), kernel ? Worth::mostly : Worth::never);
