@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "base/machine/huge_pages.hpp"
@@ -180,8 +181,14 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
 
 TEST(LocalAccess, OfTheKernelsCopiesOfSmallPagesThePlannerSaysWhatTheyAreWorth) {
   const auto a = open_local(kernel_from(mib, 16 * mib)), b = open_local();
+  std::thread other([&] {
+    Joined joined;
+    join(*b, a->address(), &joined);
+  });
   Joined joined;
-  ASSERT_TRUE(join(*a, b->address(), &joined));
+  const bool met = join(*a, b->address(), &joined);
+  other.join();
+  ASSERT_TRUE(met);
   const auto peer = peer_at(b->address());
   MemoryPlace place;
   place.pieces = 1;
