@@ -76,7 +76,7 @@ endfunction()
 
 # haul_unity(TARGET [APART REGEX]): several files of the target are compiled as one, so that what they include is read
 # and instantiated once: that takes two thirds off their compilation. Files that match APART are compiled alone.
-# Without it (preset dev, and Clang in CI) each file shows that it includes what it needs.
+# Without it (preset dev, and Clang in CI, but for the tests) each file shows that it includes what it needs.
 function(haul_unity target)
   cmake_parse_arguments(PARSE_ARGV 1 merge "" "APART" "")
   if(NOT HAUL_UNITY)
