@@ -55,10 +55,11 @@ OwnArena own_arena() noexcept {
     auto* word = static_cast<std::uint64_t*>(haul_alloc(sizeof(std::uint64_t)));
     if (word == nullptr) return own;
     *word = probe_word_value();
-    arena_word.word.store(word, std::memory_order_relaxed);
+    // (Endpoints that first meet a peer at once may each make one; either will do.)
+    arena_word.word.store(word, std::memory_order_release);
     arena_word.base.store(view.base, std::memory_order_release);
   }
-  const std::uint64_t* word = arena_word.word.load(std::memory_order_relaxed);
+  const std::uint64_t* word = arena_word.word.load(std::memory_order_acquire);
   own.descriptor = os::Descriptor::of(view.fd);
   own.note.bytes = view.bytes;
   own.note.probe_offset = reinterpret_cast<std::uintptr_t>(word) - view.base;
