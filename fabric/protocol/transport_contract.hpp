@@ -109,10 +109,11 @@ class DirectAccess {
   virtual bool can_be_mapped(const Peer&, const iovec&) const noexcept { return false; }
   enum class Way : std::uint8_t { pull, push };
   // Starts to move `bytes` bytes between local (cut into pieces) and the peer's place + offset.
-  // Ticket: 0 done already; else for test(). Negative: -FI_E*, nothing was moved.
+  // They are a part of `whole` bytes, which says whether a cache can hold what is moved. Ticket: 0
+  // done already; else for test(). Negative: -FI_E*, nothing was moved.
   virtual std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                             const MemoryPlace& place, std::uint64_t offset,
-                             std::size_t bytes) noexcept = 0;
+                             const MemoryPlace& place, std::uint64_t offset, std::size_t bytes,
+                             std::size_t whole) noexcept = 0;
   // The same for a whole message that is pulled, if a device moves it better than the CPUs of both
   // sides (paper 001, III-A); its beginning is there when this returns. Negative: none does.
   virtual std::int64_t offload(Peer&, const iovec*, std::size_t, const MemoryPlace&,

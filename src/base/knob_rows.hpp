@@ -165,6 +165,10 @@ inline constexpr KnobRow rows[] = {
      unbounded - 1, false,
      "Messages between pages of 4 KiB are copied once, by the kernel, from this many bytes on; "
      "auto (the default) takes the figure from the calibration and tries both ways around it."},
+    {Knob::fabric_stream_bytes, KnobKind::text, "HAUL_FABRIC_STREAM_BYTES", "auto", "auto", 0,
+     unbounded - 1, false,
+     "Messages that are copied through mappings are written past the caches from this many bytes "
+     "on; auto (the default): from a quarter of the last-level cache on."},
     {Knob::fabric_offnode, KnobKind::text, "HAUL_FABRIC_OFFNODE", "auto", "", 0, 0, false,
      "What carries messages to other nodes: a libfabric provider such as tcp;ofi_rxm, socket, auto "
      "(the default: the best that there is), or off; a name must be the same on all nodes."},

@@ -49,6 +49,7 @@ enum class Knob : std::uint8_t {
   fabric_copy_in,
   fabric_copy_out,
   fabric_kernel_bytes,
+  fabric_stream_bytes,
   fabric_offnode,
   fabric_overlap,
   fabric_register,

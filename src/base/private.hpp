@@ -66,13 +66,16 @@ struct HaulPrivateRing {
 };
 
 // The planner's limits for messages (plan/messages.hpp), by this machine's stored figures, which
-// each call reads from their file, or else by the defaults; or what HAUL_FABRIC_EAGER_BYTES and
-// HAUL_FABRIC_KERNEL_BYTES say. Thread-safe; no lock.
+// each call reads from their file, or else by the defaults; or what the knobs HAUL_FABRIC_* say.
+// Thread-safe; no lock.
 struct HaulPrivateMessageLimits {
   // From the first on, a copy of small pages by the kernel may pay; from the second on it mostly
   // does.
   std::size_t kernel_try_from_bytes = 0, kernel_from_bytes = 0;
   bool kernel_fixed = false;  // the user has set both: nothing is tried
+  // From here on no cache holds a message until it is used, so copies through mappings pass the
+  // caches by (paper 003, III-B: non-cacheable destinations).
+  std::size_t stream_from_bytes = SIZE_MAX;
   HaulPrivateRing near, far;  // between cores that share the last-level cache, and others
   // What a message takes that was asked for and comes through the ring, and each line of it
   // (plan/messages.hpp); by the defaults unless the machine was measured.

@@ -37,6 +37,10 @@ struct KernelBytes {
 };
 KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexcept;
 
+// From which length on the destination of a message that is copied in user space is written past
+// the caches. SIZE_MAX: never. `l3_bytes`: the last-level cache; 0 if unknown.
+std::size_t stream_from_bytes(std::size_t l3_bytes) noexcept;
+
 // How rings are written, to a peer whose core shares the last-level cache with this one, and to
 // others.
 struct Rings {

@@ -156,7 +156,7 @@ class RingSide final : public Network, public DirectAccess, public Sink, public 
   }
   bool can_be_mapped(const Peer&, const iovec&) const noexcept override { return false; }
   std::int64_t start(Peer&, Way, const iovec*, std::size_t, const MemoryPlace&, std::uint64_t,
-                     std::size_t) noexcept override {
+                     std::size_t, std::size_t) noexcept override {
     return -FI_EOPNOTSUPP;
   }
   int test(std::int64_t) noexcept override { return -FI_EINVAL; }

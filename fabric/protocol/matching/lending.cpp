@@ -101,7 +101,7 @@ bool Lending::move(Outgoing& operation) noexcept {
     ++transfer.next;
     const Pieces part = operation.pieces.slice(offset, bytes);
     transfer.ticket = access.start(*operation.peer, DirectAccess::Way::push, part.at, part.count,
-                                   transfer.place, offset, bytes);
+                                   transfer.place, offset, bytes, operation.limit);
     if (transfer.ticket > 0) return true;
     if (transfer.ticket == 0) {
       ++transfer.mine;

@@ -241,7 +241,7 @@ bool Pulling::move(Incoming& receive) noexcept {
     ++transfer.next;
     const Pieces part = receive.pieces.slice(offset, bytes);
     transfer.ticket = access.start(peer, DirectAccess::Way::pull, part.at, part.count,
-                                   transfer.place, offset, bytes);
+                                   transfer.place, offset, bytes, wanted);
     if (transfer.ticket < 0) {
       transfer.ticket = 0;
       transfer.chunk = 0;

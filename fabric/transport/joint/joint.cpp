@@ -125,9 +125,10 @@ DirectAccess& JointNetwork::access_of(std::int64_t ticket) const noexcept {
 }
 
 std::int64_t JointNetwork::start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                                 const MemoryPlace& place, std::uint64_t offset,
-                                 std::size_t bytes) noexcept {
-  return joint_ticket(peer, access_of(peer).start(peer, way, local, count, place, offset, bytes));
+                                 const MemoryPlace& place, std::uint64_t offset, std::size_t bytes,
+                                 std::size_t whole) noexcept {
+  return joint_ticket(peer,
+                      access_of(peer).start(peer, way, local, count, place, offset, bytes, whole));
 }
 
 std::int64_t JointNetwork::offload(Peer& peer, const iovec* local, std::size_t count,

@@ -54,8 +54,8 @@ class JointNetwork final : public EndpointNetwork,
   bool can_be_mapped(const Peer& peer, const iovec& local) const noexcept override;
   void withdraw(const Peer& peer, const MemoryPlace& place) noexcept override;
   std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                     const MemoryPlace& place, std::uint64_t offset,
-                     std::size_t bytes) noexcept override;
+                     const MemoryPlace& place, std::uint64_t offset, std::size_t bytes,
+                     std::size_t whole) noexcept override;
   std::int64_t offload(Peer& peer, const iovec* local, std::size_t count, const MemoryPlace& place,
                        std::size_t bytes) noexcept override;
   std::uint64_t left_ns(std::int64_t ticket) noexcept override;

@@ -112,8 +112,8 @@ bool LocalAccess::remote_extent(LocalPeer& peer, bool own, const MemoryPlace& pl
 }
 
 std::int64_t LocalAccess::start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                                const MemoryPlace& place, std::uint64_t offset,
-                                std::size_t bytes) noexcept {
+                                const MemoryPlace& place, std::uint64_t offset, std::size_t bytes,
+                                std::size_t whole) noexcept {
   LocalPeer* known = find(peer);
   haul_extent remote{};
   if (known == nullptr || count > max_pieces_here ||
@@ -136,6 +136,9 @@ std::int64_t LocalAccess::start(Peer& peer, Way way, const iovec* local, std::si
     request.src_count = static_cast<std::uint32_t>(count);
   }
   (way == Way::pull ? request.src : request.dst) = remote;
+  // (The kernel's copies are its own.)
+  if (whole >= network_.limits().stream_from_bytes && remote.space == HAUL_SPACE_SELF)
+    request.dst_affinity = HAUL_NON_CACHEABLE;
   if (!core_to_spare()) request.flags = HAUL_INLINE;
   haul_ticket ticket{};
   const int taken = haul_submit(&request, 1, &ticket);

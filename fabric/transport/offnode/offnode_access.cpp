@@ -63,7 +63,7 @@ void OffnodeAccess::withdraw(const Peer& peer, const MemoryPlace& place) noexcep
 }
 
 std::int64_t OffnodeAccess::start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                                  const MemoryPlace& place, std::uint64_t offset,
+                                  const MemoryPlace& place, std::uint64_t offset, std::size_t,
                                   std::size_t) noexcept {
   OffnodePeer* known = find(peer);
   std::uint64_t address = 0;

@@ -110,8 +110,8 @@ class TestNetwork final : public Network, public DirectAccess {
   bool can_be_mapped(const Peer&, const iovec&) const noexcept override { return reach.arena; }
   void withdraw(const Peer&, const MemoryPlace&) noexcept override { --lent; }
   std::int64_t start(Peer&, Way way, const iovec* local, std::size_t count,
-                     const MemoryPlace& place, std::uint64_t offset,
-                     std::size_t bytes) noexcept override {
+                     const MemoryPlace& place, std::uint64_t offset, std::size_t bytes,
+                     std::size_t) noexcept override {
     if (way == Way::pull ? !reach.pull : !reach.push) return -FI_EPERM;
     if (starts++ >= reach.fail_after) return -FI_EFAULT;
     auto* far = reinterpret_cast<std::byte*>(place.address) + offset;

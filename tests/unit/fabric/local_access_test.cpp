@@ -70,7 +70,9 @@ int finish(DirectAccess& access, std::int64_t ticket) {
 // The first half is pulled into three pieces, the second pushed from one.
 void pull_and_push(bool in_arena) {
   constexpr std::size_t bytes = 4 * mib, half = bytes / 2;
-  const auto a = open_local();
+  HaulPrivateMessageLimits limits = message_limits();
+  limits.stream_from_bytes = bytes;
+  const auto a = open_local(limits);
   Child child([&](Child& self) { return offer_buffer(self, a->address(), in_arena, bytes); });
   Address other;
   Joined joined;
@@ -89,9 +91,9 @@ void pull_and_push(bool in_arena) {
   const iovec pieces[] = {{pulled.data(), 1000},
                           {pulled.data() + 1001, mib},
                           {pulled.data() + 1002 + mib, half - mib - 1000}};
-  EXPECT_GE(
-      finish(access, access.start(*peer, DirectAccess::Way::pull, pieces, 3, offer.place, 0, half)),
-      0);
+  EXPECT_GE(finish(access, access.start(*peer, DirectAccess::Way::pull, pieces, 3, offer.place, 0,
+                                        half, bytes)),
+            0);
   EXPECT_TRUE(holds_pattern(pulled.data(), 1000));
   EXPECT_TRUE(holds_pattern(pulled.data() + 1001, mib, 1000));
   EXPECT_TRUE(holds_pattern(pulled.data() + 1002 + mib, half - mib - 1000, 1000 + mib));
@@ -99,14 +101,14 @@ void pull_and_push(bool in_arena) {
   for (std::size_t i = 0; i < half; ++i) pushed[i] = pattern(half + i);
   const iovec whole{pushed.data(), half};
   EXPECT_GE(finish(access, access.start(*peer, DirectAccess::Way::push, &whole, 1, offer.place,
-                                        half, half)),
+                                        half, half, bytes)),
             0);
   // Outside of the arena nothing is reached.
   if (in_arena) {
     MemoryPlace outside = offer.place;
     outside.address = ~std::uint64_t{0} - 100;
     EXPECT_EQ(access.worth(*peer, outside, bytes, true), Worth::never);
-    EXPECT_LT(access.start(*peer, DirectAccess::Way::pull, &whole, 1, outside, 200, half), 0);
+    EXPECT_LT(access.start(*peer, DirectAccess::Way::pull, &whole, 1, outside, 200, half, half), 0);
   }
   child.tell(char{1});
   EXPECT_TRUE(child.succeeded());
@@ -131,8 +133,9 @@ TEST_F(LocalProcesses, CopiesItsOwnMemoryByHand) {
   const MemoryPlace place = access.describe(*peer, &source, 1, &huge);
   EXPECT_EQ(place.arena, 0u);
   EXPECT_EQ(access.worth(*peer, place, 4096, false), Worth::always);
-  EXPECT_GE(finish(access, access.start(*peer, DirectAccess::Way::pull, &target, 1, place, 0, mib)),
-            0);
+  EXPECT_GE(
+      finish(access, access.start(*peer, DirectAccess::Way::pull, &target, 1, place, 0, mib, mib)),
+      0);
   EXPECT_TRUE(holds_pattern(to.data(), mib));
 }
 
@@ -172,7 +175,7 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
   std::vector<unsigned char> pulled(mib);
   const iovec pieces{pulled.data(), mib};
   EXPECT_GE(finish(a->access(), a->access().start(*peer, DirectAccess::Way::pull, &pieces, 1,
-                                                  offer.place, 0, mib)),
+                                                  offer.place, 0, mib, mib)),
             0);
   EXPECT_TRUE(holds_pattern(pulled.data(), mib));
   child.tell(char{1});

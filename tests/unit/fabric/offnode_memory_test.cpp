@@ -106,7 +106,8 @@ TEST_P(OffnodeMemoryTest, AReadEndsWhenItsLenderIsKilledAndWhenItIsDropped) {
     int state = 0;
     if (place.pieces != 0) {
       const auto start = [&] {
-        return access.start(lender, DirectAccess::Way::pull, &whole, 1, place, 0, copy.size());
+        return access.start(lender, DirectAccess::Way::pull, &whole, 1, place, 0, copy.size(),
+                            copy.size());
       };
       const std::int64_t first = start();
       ASSERT_TRUE(turn_until({&side}, [&] { return (state = access.test(first)) != 0; }));

@@ -92,6 +92,11 @@ TEST(KernelBytes, AreTriedBeyondACoresCache) {
   }
 }
 
+TEST(StreamBytes, AreAQuarterOfTheLastLevelCache) {
+  EXPECT_EQ(stream_from_bytes(32 * mib), 8 * mib);
+  EXPECT_EQ(stream_from_bytes(0), SIZE_MAX);
+}
+
 HaulPrivateRing measured_ring(std::size_t part_bytes) {
   HaulPrivateRing ring;
   ring.measured_at_s = 1795452138;
