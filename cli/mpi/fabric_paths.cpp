@@ -37,11 +37,16 @@ std::vector<PathRow> paths_with(const PairAbilities& abilities) {
        "sent before it is asked for: asking takes longer than copying it once more"}};
   const std::string above = "above " + eager;
   if (abilities.mapped) {
+    const std::string streamed =
+        limits.stream_from_bytes == SIZE_MAX
+            ? ""
+            : "; from " + show_bytes(limits.stream_from_bytes) + " on past the caches";
     rows.push_back(
         {above, "haul_alloc()", "mapped",
          "one side maps the other's: one copy in user space, and each side copies a share "
          "where both buffers lie there; messages that are not injected from 16 KiB on, if "
-         "the sender's does and trials do not find eager ones sooner"});
+         "the sender's does and trials do not find eager ones sooner" +
+             streamed});
   }
   if (abilities.cma) {
     rows.push_back(

@@ -53,10 +53,10 @@ KernelBytes kernel_bytes(const Calibration& figures, std::size_t l2_bytes) noexc
   const std::size_t own_cache = l2_bytes != 0 ? l2_bytes : usual_l2_bytes;
   // What was measured is a message that lies in a core's own cache. A longer one that is copied
   // twice passes the cells as well as two buffers through the shared cache, one that goes to new
-  // pages has them filled while its sender waits, and no formula knew which way is sooner: (A Zen
-  // 3, L2 of 512 KiB, by whose figures the kernel never is; time of the kernel's copy over the
-  // ring's, near, buffers reused, rewritten, fresh: 512 KiB 1.6 and 1.5, 0.6; 1 MiB 1.3, 1.0, 0.6;
-  // 2 MiB 0.8, 0.8, 0.6; 4 MiB 0.6, 0.8, 0.6; far from 1 MiB on 0.7, 0.8, 0.6.)
+  // pages has them filled while its sender waits, and these figures do not tell which way is
+  // sooner. (A Zen 3, L2 of 512 KiB, by whose figures the kernel never is; time of the kernel's
+  // copy over the usual way's, near, buffers reused and rewritten: 1 MiB 1.3 and 1.0, 2 MiB 0.8 and
+  // 0.8, 4 MiB 0.6 and 0.8; rewritten 512 KiB 1.5; new buffers, far, 0.6 to 0.7 from 512 KiB on.)
   const KernelBytes beyond{own_cache, 4 * own_cache};
   const double ring_line_ns = ring_cost(figures).line_ns;
   const double saved_ns = ring_line_ns - figures.kernel_line_ns / 2;

@@ -136,7 +136,7 @@ std::int64_t LocalAccess::start(Peer& peer, Way way, const iovec* local, std::si
     request.src_count = static_cast<std::uint32_t>(count);
   }
   (way == Way::pull ? request.src : request.dst) = remote;
-  // (The kernel's copies are its own.)
+  // (How process_vm_readv stores what it copies, nobody can choose.)
   if (whole >= network_.limits().stream_from_bytes && remote.space == HAUL_SPACE_SELF)
     request.dst_affinity = HAUL_NON_CACHEABLE;
   if (!core_to_spare()) request.flags = HAUL_INLINE;
