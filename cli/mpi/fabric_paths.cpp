@@ -40,12 +40,14 @@ std::vector<PathRow> paths_with(const PairAbilities& abilities) {
     const std::string streamed =
         limits.stream_from_bytes == SIZE_MAX
             ? ""
-            : "; from " + show_bytes(limits.stream_from_bytes) + " on past the caches";
+            : "; from " + show_bytes(limits.stream_from_bytes) + " on past the caches" +
+                  (limits.stream_fixed ? "" : ", below if trials find that sooner");
     rows.push_back(
         {above, "haul_alloc()", "mapped",
          "one side maps the other's: one copy in user space, and each side copies a share "
          "where both buffers lie there; messages that are not injected from 16 KiB on, if "
-         "the sender's does and trials do not find eager ones sooner" +
+         "the sender's does and trials do not find eager ones sooner, and above 64 KiB unless "
+         "trials find shared cells sooner" +
              streamed});
   }
   if (abilities.cma) {

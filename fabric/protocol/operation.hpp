@@ -69,6 +69,7 @@ struct ChunkTransfer {
   std::uint32_t mine = 0;                        // chunks that this side has moved
   bool exhausted = false;                        // nothing left to claim
   bool theirs = false;                           // all chunks are the sender's to move
+  bool streamed = false;                         // written past the caches
 };
 
 struct InQueue {};   // the queue that an operation waits in: pending or streaming of its peer
@@ -269,7 +270,7 @@ struct Peer {
   std::uint32_t claims_used = 0;  // bits
   // Of receives whose way is open to choice: what was learned from them, how many are under way,
   // and whether two were at once since there was none.
-  std::unique_ptr<Trials> trials;
+  std::unique_ptr<Trials> kernel_trials, mapped_trials;
   unsigned tried = 0;
   bool crowded = false;
   bool wants_pieces = false;  // the last message that it was asked about, it wanted in pieces

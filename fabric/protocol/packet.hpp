@@ -29,13 +29,14 @@ enum class PacketKind : std::uint8_t {
 inline constexpr PacketKind last_kind = PacketKind::pad;
 
 enum PacketFlag : std::uint8_t {
-  packet_tagged = 1u << 0,   // message, request: for the tagged queue
-  packet_data = 1u << 1,     // `data` carries remote CQ data
-  packet_reply = 1u << 2,    // message, request: `finish` when it is delivered
-  packet_inlined = 1u << 3,  // the payload is in the header's last bytes
-  packet_huge = 1u << 4,     // request and its like: the pages of its place are huge
-  packet_split = 1u << 5,    // clear: copy chunks from the back, by claims
-  packet_alone = 1u << 7,    // clear, split: all chunks are yours
+  packet_tagged = 1u << 0,    // message, request: for the tagged queue
+  packet_data = 1u << 1,      // `data` carries remote CQ data
+  packet_reply = 1u << 2,     // message, request: `finish` when it is delivered
+  packet_inlined = 1u << 3,   // the payload is in the header's last bytes
+  packet_huge = 1u << 4,      // request and its like: the pages of its place are huge
+  packet_split = 1u << 5,     // clear: copy chunks from the back, by claims
+  packet_alone = 1u << 7,     // clear, split: all chunks are yours
+  packet_streamed = 1u << 2,  // clear, split: write your chunks past the caches
   // message: of far.length bytes, the rest comes as `more`, at once. request: its first
   // in_parts_bytes come so.
   packet_parts = 1u << 6,

@@ -15,6 +15,7 @@
 
 #include "base/private.hpp"
 #include "fabric/protocol/address.hpp"
+#include "fabric/protocol/message_way.hpp"
 #include "fabric/protocol/packet.hpp"
 #include "fabric/protocol/statistics.hpp"
 
@@ -91,29 +92,28 @@ class Inbox {
 // plan decides who moves it.
 class DirectAccess {
  public:
-  // Whether copying from or to `place` of this peer directly is faster than packets.
-  enum class Worth : std::uint8_t {
-    never,   // it cannot be reached, or is slower whatever happens
-    rarely,  // slower, unless nobody writes the buffers meanwhile
-    mostly,  // faster, unless they are written and read a lot
-    always,
-  };
-  virtual Worth worth(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
-                      bool huge_pages) const noexcept = 0;
+  // The ways that are open to bytes between here and `place` of this peer: pieces only where it
+  // cannot be reached, or where a direct copy is slower whatever the program does.
+  virtual MessageWays ways(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
+                           bool huge_pages) const noexcept = 0;
   // How this process's memory is described to the peer, which may read it from then on.
   virtual MemoryPlace describe(const Peer& peer, const iovec* local, std::size_t count,
                                bool* huge_pages) noexcept = 0;
   // The end of that, where the place went with a request: the peer has what it needs, or is lost.
   virtual void withdraw(const Peer&, const MemoryPlace&) noexcept {}
-  // Whether the peer, once it is described, may reach this memory by a mapping.
+  // Whether the peer, once it is described, may reach this memory by a mapping; and the ways that
+  // are then open to so many bytes.
   virtual bool can_be_mapped(const Peer&, const iovec&) const noexcept { return false; }
-  enum class Way : std::uint8_t { pull, push };
+  virtual MessageWays mapped_ways(const Peer&, std::size_t /*bytes*/) const noexcept {
+    return MessageWay::direct;
+  }
+  enum class Direction : std::uint8_t { pull, push };
   // Starts to move `bytes` bytes between local (cut into pieces) and the peer's place + offset.
-  // They are a part of `whole` bytes, which says whether a cache can hold what is moved. Ticket: 0
-  // done already; else for test(). Negative: -FI_E*, nothing was moved.
-  virtual std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
+  // `streamed`: past the caches, where somebody can choose that. Ticket: 0 done already; else for
+  // test(). Negative: -FI_E*, nothing was moved.
+  virtual std::int64_t start(Peer& peer, Direction direction, const iovec* local, std::size_t count,
                              const MemoryPlace& place, std::uint64_t offset, std::size_t bytes,
-                             std::size_t whole) noexcept = 0;
+                             bool streamed) noexcept = 0;
   // The same for a whole message that is pulled, if a device moves it better than the CPUs of both
   // sides (paper 001, III-A); its beginning is there when this returns. Negative: none does.
   virtual std::int64_t offload(Peer&, const iovec*, std::size_t, const MemoryPlace&,

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace haul::fabric {
 
 namespace {
 
-constexpr unsigned growth = 4;  // of the interval, with each trial that was lost
-
-Trial::Way other(Trial::Way way) noexcept {
-  return way == Trial::Way::pieces ? Trial::Way::direct : Trial::Way::pieces;
-}
+constexpr unsigned growth = 4;  // of the interval, when all rivals have lost
 
 template <class Gaps>
 std::uint64_t median(Gaps gaps) noexcept {
@@ -21,10 +18,12 @@ std::uint64_t median(Gaps gaps) noexcept {
 
 }  // namespace
 
-Trial::Way Trial::choose(Way usual) noexcept {
-  if (!begun_) best_ = usual;
+MessageWay Trial::choose(MessageWays ways) noexcept {
+  if (!begun_) best_ = rival_ = ways.usual();
   begun_ = true;
-  return trying_ ? other(best_) : best_;
+  ways_ = ways;
+  const MessageWay way = trying_ ? rival_ : best_;
+  return ways.has(way) ? way : ways.usual();
 }
 
 void Trial::done(std::uint64_t now_ns, bool alone) noexcept {
@@ -34,8 +33,8 @@ void Trial::done(std::uint64_t now_ns, bool alone) noexcept {
   const bool counts = alone && before_ns != 0 && now_ns > before_ns && messages_ > settling;
   if (counts) (trying_ ? trial_gaps_ : usual_gaps_)[gaps_++ % counted] = now_ns - before_ns;
   if (!trying_) {
-    if (messages_ >= interval_ && gaps_ >= counted) go_on(true);
-  } else if (gaps_ == counted) {
+    if (messages_ >= interval_ && gaps_ >= counted) begin();
+  } else if (gaps_ == counted || is_hopeless()) {
     conclude();
   } else if (messages_ == 4 * (settling + counted)) {  // too many come together
     interval_ = std::min(growth * interval_, longest_interval);
@@ -43,18 +42,41 @@ void Trial::done(std::uint64_t now_ns, bool alone) noexcept {
   }
 }
 
+bool Trial::is_hopeless() const noexcept {
+  if (gaps_ < counted_at_least) return false;
+  const auto least = *std::min_element(trial_gaps_.begin(), trial_gaps_.begin() + gaps_);
+  return least * 2 > median(usual_gaps_) * 3;
+}
+
+// A rival that has won once is tried again; otherwise each has its turn.
+void Trial::begin() noexcept {
+  unsigned next = static_cast<unsigned>(rival_);
+  for (unsigned i = 0; i < way_count && !won_once_; ++i) {
+    next = (next + 1) % way_count;
+    const auto way = static_cast<MessageWay>(next);
+    if (way != best_ && ways_.has(way)) break;
+  }
+  rival_ = static_cast<MessageWay>(next);
+  go_on(rival_ != best_ && ways_.has(rival_));
+}
+
 void Trial::conclude() noexcept {
-  const bool won = median(trial_gaps_) * 16 < median(usual_gaps_) * 15;
+  const bool won = gaps_ == counted && median(trial_gaps_) * 16 < median(usual_gaps_) * 15;
   if (!won) {
     won_once_ = false;
-    interval_ = std::clamp(growth * interval_, first_interval_, longest_interval);
+    if (++lost_ >= ways_.count() - 1) {
+      lost_ = 0;
+      interval_ = growth * interval_;
+    }
+    interval_ = std::clamp(interval_, first_interval_, longest_interval);
   } else if (!won_once_) {  // that may be luck: the second trial in a row decides
     won_once_ = true;
     interval_ = settling + counted;
   } else {
     won_once_ = false;
+    lost_ = 0;
     interval_ = first_interval_;
-    best_ = other(best_);
+    std::swap(best_, rival_);
   }
   go_on(false);
 }

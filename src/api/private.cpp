@@ -71,7 +71,10 @@ extern "C" void haul_private_message_limits(HaulPrivateMessageLimits* limits) {
   limits->stream_from_bytes =
       haul::plan::stream_from_bytes(topology != nullptr ? topology->l3_bytes : 0);
   const std::uint64_t stream = haul::knob_number(haul::Knob::fabric_stream_bytes);
-  if (stream != haul::knob_auto) limits->stream_from_bytes = stream;
+  if (stream != haul::knob_auto) {
+    limits->stream_from_bytes = stream;
+    limits->stream_fixed = true;
+  }
   const haul::plan::Rings rings =
       haul::plan::rings_by(stored.figures, {stored.near, stored.far}, wanted_ring());
   limits->near = rings.near;

@@ -73,9 +73,10 @@ struct HaulPrivateMessageLimits {
   // does.
   std::size_t kernel_try_from_bytes = 0, kernel_from_bytes = 0;
   bool kernel_fixed = false;  // the user has set both: nothing is tried
-  // From here on no cache holds a message until it is used, so copies through mappings pass the
-  // caches by (paper 003, III-B: non-cacheable destinations).
+  // From here on copies through mappings mostly pass the caches by, as none holds a message until
+  // it is used (paper 003, III-B: non-cacheable destinations).
   std::size_t stream_from_bytes = SIZE_MAX;
+  bool stream_fixed = false;  // the user has set it: passing them by is not tried
   HaulPrivateRing near, far;  // between cores that share the last-level cache, and others
   // What a message takes that was asked for and comes through the ring, and each line of it
   // (plan/messages.hpp); by the defaults unless the machine was measured.

@@ -276,7 +276,8 @@ class Soaker {
   }
 
   // The most that is held in the middle third of the run, and in the last; of the heap the least,
-  // for messages that wait for their receives come and go there, some megabytes of them.
+  // for messages that wait for their receives come and go there, some megabytes of them, on a busy
+  // machine through the whole of a third.
   void watch(double part) {
     const std::int64_t now = now_ns();
     if (part < 1.0 / 3 || now < next_sample_ns_) return;
@@ -289,13 +290,16 @@ class Soaker {
     peak.heap_bytes = first ? held.heap_bytes : std::min(peak.heap_bytes, held.heap_bytes);
   }
 
-  void expect_flat() const {
+  // When no message waits any more: what is held then without need is held for good.
+  void expect_flat() {
     if (middle_.descriptors == 0 || late_.descriptors == 0) return;
+    late_.heap_bytes = std::min(late_.heap_bytes, holdings().heap_bytes);
     const auto check = [](const char* what, std::size_t before, std::size_t after,
                           std::size_t slack) {
       if (after > before + slack) give_up("%s grow: %zu, then %zu", what, before, after);
     };
-    check("descriptors", middle_.descriptors, late_.descriptors, 2);
+    // (A peer that is met late, on a busy machine, brings three.)
+    check("descriptors", middle_.descriptors, late_.descriptors, 3 * plan_.processes);
     check("mappings", middle_.mappings, late_.mappings, 64);
     check("bytes of the heap", middle_.heap_bytes, late_.heap_bytes, 2 * mib);
   }

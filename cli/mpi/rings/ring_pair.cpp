@@ -147,16 +147,16 @@ class RingSide final : public Network, public DirectAccess, public Sink, public 
   DirectAccess& access() noexcept override { return *this; }
 
   // ---- DirectAccess: none
-  Worth worth(const Peer&, const MemoryPlace&, std::size_t, bool) const noexcept override {
-    return Worth::never;
+  MessageWays ways(const Peer&, const MemoryPlace&, std::size_t, bool) const noexcept override {
+    return MessageWay::pieces;
   }
   MemoryPlace describe(const Peer&, const iovec*, std::size_t, bool* huge) noexcept override {
     *huge = false;
     return {};
   }
   bool can_be_mapped(const Peer&, const iovec&) const noexcept override { return false; }
-  std::int64_t start(Peer&, Way, const iovec*, std::size_t, const MemoryPlace&, std::uint64_t,
-                     std::size_t, std::size_t) noexcept override {
+  std::int64_t start(Peer&, Direction, const iovec*, std::size_t, const MemoryPlace&, std::uint64_t,
+                     std::size_t, bool) noexcept override {
     return -FI_EOPNOTSUPP;
   }
   int test(std::int64_t) noexcept override { return -FI_EINVAL; }

@@ -35,13 +35,14 @@ void Lending::on_clear(Peer& peer, const Header& header) noexcept {
   const bool huge = (header.flags & packet_huge) != 0;
   if (operation->transfer.claims == nullptr || place.pieces != 1 || operation->limit == 0 ||
       header.detail < smallest_chunk_log2 || header.detail > largest_chunk_log2 ||
-      network().access().worth(peer, place, operation->limit, huge) == DirectAccess::Worth::never) {
+      network().access().ways(peer, place, operation->limit, huge).only(MessageWay::pieces)) {
     // Unless all is left to this side, the receiver copies it.
     if ((header.flags & packet_alone) != 0) send_share(*operation, FI_EOPNOTSUPP);
     return;
   }
   ChunkTransfer& transfer = operation->transfer;
   transfer.place = place;
+  transfer.streamed = (header.flags & packet_streamed) != 0;
   transfer.chunk = std::size_t{1} << header.detail;
   transfer.chunks = chunks_of(operation->limit, transfer.chunk);
   operation->stage = Outgoing::Stage::sharing;
@@ -100,8 +101,8 @@ bool Lending::move(Outgoing& operation) noexcept {
     const std::size_t bytes = std::min(transfer.chunk, operation.limit - offset);
     ++transfer.next;
     const Pieces part = operation.pieces.slice(offset, bytes);
-    transfer.ticket = access.start(*operation.peer, DirectAccess::Way::push, part.at, part.count,
-                                   transfer.place, offset, bytes, operation.limit);
+    transfer.ticket = access.start(*operation.peer, DirectAccess::Direction::push, part.at,
+                                   part.count, transfer.place, offset, bytes, transfer.streamed);
     if (transfer.ticket > 0) return true;
     if (transfer.ticket == 0) {
       ++transfer.mine;

@@ -37,22 +37,24 @@ void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t fl
   const bool huge = (flags & packet_huge) != 0;
   receive.huge = huge;
   if (access.observes(wanted)) receive.begun_ns = now_ns();
-  const DirectAccess::Worth worth =
-      place.pieces == 1 ? access.worth(peer, place, wanted, huge) : DirectAccess::Worth::never;
-  const std::uint64_t parts_receive = peer.parts_receive;
-  if (along != 0) peer.parts_receive = 0;  // copied directly, it needs none of them
-  if (worth != DirectAccess::Worth::always && lets_sender_copy(receive, detail)) return;
-  if (!copies_directly(receive, worth, wanted)) {
-    peer.parts_receive = parts_receive;
-    return ask_for_pieces(receive, along);
-  }
+  MessageWays ways =
+      place.pieces == 1 ? access.ways(peer, place, wanted, huge) : MessageWays(MessageWay::pieces);
   const bool to_itself = &peer == the<Turns>().own_peer;
+  const bool reads_mapping = place.arena != 0 && !ways.only(MessageWay::pieces);
+  const bool by_sender = !reads_mapping && !ways.only(MessageWay::direct) && !to_itself &&
+                         can_let_sender_copy(receive, detail);
+  if (by_sender) ways = access.mapped_ways(peer, wanted);
+  const MessageWay way = choose(receive, ways, reads_mapping || by_sender);
+  if (way == MessageWay::pieces) return ask_for_pieces(receive, along);
+  if (along != 0) peer.parts_receive = 0;  // copied directly, it needs none of them
+  if (by_sender) return let_sender_copy(receive, detail, way == MessageWay::streamed);
   receive.path = peer.off_node                   ? Path::offnode
                  : place.arena != 0 || to_itself ? Path::mapped
                                                  : Path::cma;
   ChunkTransfer& transfer = receive.transfer;
   transfer = ChunkTransfer();
   transfer.place = place;
+  transfer.streamed = way == MessageWay::streamed;
   receive.stage = Incoming::Stage::moving;
   moving.push_back(receive);
   Statistics::add(statistics().copies_in_flight, 1);
@@ -113,7 +115,8 @@ void Pulling::share(Incoming& receive, std::atomic<std::uint64_t>* claims, const
   Header header;
   header.kind = PacketKind::clear;
   header.flags = static_cast<std::uint8_t>(packet_split | (huge ? packet_huge : 0) |
-                                           (transfer.theirs ? packet_alone : 0));
+                                           (transfer.theirs ? packet_alone : 0) |
+                                           (transfer.streamed ? packet_streamed : 0));
   header.detail = static_cast<std::uint16_t>(log2);
   header.tag = receive.sender_token;
   header.far.length = wanted;
@@ -124,36 +127,35 @@ void Pulling::share(Incoming& receive, std::atomic<std::uint64_t>* claims, const
 
 // Whether the sender, whose memory this side cannot map, can map this side's: then all chunks are
 // the sender's.
-bool Pulling::lets_sender_copy(Incoming& receive, std::uint16_t detail) noexcept {
-  DirectAccess& access = network().access();
-  if (receive.pieces.count != 1 || !access.can_be_mapped(*receive.source, receive.pieces.at[0]))
-    return false;
-  std::atomic<std::uint64_t>* claims = claims_of(*receive.source, detail);
-  if (claims == nullptr) return false;
+bool Pulling::can_let_sender_copy(const Incoming& receive, std::uint16_t detail) noexcept {
+  return receive.pieces.count == 1 &&
+         network().access().can_be_mapped(*receive.source, receive.pieces.at[0]) &&
+         claims_of(*receive.source, detail) != nullptr;
+}
+
+void Pulling::let_sender_copy(Incoming& receive, std::uint16_t detail, bool streamed) noexcept {
   bool huge = false;
   const MemoryPlace own =
-      access.describe(*receive.source, receive.pieces.at, receive.pieces.count, &huge);
+      network().access().describe(*receive.source, receive.pieces.at, receive.pieces.count, &huge);
   receive.transfer = ChunkTransfer();
   receive.transfer.theirs = true;
+  receive.transfer.streamed = streamed;
   receive.path = Path::mapped;
   receive.stage = Incoming::Stage::shared;
   Statistics::add(statistics().copies_in_flight, 1);
-  share(receive, claims, own, huge, most_mapped_chunk_log2);
-  return true;
+  share(receive, claims_of(*receive.source, detail), own, huge, most_mapped_chunk_log2);
 }
 
-bool Pulling::copies_directly(Incoming& receive, DirectAccess::Worth worth,
-                              std::size_t bytes) noexcept {
+// What is learned of the kernel's copies says nothing of those through mappings.
+MessageWay Pulling::choose(Incoming& receive, MessageWays ways, bool mapped) noexcept {
+  if (ways.fixed()) return ways.usual();
   Peer& peer = *receive.source;
-  if (worth == DirectAccess::Worth::never || worth == DirectAccess::Worth::always)
-    return worth == DirectAccess::Worth::always;
-  const bool mostly = worth == DirectAccess::Worth::mostly;
-  if (!peer.trials) peer.trials = std::make_unique<Trials>();
-  receive.trial = peer.trials->of(bytes);
-  if (receive.trial == nullptr) return mostly;
+  std::unique_ptr<Trials>& trials = mapped ? peer.mapped_trials : peer.kernel_trials;
+  if (!trials) trials = std::make_unique<Trials>();
+  receive.trial = trials->of(receive.wanted());
+  if (receive.trial == nullptr) return ways.usual();
   if (peer.tried++ != 0) peer.crowded = true;
-  using Way = Trial::Way;
-  return receive.trial->choose(mostly ? Way::direct : Way::pieces) == Way::direct;
+  return receive.trial->choose(ways);
 }
 
 void Pulling::ask_for_pieces(Incoming& receive, std::size_t along) noexcept {
@@ -240,8 +242,8 @@ bool Pulling::move(Incoming& receive) noexcept {
     const std::size_t bytes = std::min(transfer.chunk, wanted - offset);
     ++transfer.next;
     const Pieces part = receive.pieces.slice(offset, bytes);
-    transfer.ticket = access.start(peer, DirectAccess::Way::pull, part.at, part.count,
-                                   transfer.place, offset, bytes, wanted);
+    transfer.ticket = access.start(peer, DirectAccess::Direction::pull, part.at, part.count,
+                                   transfer.place, offset, bytes, transfer.streamed);
     if (transfer.ticket < 0) {
       transfer.ticket = 0;
       transfer.chunk = 0;

@@ -254,7 +254,7 @@ bool Sending::is_better_asked_for(Peer& peer, const iovec& piece) noexcept {
   if (!peer.asking) peer.asking = std::make_unique<Trials>();
   Trial* const trial = peer.asking->of(piece.iov_len);
   trial->done(now_ns(), peer.awaited == 0 && peer.pending.empty());
-  return trial->choose(Trial::Way::direct) == Trial::Way::direct;
+  return trial->choose({MessageWay::direct, {MessageWay::pieces}}) == MessageWay::direct;
 }
 
 void Sending::describe(Outgoing& operation, Header& header) noexcept {

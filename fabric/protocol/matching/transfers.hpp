@@ -8,6 +8,7 @@
 //                     sender from the back. The sender says `share` when it is done, the receiver
 //                     `finish`.
 //   sender copies     The same, but all chunks are the sender's (packet_alone).
+//                     (packet_streamed: what is copied directly is written past the caches.)
 //   pieces            The receiver says `clear` alone, and the sender streams `data` packets.
 //
 // A way that fails half-way falls back to pieces, and the same bytes are copied again. The shared
@@ -40,8 +41,9 @@ class Pulling : public MatcherPart<Pulling> {
 
  private:
   bool leaves_to_device(Incoming& receive) noexcept;
-  bool copies_directly(Incoming& receive, DirectAccess::Worth worth, std::size_t bytes) noexcept;
-  bool lets_sender_copy(Incoming& receive, std::uint16_t detail) noexcept;
+  MessageWay choose(Incoming& receive, MessageWays ways, bool mapped) noexcept;
+  bool can_let_sender_copy(const Incoming& receive, std::uint16_t detail) noexcept;
+  void let_sender_copy(Incoming& receive, std::uint16_t detail, bool streamed) noexcept;
   void share(Incoming& receive, std::atomic<std::uint64_t>* claims, const MemoryPlace& own,
              bool huge, unsigned log2) noexcept;
   std::atomic<std::uint64_t>* claims_of(Peer& peer, std::uint16_t detail) noexcept;

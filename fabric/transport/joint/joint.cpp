@@ -96,9 +96,9 @@ DirectAccess& JointNetwork::access_of(const Peer& peer) const noexcept {
   return is_local(Matcher::address_of(peer)) ? local_->access() : offnode_->access();
 }
 
-DirectAccess::Worth JointNetwork::worth(const Peer& peer, const MemoryPlace& place,
-                                        std::size_t bytes, bool huge_pages) const noexcept {
-  return access_of(peer).worth(peer, place, bytes, huge_pages);
+MessageWays JointNetwork::ways(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
+                               bool huge_pages) const noexcept {
+  return access_of(peer).ways(peer, place, bytes, huge_pages);
 }
 
 MemoryPlace JointNetwork::describe(const Peer& peer, const iovec* local, std::size_t count,
@@ -108,6 +108,10 @@ MemoryPlace JointNetwork::describe(const Peer& peer, const iovec* local, std::si
 
 bool JointNetwork::can_be_mapped(const Peer& peer, const iovec& local) const noexcept {
   return access_of(peer).can_be_mapped(peer, local);
+}
+
+MessageWays JointNetwork::mapped_ways(const Peer& peer, std::size_t bytes) const noexcept {
+  return access_of(peer).mapped_ways(peer, bytes);
 }
 
 void JointNetwork::withdraw(const Peer& peer, const MemoryPlace& place) noexcept {
@@ -124,11 +128,11 @@ DirectAccess& JointNetwork::access_of(std::int64_t ticket) const noexcept {
   return ticket % 2 == 0 ? local_->access() : offnode_->access();
 }
 
-std::int64_t JointNetwork::start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                                 const MemoryPlace& place, std::uint64_t offset, std::size_t bytes,
-                                 std::size_t whole) noexcept {
-  return joint_ticket(peer,
-                      access_of(peer).start(peer, way, local, count, place, offset, bytes, whole));
+std::int64_t JointNetwork::start(Peer& peer, Direction direction, const iovec* local,
+                                 std::size_t count, const MemoryPlace& place, std::uint64_t offset,
+                                 std::size_t bytes, bool streamed) noexcept {
+  return joint_ticket(
+      peer, access_of(peer).start(peer, direction, local, count, place, offset, bytes, streamed));
 }
 
 std::int64_t JointNetwork::offload(Peer& peer, const iovec* local, std::size_t count,

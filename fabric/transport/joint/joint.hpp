@@ -47,15 +47,16 @@ class JointNetwork final : public EndpointNetwork,
   void forked() noexcept override { offnode_->forked(); }
 
   // ---- DirectAccess: passed on to the one of the peer's network ----
-  Worth worth(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
-              bool huge_pages) const noexcept override;
+  MessageWays ways(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
+                   bool huge_pages) const noexcept override;
   MemoryPlace describe(const Peer& peer, const iovec* local, std::size_t count,
                        bool* huge_pages) noexcept override;
   bool can_be_mapped(const Peer& peer, const iovec& local) const noexcept override;
+  MessageWays mapped_ways(const Peer& peer, std::size_t bytes) const noexcept override;
   void withdraw(const Peer& peer, const MemoryPlace& place) noexcept override;
-  std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
+  std::int64_t start(Peer& peer, Direction direction, const iovec* local, std::size_t count,
                      const MemoryPlace& place, std::uint64_t offset, std::size_t bytes,
-                     std::size_t whole) noexcept override;
+                     bool streamed) noexcept override;
   std::int64_t offload(Peer& peer, const iovec* local, std::size_t count, const MemoryPlace& place,
                        std::size_t bytes) noexcept override;
   std::uint64_t left_ns(std::int64_t ticket) noexcept override;

@@ -29,12 +29,12 @@ OffnodePeer* OffnodeAccess::find(const Peer& peer) const noexcept {
   return network_.find(Matcher::address_of(peer));
 }
 
-DirectAccess::Worth OffnodeAccess::worth(const Peer& peer, const MemoryPlace& place, std::size_t,
-                                         bool) const noexcept {
+MessageWays OffnodeAccess::ways(const Peer& peer, const MemoryPlace& place, std::size_t,
+                                bool) const noexcept {
   const OffnodePeer* known = find(peer);
   const bool can = known != nullptr && known->state == OffnodePeer::State::connected &&
                    place.pieces == 1 && known->outbox.carrier()->reads();
-  return can ? Worth::always : Worth::never;
+  return can ? MessageWay::direct : MessageWay::pieces;
 }
 
 MemoryPlace OffnodeAccess::describe(const Peer& peer, const iovec* local, std::size_t count,
@@ -62,12 +62,13 @@ void OffnodeAccess::withdraw(const Peer& peer, const MemoryPlace& place) noexcep
   if (known != nullptr && known->heard_by != nullptr) known->heard_by->take_back(place.arena);
 }
 
-std::int64_t OffnodeAccess::start(Peer& peer, Way way, const iovec* local, std::size_t count,
-                                  const MemoryPlace& place, std::uint64_t offset, std::size_t,
-                                  std::size_t) noexcept {
+std::int64_t OffnodeAccess::start(Peer& peer, Direction direction, const iovec* local,
+                                  std::size_t count, const MemoryPlace& place, std::uint64_t offset,
+                                  std::size_t, bool) noexcept {
   OffnodePeer* known = find(peer);
   std::uint64_t address = 0;
-  if (known == nullptr || way != Way::pull || worth(peer, place, 0, false) == Worth::never ||
+  if (known == nullptr || direction != Direction::pull ||
+      ways(peer, place, 0, false).only(MessageWay::pieces) ||
       __builtin_add_overflow(place.address, offset, &address)) {
     return -FI_EOPNOTSUPP;
   }

@@ -18,14 +18,14 @@ class OffnodeAccess final : public DirectAccess {
  public:
   explicit OffnodeAccess(OffnodeNetwork& network) noexcept : network_(network) {}
 
-  Worth worth(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
-              bool huge_pages) const noexcept override;
+  MessageWays ways(const Peer& peer, const MemoryPlace& place, std::size_t bytes,
+                   bool huge_pages) const noexcept override;
   MemoryPlace describe(const Peer& peer, const iovec* local, std::size_t count,
                        bool* huge_pages) noexcept override;
   void withdraw(const Peer& peer, const MemoryPlace& place) noexcept override;
-  std::int64_t start(Peer& peer, Way way, const iovec* local, std::size_t count,
+  std::int64_t start(Peer& peer, Direction direction, const iovec* local, std::size_t count,
                      const MemoryPlace& place, std::uint64_t offset, std::size_t bytes,
-                     std::size_t whole) noexcept override;
+                     bool streamed) noexcept override;
   int test(std::int64_t ticket) noexcept override;
   std::size_t grain(const Peer&, std::size_t whole) const noexcept override { return whole; }
   std::atomic<std::uint64_t>* claim(Peer&, bool, unsigned) noexcept override { return nullptr; }

@@ -28,7 +28,7 @@ struct Reachability {
   bool claims = true;
   unsigned delay = 0;         // how often test() says "not yet"
   unsigned fail_after = ~0u;  // starts that succeed before all fail
-  DirectAccess::Worth worth = DirectAccess::Worth::always;
+  MessageWays ways = MessageWay::direct, mapped_ways = MessageWay::direct;
   bool arena = false;        // its own memory can be mapped
   bool mapped_only = false;  // it reaches what can be mapped, and nothing else
   bool device = false;       // that takes whole messages out of such memory
@@ -67,7 +67,7 @@ class TestNetwork final : public Network, public DirectAccess {
   Reachability reach;
   std::deque<NetworkEvent> events;
   std::map<std::uint64_t, Channel> outbound;  // by the peer's number
-  unsigned starts = 0, tests = 0, offloads = 0;
+  unsigned starts = 0, streams = 0, tests = 0, offloads = 0;
   int lent = 0;  // places described and not withdrawn
 
   void tell(const NetworkEvent& event) {
@@ -91,9 +91,13 @@ class TestNetwork final : public Network, public DirectAccess {
   void turn() noexcept override {}
   DirectAccess& access() noexcept override { return *this; }
 
-  Worth worth(const Peer&, const MemoryPlace& place, std::size_t, bool) const noexcept override {
-    if (reach.mapped_only && place.arena == 0) return Worth::never;
-    return reach.pull || reach.push ? reach.worth : Worth::never;
+  MessageWays ways(const Peer&, const MemoryPlace& place, std::size_t,
+                   bool) const noexcept override {
+    if (reach.mapped_only && place.arena == 0) return MessageWay::pieces;
+    return reach.pull || reach.push ? reach.ways : MessageWays(MessageWay::pieces);
+  }
+  MessageWays mapped_ways(const Peer&, std::size_t) const noexcept override {
+    return reach.mapped_ways;
   }
   MemoryPlace describe(const Peer&, const iovec* local, std::size_t count,
                        bool* huge_pages) noexcept override {
@@ -109,15 +113,17 @@ class TestNetwork final : public Network, public DirectAccess {
   }
   bool can_be_mapped(const Peer&, const iovec&) const noexcept override { return reach.arena; }
   void withdraw(const Peer&, const MemoryPlace&) noexcept override { --lent; }
-  std::int64_t start(Peer&, Way way, const iovec* local, std::size_t count,
+  std::int64_t start(Peer&, Direction direction, const iovec* local, std::size_t count,
                      const MemoryPlace& place, std::uint64_t offset, std::size_t bytes,
-                     std::size_t) noexcept override {
-    if (way == Way::pull ? !reach.pull : !reach.push) return -FI_EPERM;
+                     bool streamed) noexcept override {
+    const bool pulls = direction == Direction::pull;
+    if (pulls ? !reach.pull : !reach.push) return -FI_EPERM;
     if (starts++ >= reach.fail_after) return -FI_EFAULT;
+    streams += streamed;
     auto* far = reinterpret_cast<std::byte*>(place.address) + offset;
     for (std::size_t i = 0; i < count; ++i) {
-      if (way == Way::pull) std::memcpy(local[i].iov_base, far, local[i].iov_len);
-      if (way == Way::push) std::memcpy(far, local[i].iov_base, local[i].iov_len);
+      if (pulls) std::memcpy(local[i].iov_base, far, local[i].iov_len);
+      if (!pulls) std::memcpy(far, local[i].iov_base, local[i].iov_len);
       far += local[i].iov_len;
       bytes -= local[i].iov_len;
     }

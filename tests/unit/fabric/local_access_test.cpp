@@ -17,8 +17,6 @@
 namespace haul::fabric::local_test {
 namespace {
 
-using Worth = DirectAccess::Worth;
-
 unsigned char pattern(std::size_t index) {
   return static_cast<unsigned char>(index * 7 + index / 251);
 }
@@ -70,9 +68,7 @@ int finish(DirectAccess& access, std::int64_t ticket) {
 // The first half is pulled into three pieces, the second pushed from one.
 void pull_and_push(bool in_arena) {
   constexpr std::size_t bytes = 4 * mib, half = bytes / 2;
-  HaulPrivateMessageLimits limits = message_limits();
-  limits.stream_from_bytes = bytes;
-  const auto a = open_local(limits);
+  const auto a = open_local();
   Child child([&](Child& self) { return offer_buffer(self, a->address(), in_arena, bytes); });
   Address other;
   Joined joined;
@@ -82,7 +78,7 @@ void pull_and_push(bool in_arena) {
   ASSERT_TRUE(child.hear(&offer));
   const auto peer = peer_at(other);
   DirectAccess& access = a->access();
-  if (access.worth(*peer, offer.place, bytes, true) == Worth::never) {
+  if (access.ways(*peer, offer.place, bytes, true) == MessageWays(MessageWay::pieces)) {
     child.kill_it();
     GTEST_SKIP() << "not reached: " << a->find(other)->reach->why();
   }
@@ -91,8 +87,8 @@ void pull_and_push(bool in_arena) {
   const iovec pieces[] = {{pulled.data(), 1000},
                           {pulled.data() + 1001, mib},
                           {pulled.data() + 1002 + mib, half - mib - 1000}};
-  EXPECT_GE(finish(access, access.start(*peer, DirectAccess::Way::pull, pieces, 3, offer.place, 0,
-                                        half, bytes)),
+  EXPECT_GE(finish(access, access.start(*peer, DirectAccess::Direction::pull, pieces, 3,
+                                        offer.place, 0, half, true)),
             0);
   EXPECT_TRUE(holds_pattern(pulled.data(), 1000));
   EXPECT_TRUE(holds_pattern(pulled.data() + 1001, mib, 1000));
@@ -100,15 +96,17 @@ void pull_and_push(bool in_arena) {
 
   for (std::size_t i = 0; i < half; ++i) pushed[i] = pattern(half + i);
   const iovec whole{pushed.data(), half};
-  EXPECT_GE(finish(access, access.start(*peer, DirectAccess::Way::push, &whole, 1, offer.place,
-                                        half, half, bytes)),
+  EXPECT_GE(finish(access, access.start(*peer, DirectAccess::Direction::push, &whole, 1,
+                                        offer.place, half, half, true)),
             0);
   // Outside of the arena nothing is reached.
   if (in_arena) {
     MemoryPlace outside = offer.place;
     outside.address = ~std::uint64_t{0} - 100;
-    EXPECT_EQ(access.worth(*peer, outside, bytes, true), Worth::never);
-    EXPECT_LT(access.start(*peer, DirectAccess::Way::pull, &whole, 1, outside, 200, half, half), 0);
+    EXPECT_EQ(access.ways(*peer, outside, bytes, true), MessageWays(MessageWay::pieces));
+    EXPECT_LT(
+        access.start(*peer, DirectAccess::Direction::pull, &whole, 1, outside, 200, half, false),
+        0);
   }
   child.tell(char{1});
   EXPECT_TRUE(child.succeeded());
@@ -132,10 +130,10 @@ TEST_F(LocalProcesses, CopiesItsOwnMemoryByHand) {
   bool huge = false;
   const MemoryPlace place = access.describe(*peer, &source, 1, &huge);
   EXPECT_EQ(place.arena, 0u);
-  EXPECT_EQ(access.worth(*peer, place, 4096, false), Worth::always);
-  EXPECT_GE(
-      finish(access, access.start(*peer, DirectAccess::Way::pull, &target, 1, place, 0, mib, mib)),
-      0);
+  EXPECT_EQ(access.ways(*peer, place, 4096, false), MessageWay::direct);
+  EXPECT_GE(finish(access, access.start(*peer, DirectAccess::Direction::pull, &target, 1, place, 0,
+                                        mib, false)),
+            0);
   EXPECT_TRUE(holds_pattern(to.data(), mib));
 }
 
@@ -170,12 +168,13 @@ TEST_F(LocalProcesses, ArenaThatIsMadeLaterIsReachedToo) {
   ASSERT_TRUE(child.hear(&offer));
   ASSERT_EQ(offer.place.arena, 1u);
   const auto peer = peer_at(other);
-  EXPECT_TRUE(eventually(
-      [&] { return a->access().worth(*peer, offer.place, mib, false) != Worth::never; }));
+  EXPECT_TRUE(eventually([&] {
+    return a->access().ways(*peer, offer.place, mib, false) != MessageWays(MessageWay::pieces);
+  }));
   std::vector<unsigned char> pulled(mib);
   const iovec pieces{pulled.data(), mib};
-  EXPECT_GE(finish(a->access(), a->access().start(*peer, DirectAccess::Way::pull, &pieces, 1,
-                                                  offer.place, 0, mib, mib)),
+  EXPECT_GE(finish(a->access(), a->access().start(*peer, DirectAccess::Direction::pull, &pieces, 1,
+                                                  offer.place, 0, mib, false)),
             0);
   EXPECT_TRUE(holds_pattern(pulled.data(), mib));
   child.tell(char{1});
@@ -196,15 +195,46 @@ TEST(LocalAccess, OfTheKernelsCopiesOfSmallPagesThePlannerSaysWhatTheyAreWorth) 
   MemoryPlace place;
   place.pieces = 1;
   place.address = reinterpret_cast<std::uintptr_t>(&place);
-  const auto worth = [&](std::size_t bytes, bool huge) {
-    return a->access().worth(*peer, place, bytes, huge);
+  const auto ways = [&](std::size_t bytes, bool huge) {
+    return a->access().ways(*peer, place, bytes, huge);
   };
   const bool kernel = a->find(b->address())->reach->has_kernel();
-  EXPECT_EQ(worth(mib - 1, false), Worth::never);
-  EXPECT_EQ(worth(mib, false), kernel ? Worth::rarely : Worth::never);
-  EXPECT_EQ(worth(16 * mib, false), kernel ? Worth::mostly : Worth::never);
-  EXPECT_EQ(worth(64 * 1024, true), Worth::never);
-  EXPECT_EQ(worth(mib / 2, true), kernel ? Worth::mostly : Worth::never);
+  const MessageWays pieces = MessageWay::pieces,
+                    rarely =
+                        kernel ? MessageWays(MessageWay::pieces, {MessageWay::direct}) : pieces,
+                    mostly =
+                        kernel ? MessageWays(MessageWay::direct, {MessageWay::pieces}) : pieces;
+  EXPECT_EQ(ways(mib - 1, false), pieces);
+  EXPECT_EQ(ways(mib, false), rarely);
+  EXPECT_EQ(ways(16 * mib, false), mostly);
+  EXPECT_EQ(ways(64 * kib, true), pieces);
+  EXPECT_EQ(ways(mib / 2, true), mostly);
+}
+
+// All three ways are open to a message that might have gone in parts no more; what the user has
+// chosen stays.
+TEST(LocalAccess, OfCopiesThroughMappingsAllWaysAreTried) {
+  HaulPrivateMessageLimits limits = message_limits();
+  limits.stream_from_bytes = 8 * mib;
+  for (const bool fixed : {false, true}) {
+    limits.stream_fixed = fixed;
+    const auto network = open_local(limits);
+    const auto ways = [&](std::size_t bytes) {
+      return network->access().mapped_ways(*peer_at(Address()), bytes);
+    };
+    EXPECT_EQ(ways(in_parts_bytes), MessageWay::direct);
+    const MessageWays direct = fixed ? MessageWays(MessageWay::direct, {MessageWay::pieces})
+                                     : MessageWays(MessageWay::direct,
+                                                   {MessageWay::pieces, MessageWay::streamed}),
+                      streamed = fixed ? MessageWays(MessageWay::streamed, {MessageWay::pieces})
+                                       : MessageWays(MessageWay::streamed,
+                                                     {MessageWay::pieces, MessageWay::direct});
+    EXPECT_EQ(ways(in_parts_bytes + 1), direct);
+    EXPECT_EQ(ways(8 * mib - 1), direct);
+    EXPECT_EQ(ways(8 * mib), streamed);
+    EXPECT_EQ(network->access().mapped_ways(*peer_at(network->address()), mib), MessageWay::direct)
+        << "copies of one's own memory have no other way";
+  }
 }
 
 TEST(LocalAccess, ClaimsAreSharedByBothSides) {
@@ -255,7 +285,8 @@ TEST_F(LocalProcesses, RefusedKernelWayIsNotOffered) {
     MemoryPlace place;
     place.pieces = 1;
     place.address = reinterpret_cast<std::uintptr_t>(&place);
-    return network->access().worth(*peer, place, 16 * mib, true) == Worth::never &&
+    return network->access().ways(*peer, place, 16 * mib, true) ==
+               MessageWays(MessageWay::pieces) &&
            std::strstr(network->find(a->address())->reach->why(), "refuses") != nullptr &&
            send_number(*joined.outbox, 9);
   });

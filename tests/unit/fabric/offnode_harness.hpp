@@ -95,8 +95,8 @@ struct Readers {
     std::size_t bytes = 0;
     for (const iovec& piece : to) bytes += piece.iov_len;
     DirectAccess& access = b.network->access();
-    const std::int64_t ticket = access.start(to_a, DirectAccess::Way::pull, to.data(), to.size(),
-                                             place, offset, bytes, bytes);
+    const std::int64_t ticket = access.start(to_a, DirectAccess::Direction::pull, to.data(),
+                                             to.size(), place, offset, bytes, false);
     if (ticket <= 0) return static_cast<int>(ticket);
     int state = 0;
     EXPECT_TRUE(turn_until({&a, &b}, [&] { return (state = access.test(ticket)) != 0; }));

@@ -34,13 +34,13 @@ TEST_P(OffnodeMemoryTest, WhatIsLentIsReadWholeAndInPartsAndNoMoreAfterwards) {
   if (!reads(GetParam())) {  // packets only: it refuses whatever it is told
     MemoryPlace claimed;
     claimed.pieces = 1;
-    EXPECT_EQ(pair.b.network->access().worth(pair.to_a, claimed, source.size(), false),
-              DirectAccess::Worth::never);
+    EXPECT_EQ(pair.b.network->access().ways(pair.to_a, claimed, source.size(), false),
+              MessageWays(MessageWay::pieces));
     EXPECT_LT(pair.read(claimed, 0, {{source.data(), source.size()}}), 0);
     return;
   }
-  EXPECT_EQ(pair.b.network->access().worth(pair.to_a, place, source.size(), false),
-            DirectAccess::Worth::always);
+  EXPECT_EQ(pair.b.network->access().ways(pair.to_a, place, source.size(), false),
+            MessageWays(MessageWay::direct));
   std::vector<std::byte> copy(source.size());
   EXPECT_EQ(pair.read(place, 0, {{copy.data(), copy.size()}}), 1);
   EXPECT_TRUE(copy == source);
@@ -106,8 +106,8 @@ TEST_P(OffnodeMemoryTest, AReadEndsWhenItsLenderIsKilledAndWhenItIsDropped) {
     int state = 0;
     if (place.pieces != 0) {
       const auto start = [&] {
-        return access.start(lender, DirectAccess::Way::pull, &whole, 1, place, 0, copy.size(),
-                            copy.size());
+        return access.start(lender, DirectAccess::Direction::pull, &whole, 1, place, 0, copy.size(),
+                            false);
       };
       const std::int64_t first = start();
       ASSERT_TRUE(turn_until({&side}, [&] { return (state = access.test(first)) != 0; }));

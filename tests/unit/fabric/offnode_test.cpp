@@ -287,7 +287,7 @@ TEST_P(OffnodeNetworkTest, AChildOfForkTouchesNothingOfItsParents) {
     MemoryPlace place = access.describe(peer, &whole, 1, &huge);
     if (place.pieces != 0) _exit(2);
     place.pieces = 1;
-    if (access.worth(peer, place, memory.size(), false) != DirectAccess::Worth::never) _exit(3);
+    if (access.ways(peer, place, memory.size(), false) != MessageWays(MessageWay::pieces)) _exit(3);
     a.network->connect(b.address);
     a.network->drop(b.address);
     a.network.reset();
