@@ -63,6 +63,8 @@ class Outbox {
   virtual ~Outbox() = default;
 };
 
+class Inbox;
+
 // A packet that has come. The header is a private copy; the payload lies where the peer may still
 // write, `payload_bytes` of it can be read (already checked against the packet's bounds).
 struct ReceivedPacket {
@@ -70,6 +72,7 @@ struct ReceivedPacket {
   const std::byte* payload = nullptr;
   HaulPrivateCopy copies_out = HaulPrivateCopy::strings;  // how the payload is best read
   const Address* from = nullptr;  // inboxes of many peers: the sender; until release()
+  const Inbox* inbox = nullptr;   // that can look ahead; nullptr: it cannot
 };
 
 class Inbox {
@@ -82,6 +85,10 @@ class Inbox {
   enum class Got : std::uint8_t { nothing, packet, garbage };
   // The oldest packet that was not released. garbage: the peer broke the rules; it must be dropped.
   virtual Got receive(ReceivedPacket& packet) noexcept = 0;
+  // Before the packet that receive() gave last is released: asks for the next one's header; and,
+  // later, if that has come, for the first lines of its payload. Changes nothing.
+  virtual void ask_ahead() const noexcept {}
+  virtual void fetch_ahead() const noexcept {}
   // The packet that receive() gave last is no longer needed.
   virtual void release() noexcept = 0;
   virtual ~Inbox() = default;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fabric/protocol/matching/copy_out.hpp"
 #include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
@@ -25,9 +26,8 @@ void PartedMessages::begin_parts(Peer& peer, const ReceivedPacket& packet) noexc
                                                                   header.data, header.flags, length)
                                         : nullptr;
   if (receive == nullptr) return the<UnexpectedMessages>().keep(peer, packet, true);
-  receive->pieces.scatter(0, packet.payload,
-                          std::min<std::size_t>(header.payload, receive->pieces.bytes),
-                          packet.copies_out);
+  copy_out(receive->pieces, 0, packet, std::min<std::size_t>(header.payload, receive->pieces.bytes),
+           true);
   receive->received = header.payload;
   if ((header.flags & packet_reply) != 0) receive->sender_token = header.far.token;
   peer.parts_receive = receive->token;
@@ -63,9 +63,8 @@ void PartedMessages::on_more(Peer& peer, const ReceivedPacket& packet) noexcept 
   if (receive->stage != Incoming::Stage::matched)
     return the<Peers>().garbage(peer, "sends what it lets be copied");
   if (receive->received < receive->pieces.bytes) {
-    receive->pieces.scatter(receive->received, packet.payload,
-                            std::min(bytes, receive->pieces.bytes - receive->received),
-                            packet.copies_out);
+    copy_out(receive->pieces, receive->received, packet,
+             std::min(bytes, receive->pieces.bytes - receive->received), peer.due);
   }
   receive->received += bytes;
   if (peer.parts_along) {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/machine/clock.hpp"
+#include "fabric/protocol/matching/copy_out.hpp"
 #include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
@@ -183,9 +184,9 @@ void Pulling::on_data(Peer& peer, const ReceivedPacket& packet) noexcept {
       header.payload > wanted - header.data || header.payload == 0) {
     return the<Peers>().garbage(peer, "sends bytes that nobody asked for");
   }
-  receive->pieces.scatter(header.data, packet.payload, header.payload, packet.copies_out);
   receive->received += header.payload;
   peer.due = receive->received < wanted;
+  copy_out(receive->pieces, header.data, packet, header.payload, peer.due);
   if (!peer.due) {
     if (!receive->reply_due) receive->sender_token = 0;  // it knows when it has sent all
     finish_transfer(*receive, 0);

@@ -225,7 +225,7 @@ RingInbox::RingInbox(RingSegment& segment, PairCells* cells) noexcept
   expect(0);
 }
 
-Header& RingInbox::at(std::uint64_t position) noexcept {
+Header& RingInbox::at(std::uint64_t position) const noexcept {
   return *reinterpret_cast<Header*>(segment_.ring + position % ring_bytes);
 }
 
@@ -248,6 +248,7 @@ Inbox::Got RingInbox::receive(ReceivedPacket& packet) noexcept {
       continue;
     }
     packet.copies_out = copies_out_;
+    packet.inbox = this;
     packet_end_ = position_ + space_of(0);
     if ((header.flags & packet_inlined) != 0) {
       if (header.payload > inline_capacity || cell_ != 0) return Got::garbage;
@@ -269,6 +270,23 @@ Inbox::Got RingInbox::receive(ReceivedPacket& packet) noexcept {
     return Got::packet;
   }
   return Got::nothing;
+}
+
+void RingInbox::ask_ahead() const noexcept {
+  __builtin_prefetch(&at(packet_end_));
+}
+
+void RingInbox::fetch_ahead() const noexcept {
+  constexpr std::uint64_t most = 8 * line;
+  Header& next = at(packet_end_);
+  if (ready_of(next).load(std::memory_order_acquire) != mark(packet_end_, salt_)) return;
+  // (Read once: the writer may change it.)
+  const std::uint32_t payload = std::atomic_ref(next.payload).load(std::memory_order_relaxed);
+  const auto cell = static_cast<CellName>(payload >> cell_shift);
+  if (cell == 0 || cells_ == nullptr) return;
+  const Cells& kind = next.kind == PacketKind::data ? cells_->large : cells_->small;
+  const std::byte* const memory = kind.arrived(cell);
+  if (memory != nullptr) fetch(memory, std::min<std::uint64_t>(payload & payload_mask, most));
 }
 
 void RingInbox::release() noexcept {

@@ -104,10 +104,12 @@ class RingInbox final : public Inbox {
   void read_as(const HaulPrivateRing& ring) noexcept { copies_out_ = ring.copies_out; }
 
   Got receive(ReceivedPacket& packet) noexcept override;
+  void ask_ahead() const noexcept override;
+  void fetch_ahead() const noexcept override;
   void release() noexcept override;
 
  private:
-  Header& at(std::uint64_t position) noexcept;
+  Header& at(std::uint64_t position) const noexcept;
   void expect(std::uint64_t position) noexcept;
 
   RingSegment& segment_;

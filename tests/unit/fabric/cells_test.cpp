@@ -184,6 +184,8 @@ class CellsByRing : public CellsTest {
       ADD_FAILURE() << "byte " << i << " of message " << number;
       return nullptr;
     }
+    packet.inbox->ask_ahead();
+    packet.inbox->fetch_ahead();
     inbox_[by]->release();
     return packet.payload;
   }
@@ -281,6 +283,27 @@ TEST_F(CellsByRing, PacketsThatNameAWrongCellAreGarbage) {
     ASSERT_TRUE(write(0, 64, 1));
     header->payload |= name << 24;
     ReceivedPacket packet;
+    EXPECT_EQ(inbox.receive(packet), Inbox::Got::garbage) << name;
+  }
+}
+
+// What the next packet names is looked at ahead of time, and believed no more than when its turn
+// comes.
+TEST_F(CellsByRing, LookingAheadBelievesNothing) {
+  for (const unsigned name : {0x21u, 0x40u, 0xffu}) {
+    Side fresh;
+    fresh.both.have_own(*sides_[1].segment);
+    RingInbox inbox(*sides_[0].segment, &fresh.both);
+    outbox_[0].emplace(
+        *sides_[0].segment, [](void*) noexcept {}, nullptr, HaulPrivateRing{});
+    ASSERT_TRUE(write(0, 64, 1));
+    ASSERT_TRUE(write(0, 64, 2));
+    reinterpret_cast<Header*>(sides_[0].segment->ring + 128)->payload |= name << 24 | 0xffffff;
+    ReceivedPacket packet;
+    ASSERT_EQ(inbox.receive(packet), Inbox::Got::packet);
+    packet.inbox->fetch_ahead();
+    EXPECT_EQ(packet.payload[63], std::byte{1});
+    inbox.release();
     EXPECT_EQ(inbox.receive(packet), Inbox::Got::garbage) << name;
   }
 }
