@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fabric/protocol/matching/copy_out.hpp"
+#include "fabric/protocol/copy_out.hpp"
 #include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "base/machine/clock.hpp"
-#include "fabric/protocol/matching/copy_out.hpp"
+#include "fabric/protocol/copy_out.hpp"
 #include "fabric/protocol/matching/matcher_parts.hpp"
 
 namespace haul::fabric {
