@@ -109,6 +109,8 @@ struct Outgoing : Link<InQueue>, Link<InMotion> {
   std::shared_ptr<Group> group;
   Ending ending;
 
+  // What was lent the peer may map.
+  bool is_lent_mapped() const noexcept { return lent.arena != 0; }
   void unlink_queue() noexcept { Link<InQueue>::unlink(); }
   void unlink_motion() noexcept { Link<InMotion>::unlink(); }
   void reset() noexcept {
@@ -158,6 +160,7 @@ struct Arriving {
   bool awaited : 1 = false;      // counted in its peer's `awaited`
   bool shared_done : 1 = false;  // the sender has said what its share is
   bool huge : 1 = false;         // the sender's pages are
+  bool mappable : 1 = false;     // one side could map the other's memory, however the bytes come
   Path path = Path::ring;        // how the bytes come, since they were asked for
   std::uint64_t parent = 0;      // token of the multi-receive this one belongs to
   std::size_t length = 0;        // of the message
@@ -273,7 +276,9 @@ struct Peer {
   std::unique_ptr<Trials> kernel_trials, mapped_trials;
   unsigned tried = 0;
   bool crowded = false;
-  bool wants_pieces = false;  // the last message that it was asked about, it wanted in pieces
+  // The last message that it was asked about, of private memory, and of such as it could map: it
+  // wanted that in pieces.
+  bool wants_pieces[2] = {};
   // Of messages to it that might go unasked, but can be copied by a mapping once they are asked
   // for.
   std::unique_ptr<Trials> asking;

@@ -37,6 +37,7 @@ enum PacketFlag : std::uint8_t {
   packet_split = 1u << 5,     // clear: copy chunks from the back, by claims
   packet_alone = 1u << 7,     // clear, split: all chunks are yours
   packet_streamed = 1u << 2,  // clear, split: write your chunks past the caches
+  packet_mappable = 1u << 2,  // clear, not split: a mapping could have served as well
   // message: of far.length bytes, the rest comes as `more`, at once. request: its first
   // in_parts_bytes come so.
   packet_parts = 1u << 6,

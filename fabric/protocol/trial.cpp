@@ -23,21 +23,22 @@ MessageWay Trial::choose(MessageWays ways) noexcept {
   begun_ = true;
   ways_ = ways;
   const MessageWay way = trying_ ? rival_ : best_;
-  return ways.has(way) ? way : ways.usual();
+  return chosen_ = ways.has(way) ? way : ways.usual();
 }
 
 void Trial::done(std::uint64_t now_ns, bool alone) noexcept {
   const std::uint64_t before_ns = last_ns_;
   last_ns_ = alone ? now_ns : 0;
   ++messages_;
-  const bool counts = alone && before_ns != 0 && now_ns > before_ns && messages_ > settling;
+  const bool counts = alone && before_ns != 0 && now_ns > before_ns && messages_ > settling &&
+                      chosen_ == (trying_ ? rival_ : best_);
   if (counts) (trying_ ? trial_gaps_ : usual_gaps_)[gaps_++ % counted] = now_ns - before_ns;
   if (!trying_) {
-    if (messages_ >= interval_ && gaps_ >= counted) begin();
+    if (messages_ >= until_trial_ && gaps_ >= counted) begin();
   } else if (gaps_ == counted || is_hopeless()) {
     conclude();
   } else if (messages_ == 4 * (settling + counted)) {  // too many come together
-    interval_ = std::min(growth * interval_, longest_interval);
+    until_trial_ = interval_ = std::min(growth * interval_, longest_interval);
     go_on(false);
   }
 }
@@ -61,22 +62,22 @@ void Trial::begin() noexcept {
 }
 
 void Trial::conclude() noexcept {
+  constexpr unsigned soon = settling + counted;
   const bool won = gaps_ == counted && median(trial_gaps_) * 16 < median(usual_gaps_) * 15;
-  if (!won) {
-    won_once_ = false;
-    if (++lost_ >= ways_.count() - 1) {
-      lost_ = 0;
-      interval_ = growth * interval_;
-    }
-    interval_ = std::clamp(interval_, first_interval_, longest_interval);
-  } else if (!won_once_) {  // that may be luck: the second trial in a row decides
+  until_trial_ = soon;
+  if (won && !won_once_) {  // that may be luck: the second trial in a row decides
     won_once_ = true;
-    interval_ = settling + counted;
-  } else {
+  } else if (won) {
     won_once_ = false;
     lost_ = 0;
-    interval_ = first_interval_;
+    until_trial_ = interval_ = first_interval_;
     std::swap(best_, rival_);
+  } else {
+    won_once_ = false;
+    if (++lost_ + 1 >= ways_.count()) {
+      lost_ = 0;
+      until_trial_ = interval_ = std::min(growth * interval_, longest_interval);
+    }
   }
   go_on(false);
 }

@@ -30,7 +30,7 @@ class Trial {
 
   // Messages that a trial takes: the first of them, whose buffers still lie where the other way
   // left them, and those that count, fewer if the first ones take much longer than usual. Then how
-  // many go by between two trials, at first and at most.
+  // many go by between two rounds of trials, at first and at most.
   static constexpr unsigned settling = 3, counted = 6, counted_at_least = 2;
   static constexpr unsigned usual_interval = 64, longest_interval = 1024;
 
@@ -42,9 +42,11 @@ class Trial {
 
   bool begun_ = false, trying_ = false, won_once_ = false;
   MessageWays ways_ = MessageWay::pieces;
-  MessageWay best_ = MessageWay::pieces, rival_ = MessageWay::pieces;
-  unsigned lost_ = 0;  // rivals that have lost since the interval was chosen
+  MessageWay best_ = MessageWay::pieces, rival_ = MessageWay::pieces, chosen_ = MessageWay::pieces;
+  // Rivals are tried in rounds, one soon after the other.
+  unsigned lost_ = 0;  // those of this round that have lost
   unsigned first_interval_, interval_;
+  unsigned until_trial_ = interval_;
   unsigned messages_ = 0;      // of this phase
   unsigned gaps_ = 0;          // of this phase, that count
   std::uint64_t last_ns_ = 0;  // when the message before was done; 0: not comparable

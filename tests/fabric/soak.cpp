@@ -276,8 +276,7 @@ class Soaker {
   }
 
   // The most that is held in the middle third of the run, and in the last; of the heap the least,
-  // for messages that wait for their receives come and go there, some megabytes of them, on a busy
-  // machine through the whole of a third.
+  // since it also has the messages that wait for their receives, some megabytes of them.
   void watch(double part) {
     const std::int64_t now = now_ns();
     if (part < 1.0 / 3 || now < next_sample_ns_) return;
@@ -290,7 +289,8 @@ class Soaker {
     peak.heap_bytes = first ? held.heap_bytes : std::min(peak.heap_bytes, held.heap_bytes);
   }
 
-  // When no message waits any more: what is held then without need is held for good.
+  // Called when no message waits any more. On a busy machine some do through all of the last third,
+  // so the heap is looked at once more.
   void expect_flat() {
     if (middle_.descriptors == 0 || late_.descriptors == 0) return;
     late_.heap_bytes = std::min(late_.heap_bytes, holdings().heap_bytes);

@@ -18,14 +18,15 @@ void Lending::on_clear(Peer& peer, const Header& header) noexcept {
   operation->peer_token = header.far.token;
   operation->limit = std::min<std::size_t>(header.far.length, operation->pieces.bytes);
   operation->offset = 0;
-  if (operation->kind == PacketKind::message) peer.wants_pieces = !split;
+  if (operation->kind == PacketKind::message)
+    peer.wants_pieces[operation->is_lent_mapped()] = !split;
   if (!split) {
     if (operation->along && header.data == in_parts_bytes) operation->offset = in_parts_bytes;
     if (operation->offset >= operation->limit)
       return the<Peers>().garbage(peer, "asks for what it has been sent");
     operation->unlink_motion();
     await_chunk(*operation);
-    note_unmapped(*operation, operation->limit);
+    if ((header.flags & packet_mappable) == 0) note_unmapped(*operation, operation->limit);
     operation->stage = Outgoing::Stage::streaming;
     peer.streaming.push_back(*operation);
     the<Backlog>().mark_busy(peer);
@@ -59,7 +60,7 @@ void Lending::on_finish(Peer& peer, const Header& header) noexcept {
   // Without a `clear` the receiver has copied it alone.
   if (operation->kind == PacketKind::message && operation->lent.pieces != 0 &&
       operation->limit == 0)
-    peer.wants_pieces = false;
+    peer.wants_pieces[operation->is_lent_mapped()] = false;
   if (operation->stage == Outgoing::Stage::streaming) operation->unlink_queue();
   // The kernel has copied it, from small pages, if nobody mapped anything and no piece was sent.
   const bool by_kernel = operation->lent.pieces == 1 && operation->lent.arena == 0 &&

@@ -38,6 +38,10 @@ void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t fl
   const bool huge = (flags & packet_huge) != 0;
   receive.huge = huge;
   if (access.observes(wanted)) receive.begun_ns = now_ns();
+  if (leaves_to_device(receive, place)) {
+    if (along != 0) peer.parts_receive = 0;
+    return;
+  }
   MessageWays ways =
       place.pieces == 1 ? access.ways(peer, place, wanted, huge) : MessageWays(MessageWay::pieces);
   const bool to_itself = &peer == the<Turns>().own_peer;
@@ -45,22 +49,16 @@ void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t fl
   const bool by_sender = !reads_mapping && !ways.only(MessageWay::direct) && !to_itself &&
                          can_let_sender_copy(receive, detail);
   if (by_sender) ways = access.mapped_ways(peer, wanted);
-  const MessageWay way = choose(receive, ways, reads_mapping || by_sender);
+  receive.mappable = reads_mapping || by_sender;
+  const MessageWay way = choose(receive, ways);
   if (way == MessageWay::pieces) return ask_for_pieces(receive, along);
   if (along != 0) peer.parts_receive = 0;  // copied directly, it needs none of them
   if (by_sender) return let_sender_copy(receive, detail, way == MessageWay::streamed);
-  receive.path = peer.off_node                   ? Path::offnode
-                 : place.arena != 0 || to_itself ? Path::mapped
-                                                 : Path::cma;
-  ChunkTransfer& transfer = receive.transfer;
-  transfer = ChunkTransfer();
-  transfer.place = place;
+  ChunkTransfer& transfer = begin_moving(receive, place,
+                                         peer.off_node                   ? Path::offnode
+                                         : place.arena != 0 || to_itself ? Path::mapped
+                                                                         : Path::cma);
   transfer.streamed = way == MessageWay::streamed;
-  receive.stage = Incoming::Stage::moving;
-  moving.push_back(receive);
-  Statistics::add(statistics().copies_in_flight, 1);
-  if (leaves_to_device(receive)) return;
-
   std::atomic<std::uint64_t>* claims =
       wanted >= share_from_bytes && !to_itself ? claims_of(peer, detail) : nullptr;
   if (claims != nullptr) {
@@ -75,15 +73,27 @@ void Pulling::begin(Incoming& receive, const MemoryPlace& place, std::uint8_t fl
   transfer.chunks = transfer.end = chunks_of(wanted, transfer.chunk);
 }
 
+ChunkTransfer& Pulling::begin_moving(Incoming& receive, const MemoryPlace& place,
+                                     Path path) noexcept {
+  receive.path = path;
+  receive.stage = Incoming::Stage::moving;
+  receive.transfer = ChunkTransfer();
+  receive.transfer.place = place;
+  moving.push_back(receive);
+  Statistics::add(statistics().copies_in_flight, 1);
+  return receive.transfer;
+}
+
 // A device gets all of it: two sides that copy chunks beside it would take from it what it does
-// without them.
-bool Pulling::leaves_to_device(Incoming& receive) noexcept {
-  ChunkTransfer& transfer = receive.transfer;
+// without them. Nothing is tried then: the device has been measured.
+bool Pulling::leaves_to_device(Incoming& receive, const MemoryPlace& place) noexcept {
+  if (place.pieces != 1) return false;
   const std::size_t wanted = receive.wanted();
   const Pieces whole = receive.pieces.slice(0, wanted);
   const std::int64_t ticket =
-      network().access().offload(*receive.source, whole.at, whole.count, transfer.place, wanted);
+      network().access().offload(*receive.source, whole.at, whole.count, place, wanted);
   if (ticket < 0) return false;
+  ChunkTransfer& transfer = begin_moving(receive, place, Path::mapped);
   transfer.ticket = ticket;
   transfer.chunk = wanted;
   transfer.chunks = transfer.next = transfer.end = 1;
@@ -148,10 +158,10 @@ void Pulling::let_sender_copy(Incoming& receive, std::uint16_t detail, bool stre
 }
 
 // What is learned of the kernel's copies says nothing of those through mappings.
-MessageWay Pulling::choose(Incoming& receive, MessageWays ways, bool mapped) noexcept {
+MessageWay Pulling::choose(Incoming& receive, MessageWays ways) noexcept {
   if (ways.fixed()) return ways.usual();
   Peer& peer = *receive.source;
-  std::unique_ptr<Trials>& trials = mapped ? peer.mapped_trials : peer.kernel_trials;
+  std::unique_ptr<Trials>& trials = receive.mappable ? peer.mapped_trials : peer.kernel_trials;
   if (!trials) trials = std::make_unique<Trials>();
   receive.trial = trials->of(receive.wanted());
   if (receive.trial == nullptr) return ways.usual();
@@ -166,7 +176,7 @@ void Pulling::ask_for_pieces(Incoming& receive, std::size_t along) noexcept {
   if (receive.wanted() <= along) return;
   Header header;
   header.kind = PacketKind::clear;
-  header.flags = 0;
+  header.flags = receive.mappable ? packet_mappable : 0;
   header.tag = receive.sender_token;
   header.data = along;
   header.far.length = receive.wanted();
@@ -275,7 +285,8 @@ void Pulling::note_arrival(const Incoming& receive, std::uint64_t taken_ns) noex
   DirectAccess& access = network().access();
   const std::size_t bytes = receive.wanted();
   access.note_large(receive.path, bytes, taken_ns);
-  if (receive.path == Path::ring || (receive.path == Path::cma && !receive.huge))
+  if ((receive.path == Path::ring && !receive.mappable) ||
+      (receive.path == Path::cma && !receive.huge))
     access.note_unmapped(receive.pieces.at, receive.pieces.count, bytes, false);
 }
 

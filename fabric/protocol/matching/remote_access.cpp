@@ -164,7 +164,8 @@ void RemoteAccess::on_answer(Peer& peer, const ReceivedPacket& packet) noexcept 
     return the<Backlog>().send_finish(peer, header.far.token, FI_ECANCELED);
   }
   if (awaited->stage != Incoming::Stage::matched || !awaited->awaited ||
-      awaited->ending.event != Event::read || header.far.length != awaited->length) {
+      awaited->ending.event != Event::read || header.far.length != awaited->length ||
+      awaited->sender_token != 0) {
     return the<Peers>().garbage(peer, "answers what was not asked");
   }
   awaited->sender_token = header.far.token;

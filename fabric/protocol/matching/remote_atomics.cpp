@@ -159,7 +159,7 @@ void RemoteAtomics::on_result(Peer& peer, const ReceivedPacket& packet) noexcept
   Incoming* awaited = the<Receiving>().incoming.find(header.tag);
   if (awaited == nullptr || awaited->source != &peer) return;
   if (awaited->stage != Incoming::Stage::matched || awaited->ending.event != Event::read ||
-      (header.detail == 0 && header.payload != awaited->length)) {
+      awaited->sender_token != 0 || (header.detail == 0 && header.payload != awaited->length)) {
     return the<Peers>().garbage(peer, "answers what was not asked");
   }
   if (header.detail == 0)

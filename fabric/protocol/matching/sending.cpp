@@ -170,11 +170,14 @@ void Sending::write_parts(Outbox& outbox, Header& header, const Pieces& pieces,
 // Whether the first in_parts_bytes of a message go along with its request, since the peer is likely
 // to want all of it in pieces: asking takes two microseconds, in which nothing else is copied. From
 // a megabyte on that is little.
-bool Sending::goes_along(const Peer& peer, std::size_t bytes) const noexcept {
+bool Sending::goes_along(const Peer& peer, const Pieces& pieces) const noexcept {
   constexpr std::size_t most_bytes = std::size_t{1} << 20;
   Outbox& outbox = *peer.outbox;
-  return peer.wants_pieces && !peer.throttled && outbox.part_bytes != 0 && bytes > in_parts_bytes &&
-         bytes <= most_bytes && outbox.holds(in_parts_bytes + outbox.part_bytes);
+  if (pieces.bytes <= in_parts_bytes || pieces.bytes > most_bytes || peer.throttled ||
+      outbox.part_bytes == 0)
+    return false;
+  const bool mapped = pieces.count == 1 && network().access().can_be_mapped(peer, pieces.at[0]);
+  return peer.wants_pieces[mapped] && outbox.holds(in_parts_bytes + outbox.part_bytes);
 }
 
 // A whole message in several packets, which the receiver copies out while more come in; false if
@@ -300,7 +303,7 @@ bool Sending::first_packet(Outgoing& operation) noexcept {
   const std::size_t payload = whole && !in_parts                  ? operation.pieces.bytes
                               : kind == PacketKind::write_request ? sizeof(MemoryPlace)
                                                                   : 0;
-  operation.along = kind == PacketKind::request && goes_along(peer, operation.pieces.bytes);
+  operation.along = kind == PacketKind::request && goes_along(peer, operation.pieces);
   Outbox::Slot slot;
   if (!in_parts) {
     slot = peer.outbox->reserve(payload, Outbox::Lane::eager);
@@ -329,11 +332,7 @@ bool Sending::first_packet(Outgoing& operation) noexcept {
       kind == PacketKind::atomic) {
     header.far.place.address = operation.address;
   }
-  if (operation.along) {
-    // (It takes room, but the peer may map the memory now.)
-    operation.along = header.far.place.arena == 0;
-    if (operation.along) header.flags |= packet_parts;
-  }
+  if (operation.along) header.flags |= packet_parts;
   if (in_parts) {
     if (!send_parts(peer, header, operation.pieces)) return false;
   } else {

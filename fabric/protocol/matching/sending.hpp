@@ -30,7 +30,7 @@ class Sending : public MatcherPart<Sending> {
   bool hand_over(Peer& self, const SendRequest& request, std::size_t bytes) noexcept;
   bool send_now(Peer& peer, const SendRequest& request, std::size_t bytes) noexcept;
   void write_parts(Outbox& outbox, Header& header, const Pieces& pieces, std::size_t end) noexcept;
-  bool goes_along(const Peer& peer, std::size_t bytes) const noexcept;
+  bool goes_along(const Peer& peer, const Pieces& pieces) const noexcept;
   bool send_parts(Peer& peer, Header& header, const Pieces& pieces) noexcept;
   bool eager_fits(const Outgoing& operation) const noexcept;
   bool is_better_asked_for(Peer& peer, const iovec& piece) noexcept;

@@ -8,9 +8,9 @@
 //                     sender from the back. The sender says `share` when it is done, the receiver
 //                     `finish`.
 //   sender copies     The same, but all chunks are the sender's (packet_alone).
-//                     (packet_streamed: what is copied directly is written past the caches.)
 //   pieces            The receiver says `clear` alone, and the sender streams `data` packets.
 //
+// By packet_streamed the receiver has both sides write past the caches what they copy directly.
 // A way that fails half-way falls back to pieces, and the same bytes are copied again. The shared
 // word lies in memory that the peer may write: it decides only whether a side copies one chunk
 // more, never where, so a peer that lies about it harms its own message alone.
@@ -40,8 +40,10 @@ class Pulling : public MatcherPart<Pulling> {
   List<Incoming, InMotion> moving;  // this side moves chunks from a peer
 
  private:
-  bool leaves_to_device(Incoming& receive) noexcept;
-  MessageWay choose(Incoming& receive, MessageWays ways, bool mapped) noexcept;
+  // `receive` is moved by this side from now on.
+  ChunkTransfer& begin_moving(Incoming& receive, const MemoryPlace& place, Path path) noexcept;
+  bool leaves_to_device(Incoming& receive, const MemoryPlace& place) noexcept;
+  MessageWay choose(Incoming& receive, MessageWays ways) noexcept;
   bool can_let_sender_copy(const Incoming& receive, std::uint16_t detail) noexcept;
   void let_sender_copy(Incoming& receive, std::uint16_t detail, bool streamed) noexcept;
   void share(Incoming& receive, std::atomic<std::uint64_t>* claims, const MemoryPlace& own,

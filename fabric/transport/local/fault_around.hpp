@@ -2,8 +2,8 @@
 //
 // The kernel maps one page for a fault that writes, and for one that reads all pages around it that
 // exist, writable, too, up to 64 KiB (its fault_around_bytes). So a byte of each 64 KiB is read
-// before they are written. (A Zen 3 under KVM: 1.8 to 2.3 us a page that is written first, 0.3 to
-// 0.4 so.) Where the pages are mapped already, that is a line a 64 KiB.
+// before they are written, which takes a sixth of the time (docs/design/messages.md). Where the
+// pages are mapped already, that is a line a 64 KiB.
 #pragma once
 
 #include <cstddef>

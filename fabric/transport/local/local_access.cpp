@@ -17,9 +17,9 @@ namespace {
 
 // Between cores of an EPYC that share an L3 the kernel moves 45000 bytes a microsecond of huge
 // pages; a mapping gives 65000, the ring 50000. Between distant cores all three are slower to the
-// same degree. So mappings always pay, and huge pages mostly: up to 2 MiB they are tried against
-// the ring (on a Zen 3 1 MiB took 106 us by the kernel where the ring was calibrated at 66). For
-// small pages the planner says what is likely.
+// same degree. So huge pages mostly pay, and are tried against the ring (on a Zen 3 1 MiB took 106
+// us by the kernel where the ring was calibrated at 66). For small pages the planner says what is
+// likely.
 constexpr std::size_t huge_from_bytes = HugePages::smallest_bytes;
 
 constexpr std::size_t inline_grain_bytes = std::size_t{256} << 10;
@@ -64,10 +64,8 @@ MessageWays LocalAccess::ways(const Peer& peer, const MemoryPlace& place, std::s
              : MessageWays(MessageWay::pieces, {MessageWay::direct});
 }
 
-// One copy of what is in no cache, or in one that both sides share, is mostly the soonest. Between
-// cores that share none two copies may be, where the buffers are rewritten (a Zen 3, 128 to 512
-// KiB: 2.4 times as fast; 4 times as slow where they are not), and past the caches is soonest where
-// no cache has them (0.5 to 0.6 of the time). Own memory has no other way.
+// Each of the ways is soonest for some programs (docs/design/messages.md has the figures), so all
+// are tried but where messages go in parts unasked. Own memory has no other way.
 MessageWays LocalAccess::mapped_ways(const Peer& peer, std::size_t bytes) const noexcept {
   const HaulPrivateMessageLimits& limits = network_.limits();
   const bool streamed = bytes >= limits.stream_from_bytes;
@@ -155,16 +153,12 @@ std::int64_t LocalAccess::start(Peer& peer, Direction direction, const iovec* lo
   (pulls ? request.src : request.dst) = remote;
   // (How process_vm_readv stores what it copies, nobody can choose.)
   if (streamed && remote.space == HAUL_SPACE_SELF) request.dst_affinity = HAUL_NON_CACHEABLE;
-  if (!core_to_spare()) {
-    request.flags = HAUL_INLINE;
-    std::uint64_t offset_here = 0;
-    if (!pulls && place.arena != 0) {
-      fault_around(remote.address, bytes);
-    } else if (pulls && count == 1 &&
-               haul_private_in_arena(local[0].iov_base, bytes, &offset_here)) {
-      fault_around(local[0].iov_base, bytes);
-    }
-  }
+  std::uint64_t offset_here = 0;
+  const bool into_arena =
+      pulls ? count == 1 && haul_private_in_arena(local[0].iov_base, bytes, &offset_here)
+            : place.arena != 0;
+  if (into_arena) fault_around(request.dst.address, bytes);
+  if (!core_to_spare()) request.flags = HAUL_INLINE;
   haul_ticket ticket{};
   const int taken = haul_submit(&request, 1, &ticket);
   if (taken != 1) return fabric_error(taken);

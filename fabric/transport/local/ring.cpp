@@ -276,17 +276,21 @@ void RingInbox::ask_ahead() const noexcept {
   __builtin_prefetch(&at(packet_end_));
 }
 
-void RingInbox::fetch_ahead() const noexcept {
-  constexpr std::uint64_t most = 8 * line;
+RingInbox::NextPayload RingInbox::next_payload() const noexcept {
   Header& next = at(packet_end_);
-  if (ready_of(next).load(std::memory_order_acquire) != mark(packet_end_, salt_)) return;
+  if (ready_of(next).load(std::memory_order_acquire) != mark(packet_end_, salt_)) return {};
   // (Read once: the writer may change it.)
   const std::uint32_t payload = std::atomic_ref(next.payload).load(std::memory_order_relaxed);
   const auto cell = static_cast<CellName>(payload >> cell_shift);
-  if (cell == 0 || cells_ == nullptr) return;
+  if (cell == 0 || cells_ == nullptr) return {};
   const Cells& kind = next.kind == PacketKind::data ? cells_->large : cells_->small;
-  const std::byte* const memory = kind.arrived(cell);
-  if (memory != nullptr) fetch(memory, std::min<std::uint64_t>(payload & payload_mask, most));
+  return {kind.arrived(cell), payload & payload_mask};
+}
+
+void RingInbox::fetch_ahead() const noexcept {
+  constexpr std::uint64_t most = 8 * line;
+  const NextPayload next = next_payload();
+  if (next.at != nullptr) fetch(next.at, std::min(next.bytes, most));
 }
 
 void RingInbox::release() noexcept {

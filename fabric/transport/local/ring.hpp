@@ -104,6 +104,13 @@ class RingInbox final : public Inbox {
   void read_as(const HaulPrivateRing& ring) noexcept { copies_out_ = ring.copies_out; }
 
   Got receive(ReceivedPacket& packet) noexcept override;
+  // Of the packet behind the one that receive() gave last, if it is there and has a cell: where its
+  // payload lies; else nullptr. As it says itself: its length may be anything.
+  struct NextPayload {
+    const std::byte* at = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  NextPayload next_payload() const noexcept;
   void ask_ahead() const noexcept override;
   void fetch_ahead() const noexcept override;
   void release() noexcept override;

@@ -287,10 +287,28 @@ TEST_F(CellsByRing, PacketsThatNameAWrongCellAreGarbage) {
   }
 }
 
-// What the next packet names is looked at ahead of time, and believed no more than when its turn
-// comes.
+TEST_F(CellsByRing, TheNextPayloadIsFoundAheadOfTime) {
+  ReceivedPacket packet;
+  ASSERT_TRUE(write(0, 2 * kib, 1));
+  ASSERT_EQ(inbox_[1]->receive(packet), Inbox::Got::packet);
+  EXPECT_EQ(inbox_[1]->next_payload().at, nullptr) << "nothing has come";
+  ASSERT_TRUE(write(0, 3 * kib, 2));
+  const RingInbox::NextPayload next = inbox_[1]->next_payload();
+  EXPECT_EQ(next.bytes, 3 * kib);
+  inbox_[1]->release();
+  ASSERT_EQ(inbox_[1]->receive(packet), Inbox::Got::packet);
+  EXPECT_EQ(packet.payload, next.at);
+  ASSERT_TRUE(write(0, large_cell_bytes, 3, PacketKind::data));
+  const RingInbox::NextPayload piece = inbox_[1]->next_payload();
+  inbox_[1]->release();
+  ASSERT_EQ(inbox_[1]->receive(packet), Inbox::Got::packet);
+  EXPECT_EQ(packet.payload, piece.at);
+}
+
+// What the next packet names is believed no more ahead of time than when its turn comes.
 TEST_F(CellsByRing, LookingAheadBelievesNothing) {
-  for (const unsigned name : {0x21u, 0x40u, 0xffu}) {
+  auto* const next = reinterpret_cast<Header*>(sides_[0].segment->ring + 128);
+  for (const unsigned name : {0x21u, 0x40u, 0x41u, 0xffu}) {
     Side fresh;
     fresh.both.have_own(*sides_[1].segment);
     RingInbox inbox(*sides_[0].segment, &fresh.both);
@@ -298,11 +316,11 @@ TEST_F(CellsByRing, LookingAheadBelievesNothing) {
         *sides_[0].segment, [](void*) noexcept {}, nullptr, HaulPrivateRing{});
     ASSERT_TRUE(write(0, 64, 1));
     ASSERT_TRUE(write(0, 64, 2));
-    reinterpret_cast<Header*>(sides_[0].segment->ring + 128)->payload |= name << 24 | 0xffffff;
+    next->payload |= name << 24;
     ReceivedPacket packet;
     ASSERT_EQ(inbox.receive(packet), Inbox::Got::packet);
-    packet.inbox->fetch_ahead();
-    EXPECT_EQ(packet.payload[63], std::byte{1});
+    EXPECT_EQ(inbox.next_payload().at, nullptr) << name;
+    inbox.fetch_ahead();
     inbox.release();
     EXPECT_EQ(inbox.receive(packet), Inbox::Got::garbage) << name;
   }

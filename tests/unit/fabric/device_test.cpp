@@ -45,6 +45,22 @@ TEST_F(DeviceMessages, AreItsAlone) {
   EXPECT_TRUE(world[1].matcher.idle());
 }
 
+// The device has been measured: nothing is tried against it.
+TEST_F(DeviceMessages, AreNotPutOnTrial) {
+  reach().ways = reach().mapped_ways =
+      MessageWays(MessageWay::direct, {MessageWay::pieces, MessageWay::streamed});
+  constexpr unsigned many = 200;
+  for (unsigned i = 0; i < many; ++i) {
+    begin();
+    world.settle();
+    ASSERT_EQ(world[1].take(&received).error, 0);
+    ASSERT_EQ(world[0].take(&sent).error, 0);
+    ASSERT_TRUE(data == got);
+  }
+  EXPECT_EQ(world[1].network.offloads, many);
+  EXPECT_EQ(world[0].network.starts + world[1].network.starts, 0u);
+}
+
 TEST_F(DeviceMessages, ThatAreCutShortCostItNoMore) {
   begin(200 * kib);
   world.settle();

@@ -3,46 +3,46 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
 
+#include "faults.hpp"
 #include "sizes.hpp"
 
 namespace haul::fabric {
 namespace {
-
-long faults() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
-}
 
 class FaultAround : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_GE(fd_, 0);
     ASSERT_EQ(ftruncate(fd_, mib), 0);
-    auto* writer = map();
-    std::memset(writer, 7, mib);
-    munmap(writer, mib);
-    memory_ = map();
+    map();
+    std::memset(memory_, 7, mib);
+    map();
   }
   void TearDown() override {
-    munmap(memory_, mib);
+    munmap(reserved_, reserved_bytes);
     close(fd_);
   }
-  unsigned char* map() const {
-    return static_cast<unsigned char*>(
-        mmap(nullptr, mib, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
+  // At a multiple of what the kernel maps at once.
+  void map() {
+    const auto begin = (reinterpret_cast<std::uintptr_t>(reserved_) + fault_around_bytes - 1) /
+                       fault_around_bytes * fault_around_bytes;
+    memory_ =
+        static_cast<unsigned char*>(mmap(reinterpret_cast<void*>(begin), mib,
+                                         PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_, 0));
   }
   long faults_of_writing(std::size_t begin, std::size_t bytes) const {
     const long before = faults();
     for (std::size_t at = begin; at < begin + bytes; at += page) memory_[at] = 1;
     return faults() - before;
   }
+  static constexpr std::size_t reserved_bytes = mib + fault_around_bytes;
   const int fd_ = memfd_create("fault_around", MFD_CLOEXEC);
+  void* const reserved_ =
+      mmap(nullptr, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   unsigned char* memory_ = nullptr;
 };
 

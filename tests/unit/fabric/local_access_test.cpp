@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/machine/huge_pages.hpp"
+#include "faults.hpp"
 #include "local_harness.hpp"
 #include "sizes.hpp"
 
@@ -114,6 +115,34 @@ void pull_and_push(bool in_arena) {
 
 TEST_F(LocalProcesses, CopiesThroughTheMappedArena) {
   pull_and_push(true);
+}
+
+// The child's pages exist, and this process has mapped none of them: writing takes a fault for many
+// of them.
+TEST_F(LocalProcesses, WritesToPagesThatExistFaultTogether) {
+  constexpr std::size_t bytes = 4 * mib, half = bytes / 2;
+  const auto a = open_local();
+  Child child([&](Child& self) { return offer_buffer(self, a->address(), true, bytes); });
+  Address other;
+  Joined joined;
+  ASSERT_TRUE(child.hear(&other));
+  ASSERT_TRUE(join(*a, other, &joined));
+  Offer offer;
+  ASSERT_TRUE(child.hear(&offer));
+  const auto peer = peer_at(other);
+  std::vector<unsigned char> data(bytes);
+  fill(data.data(), bytes);
+  const auto push = [&](std::size_t offset) {
+    const iovec piece{data.data() + offset, half};
+    return finish(a->access(), a->access().start(*peer, DirectAccess::Direction::push, &piece, 1,
+                                                 offer.place, offset, half, false));
+  };
+  const long before = faults();
+  EXPECT_GE(push(0), 0);
+  EXPECT_LT(faults() - before, static_cast<long>(half / page / 4));
+  EXPECT_GE(push(half), 0);
+  child.tell(char{1});
+  EXPECT_TRUE(child.succeeded());
 }
 
 // Private memory of one's own needs neither the kernel nor a trial, whatever its length.

@@ -84,6 +84,23 @@ TEST_F(Observed, TheReceiverMapsTheSenders) {
   expect_none_unmapped();
 }
 
+// Pieces may be sooner where the bytes could be mapped: that is no buffer's fault.
+TEST_F(Observed, PiecesThatWereChosenBlameNobody) {
+  reach({.pull = true, .push = true, .arena = true});
+  receiver.reach.ways = receiver.reach.mapped_ways =
+      MessageWays(MessageWay::pieces, {MessageWay::direct});
+  for (const bool by_sender : {false, true}) {
+    if (by_sender) {
+      sender.reach.arena = false;
+      receiver.reach.mapped_only = true;
+    }
+    exchange(300 * kib);
+    expect_arrival(Path::ring, 300 * kib);
+    expect_none_unmapped();
+    receiver.arrivals.clear();
+  }
+}
+
 TEST_F(Observed, BothCopyAShareThroughMappings) {
   reach({.pull = true, .push = true, .arena = true});
   exchange(300 * kib);

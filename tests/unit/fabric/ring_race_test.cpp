@@ -122,35 +122,43 @@ TEST(RingRace, GivesNothingWhereTheCpusAreBusy) {
   EXPECT_FALSE(race(pair));
 }
 
+// All sizes by all rings; false where an exchange gives nothing: its bytes are wrong, or the CPUs
+// are so busy that it has not ended within a second.
+bool exchanges_all(unsigned first, unsigned last) {
+  const auto pair = RingPair::make(first, last);
+  if (pair == nullptr) return false;
+  HaulPrivateRing small;
+  small.part_bytes = 1 * kib;
+  small.piece_bytes = 4 * kib;
+  small.eager_bytes = 4 * kib;
+  small.owns_ahead = small.demotes = false;
+  HaulPrivateRing large;
+  large.part_bytes = 32 * kib;
+  large.cell_from_bytes = 0;
+  large.piece_bytes = 32 * kib;
+  for (const HaulPrivateRing& ring : {HaulPrivateRing{}, small, large}) {
+    pair->write_as(ring);
+    for (const std::size_t bytes :
+         {std::size_t{1}, 32 * kib + 1, 64 * kib, 200 * kib, RingPair::most_bytes}) {
+      for (const bool off_cache : {false, true})
+        if (!(pair->exchange({bytes, 3, off_cache}) > 0)) return false;
+    }
+  }
+  return pair->ran_share() > 0;
+}
+
 TEST(RingPair, ExchangesMessagesOfAllSizesByAnyRing) {
   const auto topology = std::make_unique<Expected<Topology>>(read_topology(""));
   ASSERT_TRUE(*topology);
   const unsigned first = (*topology)->allowed[0].cpu;
   const unsigned last = (*topology)->allowed[(*topology)->allowed_count - 1].cpu;
   // (On a thread that it may bind.)
+  bool all = false;
   std::thread measuring([&] {
-    const auto pair = RingPair::make(first, last);
-    ASSERT_NE(pair, nullptr);
-    HaulPrivateRing small;
-    small.part_bytes = 1 * kib;
-    small.piece_bytes = 4 * kib;
-    small.eager_bytes = 4 * kib;
-    small.owns_ahead = small.demotes = false;
-    HaulPrivateRing large;
-    large.part_bytes = 32 * kib;
-    large.cell_from_bytes = 0;
-    large.piece_bytes = 32 * kib;
-    for (const HaulPrivateRing& ring : {HaulPrivateRing{}, small, large}) {
-      pair->write_as(ring);
-      for (const std::size_t bytes :
-           {std::size_t{1}, 32 * kib + 1, 64 * kib, 200 * kib, RingPair::most_bytes}) {
-        for (const bool off_cache : {false, true})
-          EXPECT_GT(pair->exchange({bytes, 3, off_cache}), 0) << bytes;
-      }
-    }
-    EXPECT_GT(pair->ran_share(), 0);
+    for (unsigned tries = 0; tries < 10 && !all; ++tries) all = exchanges_all(first, last);
   });
   measuring.join();
+  EXPECT_TRUE(all);
 }
 
 }  // namespace

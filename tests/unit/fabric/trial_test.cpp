@@ -116,6 +116,32 @@ TEST(Trial, AHopelessOneEndsSoon) {
             3 * shortest);
 }
 
+// The rivals of a round follow each other soon, so that the second of them need not wait long.
+TEST(Trial, TheSecondRivalIsFoundSoonAfterTheFirst) {
+  Trial trial;
+  std::uint64_t now = 1;
+  const MessageWays ways(MessageWay::direct, {MessageWay::pieces, MessageWay::streamed});
+  const auto came = run_all(trial, now, 2 * Trial::usual_interval, ways, takes(400, 1000, 2000));
+  EXPECT_GE(came[static_cast<std::size_t>(MessageWay::pieces)], 18u);
+  EXPECT_EQ(trial.choose(ways), MessageWay::pieces);
+}
+
+// Most messages of the size have another way, which is slow: that says nothing of the usual one.
+TEST(Trial, WhatTookAnotherWayTeachesNothing) {
+  Trial trial;
+  std::uint64_t now = 1;
+  unsigned direct = 0;
+  for (unsigned i = 0; i < 10'000; ++i) {
+    const bool other = i % 3 != 0;
+    const MessageWay way = trial.choose(other ? MessageWay::streamed : usually_pieces);
+    direct += way == MessageWay::direct;
+    now += other ? 5000 : way == MessageWay::direct ? 990 : 1000;
+    trial.done(now, true);
+  }
+  EXPECT_GT(direct, 0u);
+  EXPECT_LT(direct, 300u);
+}
+
 // A message may have other ways than those before of its size.
 TEST(Trial, NothingIsChosenThatIsNotOpen) {
   Trial trial;
@@ -235,6 +261,28 @@ TEST(TrialsOfAPeer, TakeBothWaysOneMessageAtATime) {
       const Statistics& from = world[0].matcher.statistics();
       EXPECT_NE(to.sent_messages[static_cast<std::size_t>(Path::cma)].load(), 0u);
       EXPECT_NE(from.sent_messages[static_cast<std::size_t>(Path::ring)].load(), 0u);
+    }
+  }
+}
+
+// A mapping that is refused falls back to pieces, and learning goes on.
+TEST(TrialsOfAPeer, OfMappedMemoryOutliveRefusals) {
+  for (const bool sender_copies : {false, true}) {
+    for (const unsigned good : {0u, 3u}) {
+      World world(2);
+      Reachability reach{.pull = true, .push = true, .fail_after = good, .arena = true};
+      reach.ways = reach.mapped_ways =
+          MessageWays(MessageWay::direct, {MessageWay::pieces, MessageWay::streamed});
+      world[0].network.reach = world[1].network.reach = reach;
+      if (sender_copies) {
+        world[0].network.reach.arena = false;
+        world[1].network.reach.mapped_only = world[0].network.reach.mapped_only = true;
+      }
+      exchange(world, std::size_t{300} << 10, 300, 1);
+      for (auto& node : {&world[0], &world[1]}) node->network.reach.fail_after = ~0u;
+      exchange(world, std::size_t{300} << 10, 300, 1);
+      EXPECT_EQ(world[1].matcher.statistics().copies_in_flight.load(), 0u);
+      EXPECT_NE(world[0].network.streams, 0u);
     }
   }
 }
