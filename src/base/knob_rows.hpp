@@ -168,8 +168,8 @@ inline constexpr KnobRow rows[] = {
     {Knob::fabric_stream_bytes, KnobKind::text, "HAUL_FABRIC_STREAM_BYTES", "auto", "auto", 0,
      unbounded - 1, false,
      "Messages that are copied through mappings are written past the caches from this many bytes "
-     "on, shorter ones are not; auto (the default) tries both, and begins with the first from a "
-     "quarter of the last-level cache on. Messages in pieces are tried in either case."},
+     "on and shorter ones are not; auto (the default): from a quarter of the last-level cache on "
+     "and wherever trials find that sooner, but not where they find it slower."},
     {Knob::fabric_offnode, KnobKind::text, "HAUL_FABRIC_OFFNODE", "auto", "", 0, 0, false,
      "What carries messages to other nodes: a libfabric provider such as tcp;ofi_rxm, socket, auto "
      "(the default: the best that there is), or off; a name must be the same on all nodes."},
