@@ -37,17 +37,17 @@ std::vector<PathRow> paths_with(const PairAbilities& abilities) {
        "sent before it is asked for: asking takes longer than copying it once more"}};
   const std::string above = "above " + eager;
   if (abilities.mapped) {
+    const std::string from = show_bytes(limits.stream_from_bytes);
     const std::string streamed =
-        limits.stream_from_bytes == SIZE_MAX
-            ? ""
-            : "; from " + show_bytes(limits.stream_from_bytes) + " on past the caches" +
-                  (limits.stream_fixed ? "" : ", below if trials find that sooner");
+        limits.stream_from_bytes == SIZE_MAX ? " and a copy past the caches"
+        : limits.stream_fixed                ? "; past the caches from " + from + " on"
+                              : " and a copy past the caches, which is usual from " + from + " on";
     rows.push_back(
         {above, "haul_alloc()", "mapped",
-         "one side maps the other's: one copy in user space, and each side copies a share "
-         "where both buffers lie there; messages that are not injected from 16 KiB on, if "
-         "the sender's does and trials do not find eager ones sooner, and above 64 KiB unless "
-         "trials find shared cells sooner" +
+         "one side maps the other's: one copy in user space, of which each side makes a "
+         "share where both buffers lie there; from 16 KiB on if the sender's does and is "
+         "not injected. Tried instead now and then: eager packets; above 64 KiB shared "
+         "cells" +
              streamed});
   }
   if (abilities.cma) {
