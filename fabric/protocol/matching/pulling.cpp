@@ -87,7 +87,7 @@ ChunkTransfer& Pulling::begin_moving(Incoming& receive, const MemoryPlace& place
 // A device gets all of it: two sides that copy chunks beside it would take from it what it does
 // without them. Nothing is tried then: the device has been measured.
 bool Pulling::leaves_to_device(Incoming& receive, const MemoryPlace& place) noexcept {
-  if (place.pieces != 1) return false;
+  if (place.pieces != 1 || place.arena == 0) return false;  // no device reads other memory
   const std::size_t wanted = receive.wanted();
   const Pieces whole = receive.pieces.slice(0, wanted);
   const std::int64_t ticket =
