@@ -1,0 +1,103 @@
+"""Grants between processes: over a Unix socket, and in what multiprocessing sends."""
+
+import copyreg
+import json
+import os
+import socket as _socket
+import struct
+
+from ._haul import Extent, Grant, _open_grant, _share, copy
+
+# What goes over a socket beside the descriptor: the grant's index, and how long the description after it is.
+_HEAD = struct.Struct("<8sQI")
+_MAGIC = b"haulgrnt"
+_LONGEST_DESCRIPTION = 4096
+
+
+def share(memory, *, read=True, write=False):
+    """Lets other processes of this user copy from `memory` (read), to it (write) or both, and returns a haul.Grant.
+
+    memory: a contiguous object with the buffer protocol or __dlpack__; it is kept until the grant is closed. The node's
+    service (`haul serve`) does the copying: haul.Error (ENOTSUP) says that none runs. Memory of haul.empty() is copied
+    at the speed of memory. Waits for the service, up to 2.5 s.
+    """
+    grant = _share(memory, read, write)
+    dtype = getattr(memory, "dtype", None)
+    _described[grant.index] = (
+        [int(length) for length in getattr(memory, "shape", (grant.nbytes,))],
+        getattr(dtype, "str", "|u1"),
+    )
+    return grant
+
+
+# The shape and dtype that a grant's memory had, by the grant's index.
+_described = {}
+
+
+def send(socket, grant):
+    """Sends a grant over a connected Unix socket; haul.attach(socket) receives it. Blocks as the socket does."""
+    shape, dtype = _described[grant.index]
+    description = json.dumps({"shape": shape, "dtype": dtype}).encode()
+    _socket.send_fds(
+        socket, [_HEAD.pack(_MAGIC, grant.index, len(description)) + description], [grant.fileno()]
+    )
+
+
+def attach(source):
+    """Opens what another process has granted, and returns a haul.Extent, with the shape and dtype where they are known.
+
+    source: a connected Unix socket on which haul.send() sends, or a pair (descriptor, index). Raises haul.Error: EPERM
+    (there is no such grant any more), ENOTSUP (no service). Blocks as the socket does.
+    """
+    if not hasattr(source, "recvmsg"):
+        descriptor, index = source
+        return _open_grant(descriptor, index)
+    message, descriptors, _, _ = _socket.recv_fds(source, _HEAD.size + _LONGEST_DESCRIPTION, 1)
+    try:
+        if len(message) < _HEAD.size or len(descriptors) != 1:
+            raise ConnectionError("the peer closed the socket, or sent no grant; it has to call haul.send()")
+        magic, index, length = _HEAD.unpack_from(message)
+        if magic != _MAGIC or length != len(message) - _HEAD.size:
+            raise ConnectionError("what came over the socket is no grant; the peer has to call haul.send()")
+        description = json.loads(message[_HEAD.size :])
+        return _described_extent(descriptors[0], index, description["shape"], description["dtype"])
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def fetch(extent, out=None):
+    """Copies a granted array here, in one copy, and returns a numpy array of its shape and dtype; waits for it.
+
+    out: an array of that size to copy to, or None for a new one.
+    """
+    if out is None:
+        from ._memory import empty
+
+        out = empty(tuple(getattr(extent, "shape", (extent.nbytes,))), getattr(extent, "dtype", "u1"))
+    copy(out, extent).wait()
+    return out
+
+
+def _described_extent(descriptor, index, shape, dtype):
+    extent = _open_grant(descriptor, index)
+    extent.shape = tuple(shape)
+    extent.dtype = dtype
+    return extent
+
+
+def _rebuild(duplicate, index, shape, dtype):
+    descriptor = duplicate.detach()
+    try:
+        return _described_extent(descriptor, index, shape, dtype)
+    finally:
+        os.close(descriptor)
+
+
+def _reduce(grant):
+    from multiprocessing import reduction
+
+    return _rebuild, (reduction.DupFd(grant.fileno()), grant.index, *_described[grant.index])
+
+
+copyreg.pickle(Grant, _reduce)

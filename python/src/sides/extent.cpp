@@ -1,0 +1,178 @@
+#include "sides/extent.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <string>
+
+#include "failure.hpp"
+#include "sides/export.hpp"
+
+namespace haul_python {
+namespace {
+
+// A grant that this process has given: haul.Grant. Its memory is kept until the grant is taken
+// back.
+class Grant {
+ public:
+  Grant(nb::handle object, bool read, bool write)
+      : memory_(object, write ? Access::write : Access::read, "memory") {
+    if (!memory_.is_c_contiguous() || memory_.space() != HAUL_SPACE_SELF) {
+      raise(PyExc_ValueError,
+            "only contiguous memory of this process can be shared; pass a C-contiguous array");
+    }
+    const std::uint32_t rights = (read ? HAUL_SHARE_READ : 0u) | (write ? HAUL_SHARE_WRITE : 0u);
+    int result;
+    std::string sentence;
+    {
+      nb::gil_scoped_release released;
+      result = haul_share(memory_.data(), memory_.bytes(), rights, &raw_);
+      if (result < 0) sentence = Failure(result).what();
+    }
+    if (result < 0) throw Failure(result, sentence);
+    given_ = true;
+  }
+  Grant(const Grant&) = delete;
+  ~Grant() { take_back(); }
+
+  void close() { check(take_back()); }
+  int descriptor() const {
+    if (!given_) raise(PyExc_ValueError, "this grant was taken back; share the memory again");
+    return raw_.fd;
+  }
+  std::uint64_t index() const { return raw_.index; }
+  std::size_t bytes() const { return memory_.bytes(); }
+
+ private:
+  int take_back() {
+    if (!given_) return 0;
+    given_ = false;
+    nb::gil_scoped_release released;
+    return haul_unshare(&raw_);
+  }
+
+  Export memory_;
+  haul_grant raw_{-1, 0, 0};
+  bool given_ = false;
+};
+
+// Opening a space may wait for the service, or for a driver.
+template <class Open>
+std::shared_ptr<Space> open_space(Open open) {
+  haul_space handle = HAUL_SPACE_SELF;
+  std::size_t bytes = 0;
+  int result;
+  std::string sentence;
+  {
+    nb::gil_scoped_release released;
+    result = open(&handle, &bytes);
+    if (result < 0) sentence = Failure(result).what();
+  }
+  if (result < 0) throw Failure(result, sentence);
+  return std::make_shared<Space>(handle, bytes);
+}
+
+Extent open_grant(int descriptor, std::uint64_t index) {
+  const haul_grant grant{descriptor, 0, index};
+  auto space = open_space([&](haul_space* handle, std::size_t* bytes) {
+    return haul_space_open_grant(&grant, handle, bytes);
+  });
+  return {space, 0, space->bytes()};
+}
+
+std::shared_ptr<Space> process(int pid) {
+  return open_space([&](haul_space* handle, std::size_t*) { return haul_space_open(pid, handle); });
+}
+
+std::shared_ptr<Space> device(const std::string& name) {
+  return open_space([&](haul_space* handle, std::size_t*) {
+    return haul_space_open_device(name.c_str(), handle);
+  });
+}
+
+Extent part_of(const Extent& whole, nb::slice slice) {
+  auto [start, stop, step, length] = slice.compute(whole.bytes);
+  if (step != 1) raise(PyExc_ValueError, "a haul.Extent has no strides; slice it with a step of 1");
+  return {whole.space, whole.address + static_cast<std::size_t>(start), length};
+}
+
+}  // namespace
+
+haul_space Space::handle() const {
+  if (!is_open()) raise(PyExc_ValueError, "this space is closed; open it again");
+  return handle_;
+}
+
+void Space::close() {
+  if (is_open()) haul_space_close(handle_);
+  handle_ = HAUL_SPACE_SELF;
+}
+
+haul_space device_space(int number) {
+  static std::array<std::shared_ptr<Space>, 64> spaces;
+  if (number < 0 || number >= 64)
+    raise(PyExc_ValueError, "there is no such GPU; haul opens numbers 0 to 63");
+  auto& space = spaces[static_cast<std::size_t>(number)];
+  if (!space) space = device("cuda:" + std::to_string(number));
+  return space->handle();
+}
+
+void define_spaces(nb::module_& module) {
+  nb::class_<Space>(module, "Space",
+                    "The memory of another process (haul.process()) or of a GPU (haul.device()), "
+                    "open for copies.")
+      .def(
+          "extent",
+          [](std::shared_ptr<Space> space, std::size_t address, std::size_t bytes) {
+            return Extent{std::move(space), address, bytes};
+          },
+          nb::arg("address"), nb::arg("nbytes"),
+          "nbytes bytes of it from an address on, in that space's addresses.")
+      .def("close", &Space::close,
+           "Closes it: copies that have not begun fail with ECLOSED. It is closed with its last "
+           "extent, too.")
+      .def("__enter__", [](nb::object self) { return self; })
+      .def("__exit__", [](Space& self, nb::args) { self.close(); });
+  nb::class_<Extent>(
+      module, "Extent", nb::dynamic_attr(),
+      "A range of another space, as a side of a copy. Slices are extents: extent[4096:8192].")
+      .def_prop_ro(
+          "nbytes", [](const Extent& extent) { return extent.bytes; }, "Its length in bytes.")
+      .def("__len__", [](const Extent& extent) { return extent.bytes; })
+      .def("__getitem__", &part_of)
+      .def(
+          "close", [](const Extent& extent) { extent.space->close(); }, "Closes its space.");
+  nb::class_<Grant>(
+      module, "Grant",
+      "Memory that other processes of the user may name in their copies; made by haul.share().\n\n"
+      "Pass it on through multiprocessing (a Queue, a Pipe, an argument of Process), where it "
+      "arrives as a\n"
+      "haul.Extent, or over a Unix socket: send(), and haul.attach() there. `with` takes it back "
+      "at the end.")
+      .def("fileno", &Grant::descriptor,
+           "The descriptor that stands for it; it is haul's, so do not close it.")
+      .def_prop_ro("index", &Grant::index, "The number that goes with the descriptor.")
+      .def_prop_ro("nbytes", &Grant::bytes, "How many bytes are shared.")
+      .def("close", &Grant::close,
+           "Takes the grant back: when it returns, nobody reads or writes there any more. Waits "
+           "for the service.")
+      .def("__enter__", [](nb::object self) { return self; })
+      .def("__exit__", [](Grant& self, nb::args) { self.close(); });
+  module.def("_share", [](nb::handle object, bool read, bool write) {
+    nb::object grant = nb::inst_alloc(nb::type<Grant>());
+    new (nb::inst_ptr<Grant>(grant)) Grant(object, read, write);
+    nb::inst_mark_ready(grant);
+    return grant;
+  });
+  module.def("_open_grant", &open_grant);
+  module.def("process", &process, nb::arg("pid"),
+             "Opens the memory of another process: haul.process(pid).extent(address, nbytes) is a "
+             "side of copies.\n\n"
+             "The kernel asks for the right to ptrace it, each time. Raises haul.Error (EPERM, "
+             "EPEER, ENOTSUP).");
+  module.def("device", &device, nb::arg("name") = "cuda:0",
+             "Opens the memory of a GPU. Arrays with __dlpack__ on a GPU need no such call.");
+}
+
+}  // namespace haul_python

@@ -1,0 +1,52 @@
+#include "sides/memory.hpp"
+
+#include <haul/haul.h>
+
+#include "failure.hpp"
+
+namespace haul_python {
+namespace {
+
+// Freed with the object; whatever has its buffer (an array, a copy under way) keeps the object.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes) : bytes_(bytes), data_(haul_alloc(bytes)) {
+    if (data_ == nullptr) throw Failure(bytes == 0 ? HAUL_EINVAL : HAUL_ENOMEM);
+  }
+  Memory(const Memory&) = delete;
+  ~Memory() { haul_free(data_); }
+
+  int give(PyObject* self, Py_buffer* view, int flags) const {
+    return PyBuffer_FillInfo(view, self, data_, static_cast<Py_ssize_t>(bytes_), 0, flags);
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+  void* data_;
+};
+
+int give_buffer(PyObject* self, Py_buffer* view, int flags) {
+  return nb::inst_ptr<Memory>(nb::handle(self))->give(self, view, flags);
+}
+
+PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&give_buffer)}, {0, nullptr}};
+
+}  // namespace
+
+void define_memory(nb::module_& module) {
+  nb::class_<Memory>(
+      module, "Memory", nb::type_slots(slots),
+      "Memory(nbytes): zeroed, writable, page-aligned memory for the buffers of large copies.\n\n"
+      "The node's service (`haul serve`) and MPI messages reach it at the speed of memory. It has "
+      "the buffer\n"
+      "protocol: memoryview(memory), numpy.frombuffer(memory, dtype). A child of fork shares it "
+      "with its\n"
+      "parent. nbytes: at least 1, taken in whole pages of 4096. Raises haul.Error where none is "
+      "left.")
+      .def(nb::init<std::size_t>(), nb::arg("nbytes"))
+      .def_prop_ro("nbytes", &Memory::bytes, "Its length in bytes, as it was asked for.")
+      .def("__len__", &Memory::bytes);
+}
+
+}  // namespace haul_python

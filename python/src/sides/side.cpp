@@ -1,0 +1,185 @@
+#include "sides/side.hpp"
+
+#include <algorithm>
+
+#include "failure.hpp"
+
+namespace haul_python {
+namespace {
+
+// A stretch costs haul about as much as copying so many bytes.
+constexpr std::size_t smallest_stretch_bytes = 64;
+
+haul_extent extent_of(const Export& memory, char* address, std::size_t bytes) {
+  return {memory.space(), 0, address, bytes};
+}
+
+// The innermost dimensions that lie without gaps make a stretch; the others are walked.
+void add_stretches(const Export& memory, std::vector<haul_extent>& pieces) {
+  int outer = memory.dimensions();
+  auto stretch = memory.bytes();
+  for (int i = 0; i < memory.dimensions(); ++i)
+    stretch /= static_cast<std::size_t>(memory.length(i));
+  while (outer > 0 && (memory.length(outer - 1) == 1 ||
+                       memory.stride(outer - 1) == static_cast<Py_ssize_t>(stretch))) {
+    --outer;
+    stretch *= static_cast<std::size_t>(memory.length(outer));
+  }
+  if (stretch < smallest_stretch_bytes) {
+    raise(PyExc_ValueError,
+          "the source lies in stretches of " + std::to_string(stretch) +
+              " bytes, which haul does not gather (from " + std::to_string(smallest_stretch_bytes) +
+              " on it does); pass a contiguous copy, as by numpy.ascontiguousarray()");
+  }
+  std::vector<Py_ssize_t> at(static_cast<std::size_t>(outer), 0);
+  char* address = memory.data();
+  for (;;) {
+    pieces.push_back(extent_of(memory, address, stretch));
+    int dimension = outer - 1;
+    for (; dimension >= 0; --dimension) {
+      const auto i = static_cast<std::size_t>(dimension);
+      address += memory.stride(dimension);
+      if (++at[i] < memory.length(dimension)) break;
+      address -= memory.stride(dimension) * at[i];
+      at[i] = 0;
+    }
+    if (dimension < 0) return;
+  }
+}
+
+void add_source(Export memory, bool as_it_lies, Side& side) {
+  if (memory.bytes() > 0) {
+    if (memory.is_c_contiguous() || as_it_lies) {
+      side.pieces.push_back(extent_of(memory, memory.data(), memory.bytes()));
+    } else {
+      add_stretches(memory, side.pieces);
+    }
+  }
+  side.bytes += memory.bytes();
+  side.memory.push_back(std::move(memory));
+}
+
+void add_destination(Export memory, Side& side) {
+  if (!memory.is_c_contiguous()) {
+    raise(PyExc_ValueError,
+          "the destination is not contiguous; pass a C-contiguous array, and copy from there");
+  }
+  if (memory.bytes() > 0) side.pieces.push_back(extent_of(memory, memory.data(), memory.bytes()));
+  side.bytes += memory.bytes();
+  side.memory.push_back(std::move(memory));
+}
+
+bool is_list(nb::handle object) {
+  return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr());
+}
+
+struct Range {
+  char* begin;
+  char* end;
+  bool written;
+  haul_space space;
+};
+
+void add_ranges(const Side& side, bool written, std::vector<Range>& ranges) {
+  for (const haul_extent& piece : side.pieces) {
+    char* begin = static_cast<char*>(piece.address);
+    ranges.push_back({begin, begin + piece.length, written, piece.space});
+  }
+}
+
+[[noreturn]] void refuse_sizes(std::size_t dst, std::size_t src) {
+  raise(PyExc_ValueError, "the destination has " + std::to_string(dst) + " bytes and the source " +
+                              std::to_string(src) + "; pass sides of the same size");
+}
+
+void check_items(const ItemType& dst, const ItemType& src) {
+  if (same_items(dst, src)) return;
+  raise(PyExc_TypeError,
+        "the destination holds " + describe(dst) + " and the source " + describe(src) +
+            ", and haul does not convert; view one side as the other's type, or as bytes");
+}
+
+}  // namespace
+
+Side read_source(nb::handle object) {
+  Side side;
+  if (is_list(object)) {
+    for (nb::handle each : nb::borrow<nb::sequence>(object))
+      add_source(Export(each, Access::read, "source"), false, side);
+  } else {
+    add_source(Export(object, Access::read, "source"), false, side);
+  }
+  return side;
+}
+
+Side read_destination(nb::handle object) {
+  Side side;
+  if (is_list(object)) {
+    for (nb::handle each : nb::borrow<nb::sequence>(object)) {
+      add_destination(Export(each, Access::write, "destination"), side);
+    }
+  } else {
+    add_destination(Export(object, Access::write, "destination"), side);
+  }
+  return side;
+}
+
+Side destination_of(Export memory) {
+  Side side;
+  add_destination(std::move(memory), side);
+  return side;
+}
+
+Side source_of(Export memory, bool as_it_lies) {
+  Side side;
+  add_source(std::move(memory), as_it_lies, side);
+  return side;
+}
+
+void check_match(const Export& dst, const Export& src) {
+  if (dst.bytes() != src.bytes()) refuse_sizes(dst.bytes(), src.bytes());
+  check_items(dst.items(), src.items());
+}
+
+// Lists of one length are compared pair by pair; others have only their size in common.
+void check_match(const Side& dst, const Side& src) {
+  if (dst.bytes != src.bytes) refuse_sizes(dst.bytes, src.bytes);
+  if (dst.memory.size() != src.memory.size()) return;
+  for (std::size_t i = 0; i < dst.memory.size(); ++i)
+    check_items(dst.memory[i].items(), src.memory[i].items());
+}
+
+void check_apart(const Side& dst, const Side& src) {
+  if (dst.pieces.size() <= 1 && src.pieces.size() <= 1) return;
+  std::vector<Range> ranges;
+  add_ranges(dst, true, ranges);
+  add_ranges(src, false, ranges);
+  std::sort(ranges.begin(), ranges.end(), [](const Range& one, const Range& other) {
+    return one.space != other.space ? one.space < other.space : one.begin < other.begin;
+  });
+  // Of the ranges so far, how far the written ones reach, and all of them.
+  char* written_end = nullptr;
+  char* end = nullptr;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const Range& range = ranges[i];
+    if (i > 0 && range.space != ranges[i - 1].space) written_end = end = nullptr;
+    if (range.begin < (range.written ? end : written_end)) {
+      raise(PyExc_ValueError,
+            "pieces of the destination overlap each other or the source; a copy in pieces has no "
+            "order, so copy to other memory first");
+    }
+    end = std::max(end, range.end);
+    if (range.written) written_end = std::max(written_end, range.end);
+  }
+}
+
+bool both_column_major(const Export& dst, const Export& src) {
+  if (dst.dimensions() != src.dimensions() || !dst.is_f_contiguous() || !src.is_f_contiguous())
+    return false;
+  for (int i = 0; i < dst.dimensions(); ++i) {
+    if (dst.length(i) != src.length(i)) return false;
+  }
+  return true;
+}
+
+}  // namespace haul_python

@@ -1,0 +1,74 @@
+#include "tickets/completions.hpp"
+
+#include <haul/haul.h>
+
+#include <array>
+#include <atomic>
+#include <vector>
+
+#include "failure.hpp"
+
+namespace haul_python {
+namespace {
+
+// Shorter copies end before an event loop could be asked.
+constexpr std::size_t numbered_from_bytes = 64 << 10;
+
+thread_local bool this_thread_awaits = false;
+thread_local std::vector<std::uint64_t> taken;
+std::atomic<std::uint64_t> next_number{1};
+
+// Moves what has arrived from the queue to `taken`, so that the queue's 1024 places never run out.
+void take_arrived() {
+  std::array<haul_completion, 64> entries;
+  for (;;) {
+    const int count = haul_reap(entries.data(), entries.size());
+    for (int i = 0; i < count; ++i) {
+      if (entries[static_cast<std::size_t>(i)].user_data != 0) {
+        taken.push_back(entries[static_cast<std::size_t>(i)].user_data);
+      }
+    }
+    if (count < static_cast<int>(entries.size())) return;
+  }
+}
+
+int queue() {
+  const int descriptor = check(haul_reap_eventfd());
+  this_thread_awaits = true;
+  return descriptor;
+}
+
+std::vector<std::uint64_t> reap() {
+  take_arrived();
+  return std::exchange(taken, {});
+}
+
+}  // namespace
+
+std::uint64_t completion_for(std::size_t bytes) {
+  if (!this_thread_awaits || bytes < numbered_from_bytes) return 0;
+  take_arrived();
+  return next_number.fetch_add(1, std::memory_order_relaxed);
+}
+
+const void* queue_of_this_thread() {
+  return &this_thread_awaits;
+}
+
+void define_completions(nb::module_& module) {
+  module.def("_queue", &queue,
+             "The descriptor of this thread's completion queue, which is used from now on.");
+  module.def(
+      "_arm", [] { return check(haul_reap_arm()) == 1 || !taken.empty(); },
+      "Arms the descriptor. True: entries are waiting already.");
+  module.def(
+      "_reap",
+      [] {
+        nb::list numbers;
+        for (std::uint64_t number : reap()) numbers.append(number);
+        return numbers;
+      },
+      "The numbers of tickets of this thread that have ended since the last call.");
+}
+
+}  // namespace haul_python

@@ -1,0 +1,132 @@
+"""Whatever is wrong with an argument raises before a byte has moved."""
+
+import numpy as np
+import pytest
+
+import haul
+
+ONES = np.ones(1000, np.uint8)
+
+
+def read_only():
+    array = np.zeros(1000, np.uint8)
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "error", "words"),
+    [
+        (np.zeros(999, np.uint8), ONES, ValueError, "999 bytes and the source 1000"),
+        (read_only(), ONES, ValueError, "read-only"),
+        (bytes(1000), ONES, ValueError, "read-only"),
+        (np.zeros(2000, np.uint8)[::2], ONES, ValueError, "not contiguous"),
+        (np.zeros((10, 100), np.uint8, "F"), ONES, ValueError, "not contiguous"),
+        (np.zeros(250, np.float32), np.ones(250, np.int32), TypeError, "float32 and the source int32"),
+        (np.zeros(250, np.float32), np.ones(125, np.float64), TypeError, "float32 and the source float64"),
+        (np.zeros(125, "M8[s]"), np.ones(125, "f8"), TypeError, "does not convert"),
+        (np.zeros(1000, np.uint8), np.ones((1000, 2), np.uint8)[:, 0], ValueError, "stretches of 1 bytes"),
+        (np.zeros(1000, np.uint8), 5, TypeError, "buffer protocol or __dlpack__"),
+        (None, ONES, TypeError, "NoneType"),
+        (np.zeros(1000, np.uint8), "text", TypeError, "str"),
+        ([np.zeros(500, np.uint8), None], ONES, TypeError, "NoneType"),
+        ([np.zeros(500, np.uint8), np.zeros(400, np.uint8)], ONES, ValueError, "900 bytes"),
+        (np.zeros(4, object), np.zeros(4, object), TypeError, "Python objects"),
+        (np.zeros(4, [("Oh", "i4"), ("x", "O")]), np.ones(48, np.uint8), TypeError, "Python objects"),
+    ],
+)
+def test_copy_refuses(target, source, error, words):
+    before = bytes(target.tobytes()) if isinstance(target, np.ndarray) else None
+    with pytest.raises(error, match=words):
+        haul.copy(target, source)
+    if before is not None:
+        assert target.tobytes() == before
+
+
+def test_pieces_that_overlap():
+    data = np.arange(100_000, dtype=np.uint8)
+    before = data.copy()
+    with pytest.raises(ValueError, match="overlap"):
+        haul.copy([data[:1000], data[500:1500]], np.ones(2000, np.uint8))
+    with pytest.raises(ValueError, match="overlap"):
+        haul.copy([data[:1000], data[2000:3000]], [data[500:1500], data[5000:6000]])
+    with pytest.raises(ValueError, match="overlap"):
+        haul.fill([data[:1000], data[500:1500]], 1)
+    table = data.reshape(100, 1000)
+    with pytest.raises(ValueError, match="overlap"):
+        haul.copy(data[:10_000], table[:, :100])
+    assert np.array_equal(data, before)
+    haul.copy([data[:1000], data[2000:3000]], [data[1000:2000], data[1000:2000]]).wait()
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "error"),
+    [
+        (np.zeros(10, np.uint8), 256, ValueError),
+        (np.zeros(10, np.int8), -129, ValueError),
+        (np.zeros(10, np.float32), "one", ValueError),
+        (np.zeros(10, np.uint8), 1.5, ValueError),
+        (np.zeros(10, np.complex64), 1, TypeError),
+        (np.zeros(10, np.uint8), b"abc", ValueError),
+        (np.zeros(10, np.uint8), b"abcd", ValueError),
+        (np.zeros(10, np.uint8), b"", ValueError),
+        (np.zeros(10, np.uint8)[::2], 1, ValueError),
+        (b"0123456789", 1, ValueError),
+    ],
+)
+def test_fill_refuses(target, value, error):
+    before = bytes(target)
+    with pytest.raises(error):
+        haul.fill(target, value)
+    assert bytes(target) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"dst_affinity": "warm"}, {"src_affinity": 3}, {"mover": "nobody"}],
+)
+def test_unknown_words(options):
+    with pytest.raises(ValueError, match="pass "):
+        haul.copy(bytearray(4), b"abcd", **options)
+    with pytest.raises(TypeError):
+        haul.copy(bytearray(4), b"abcd", hurry=True)
+
+
+def test_what_haul_refuses_has_code_name_and_sentence():
+    with pytest.raises(haul.Error) as caught:
+        haul.process(-5)
+    assert caught.value.code < 0 and caught.value.name.startswith("E") and str(caught.value)
+
+
+def test_an_exporter_that_raises():
+    class Exporter:
+        def __dlpack__(self, **options):
+            raise RuntimeError("no")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    with pytest.raises((TypeError, RuntimeError)):
+        haul.copy(bytearray(4), Exporter())
+
+
+def test_empty_and_memory():
+    array = haul.empty((3, 5), "f4")
+    assert array.shape == (3, 5) and array.dtype == np.float32 and not array.any() and array.flags.writeable
+    assert haul.empty(0).shape == (0,) and haul.empty((0, 4)).shape == (0, 4)
+    with pytest.raises(TypeError):
+        haul.empty(3, object)
+    with pytest.raises(haul.Error) as caught:
+        haul.Memory(0)
+    assert caught.value.name == "EINVAL"
+    with pytest.raises(haul.Error) as caught:
+        haul.Memory(1 << 55)
+    assert caught.value.name == "ENOMEM"
+    with pytest.raises(TypeError):
+        haul.Memory(-1)
+    memory = haul.Memory(5000)
+    assert len(memory) == memory.nbytes == 5000
+    view = memoryview(memory)
+    del memory
+    view[0] = 7
+    assert view[0] == 7 and view.nbytes == 5000
