@@ -42,6 +42,7 @@ FACES = {
     "preload": {"base", "completion"},
     "devices": {"base", "engine"},
     "atomic": {"base", "completion"},
+    "python": set(),
     "examples": set(),
 }
 # The floors within a face, by folder: "." is the face's own folder, "a/b" a folder of a folder (without an entry
@@ -79,6 +80,7 @@ FACE_FLOORS = {
     "cli": {"kit": 0, "mpi": 1, "service": 1, "remote": 1, "transparent": 1, "commands": 2, ".": 3},
     "bench": {"kit": 0, "copy": 1, "messages": 2, "transparent": 1, "transparent/programs": 2,
               "remote/hosts": 3, "remote": 4, ".": 5},
+    "python": {"src/errors": 0, "src/sides": 1, "src/tickets": 2, "src/atomic": 1, "src": 3},
     "service": {"clients": 0, "copying": 1, "talk": 1, ".": 2},
     "sim": {"trace": 0, "format": 0, "convert": 1, "model": 1, "study": 2, "cli": 3},
 }

@@ -14,9 +14,10 @@ ended. Free-threaded builds of CPython are supported; subinterpreters are refuse
 """
 
 import atexit as _atexit
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from ._errors import Error
 from ._haul import (
-    Error,
     Extent,
     Grant,
     Memory,
@@ -43,6 +44,7 @@ __all__ = [
     "Error",
     "Extent",
     "Grant",
+    "Lock",
     "Memory",
     "Plan",
     "Space",
@@ -65,3 +67,18 @@ __all__ = [
 ]
 
 _atexit.register(_finish)
+
+
+if _TYPE_CHECKING:
+    from . import atomic as atomic
+    from .atomic import Lock
+
+
+# Remote atomics are a library of their own, loaded when they are first named.
+def __getattr__(name: str) -> object:
+    if name in ("atomic", "Lock"):
+        import importlib
+
+        atomic = importlib.import_module(".atomic", __name__)
+        return atomic if name == "atomic" else atomic.Lock
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,11 +1,20 @@
 """Arrays whose memory is haul's."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from ._haul import Memory
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def empty(shape, dtype=float):
+    import numpy
+
+
+def empty(shape: int | Sequence[int], dtype: Any = float) -> numpy.ndarray[Any, Any]:
     """A numpy array in memory of haul.Memory, which other processes' copies reach at the speed of memory.
 
     shape: an int or a tuple of ints. dtype: anything numpy.dtype() takes, but for types that hold Python objects

@@ -1,12 +1,22 @@
 """Grants between processes: over a Unix socket, and in what multiprocessing sends."""
 
+from __future__ import annotations
+
 import copyreg
 import json
 import os
 import socket as _socket
 import struct
+from typing import TYPE_CHECKING
 
 from ._haul import Extent, Grant, _open_grant, _share, copy
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy
+
+    from ._typing import Memory
 
 # What goes over a socket beside the descriptor: the grant's index, and how long the description after it is.
 _HEAD = struct.Struct("<8sQI")
@@ -14,7 +24,7 @@ _MAGIC = b"haulgrnt"
 _LONGEST_DESCRIPTION = 4096
 
 
-def share(memory, *, read=True, write=False):
+def share(memory: Memory, *, read: bool = True, write: bool = False) -> Grant:
     """Lets other processes of this user copy from `memory` (read), to it (write) or both, and returns a haul.Grant.
 
     memory: a contiguous object with the buffer protocol or __dlpack__; it is kept until the grant is closed. The node's
@@ -22,34 +32,27 @@ def share(memory, *, read=True, write=False):
     at the speed of memory. Waits for the service, up to 2.5 s.
     """
     grant = _share(memory, read, write)
-    dtype = getattr(memory, "dtype", None)
-    _described[grant.index] = (
-        [int(length) for length in getattr(memory, "shape", (grant.nbytes,))],
-        getattr(dtype, "str", "|u1"),
-    )
+    shape = [int(length) for length in getattr(memory, "shape", (grant.nbytes,))]
+    grant._described = shape, getattr(getattr(memory, "dtype", None), "str", "|u1")
     return grant
 
 
-# The shape and dtype that a grant's memory had, by the grant's index.
-_described = {}
-
-
-def send(socket, grant):
+def send(socket: _socket.socket, grant: Grant) -> None:
     """Sends a grant over a connected Unix socket; haul.attach(socket) receives it. Blocks as the socket does."""
-    shape, dtype = _described[grant.index]
+    shape, dtype = grant._described
     description = json.dumps({"shape": shape, "dtype": dtype}).encode()
     _socket.send_fds(
         socket, [_HEAD.pack(_MAGIC, grant.index, len(description)) + description], [grant.fileno()]
     )
 
 
-def attach(source):
+def attach(source: _socket.socket | tuple[int, int]) -> Extent:
     """Opens what another process has granted, and returns a haul.Extent, with the shape and dtype where they are known.
 
     source: a connected Unix socket on which haul.send() sends, or a pair (descriptor, index). Raises haul.Error: EPERM
     (there is no such grant any more), ENOTSUP (no service). Blocks as the socket does.
     """
-    if not hasattr(source, "recvmsg"):
+    if not isinstance(source, _socket.socket):
         descriptor, index = source
         return _open_grant(descriptor, index)
     message, descriptors, _, _ = _socket.recv_fds(source, _HEAD.size + _LONGEST_DESCRIPTION, 1)
@@ -66,7 +69,7 @@ def attach(source):
             os.close(descriptor)
 
 
-def fetch(extent, out=None):
+def fetch(extent: Extent, out: numpy.ndarray[Any, Any] | None = None) -> numpy.ndarray[Any, Any]:
     """Copies a granted array here, in one copy, and returns a numpy array of its shape and dtype; waits for it.
 
     out: an array of that size to copy to, or None for a new one.
@@ -97,7 +100,7 @@ def _rebuild(duplicate, index, shape, dtype):
 def _reduce(grant):
     from multiprocessing import reduction
 
-    return _rebuild, (reduction.DupFd(grant.fileno()), grant.index, *_described[grant.index])
+    return _rebuild, (reduction.DupFd(grant.fileno()), grant.index, *grant._described)
 
 
 copyreg.pickle(Grant, _reduce)

@@ -1,12 +1,12 @@
-#include "copy.hpp"
+#include "python/src/copy.hpp"
 
-#include "failure.hpp"
-#include "pattern.hpp"
-#include "plan.hpp"
-#include "sides/side.hpp"
-#include "submit.hpp"
-#include "tickets/abandoned.hpp"
-#include "tickets/completions.hpp"
+#include "python/src/errors/failure.hpp"
+#include "python/src/pattern.hpp"
+#include "python/src/plan.hpp"
+#include "python/src/sides/side.hpp"
+#include "python/src/submit.hpp"
+#include "python/src/tickets/abandoned.hpp"
+#include "python/src/tickets/completions.hpp"
 
 namespace haul_python {
 namespace {
@@ -16,13 +16,13 @@ bool is_plain(const Export& memory) {
 }
 
 // Both sides as they were asked for, checked against each other.
-std::pair<Side, Side> read_sides(nb::handle dst, nb::handle src) {
-  Side to;
-  Side from;
+std::pair<CopySide, CopySide> read_sides(nb::handle dst, nb::handle src) {
+  CopySide to;
+  CopySide from;
   if (!PyList_Check(dst.ptr()) && !PyTuple_Check(dst.ptr()) && !PyList_Check(src.ptr()) &&
       !PyTuple_Check(src.ptr())) {
-    Export dst_memory(dst, Access::write, "destination");
-    Export src_memory(src, Access::read, "source");
+    Export dst_memory(dst, SideAccess::write, "destination");
+    Export src_memory(src, SideAccess::read, "source");
     check_match(dst_memory, src_memory);
     const bool as_they_lie = both_column_major(dst_memory, src_memory);
     to = as_they_lie ? source_of(std::move(dst_memory), true)
@@ -37,13 +37,13 @@ std::pair<Side, Side> read_sides(nb::handle dst, nb::handle src) {
   return {std::move(to), std::move(from)};
 }
 
-std::vector<Export> memory_of(Side& dst, Side& src) {
+std::vector<Export> memory_of(CopySide& dst, CopySide& src) {
   std::vector<Export> memory = std::move(dst.memory);
   for (Export& each : src.memory) memory.push_back(std::move(each));
   return memory;
 }
 
-nb::object copy_with(nb::handle dst, nb::handle src, const Options& options) {
+nb::object copy_with(nb::handle dst, nb::handle src, const CopyOptions& options) {
   auto [to, from] = read_sides(dst, src);
   const std::size_t bytes = to.bytes;
   Requests requests(to, &from, options);
@@ -55,12 +55,12 @@ nb::object copy_with(nb::handle dst, nb::handle src, const Options& options) {
 nb::object copy(nb::handle dst, nb::handle src) {
   look_at_abandoned();
   if (PyObject_CheckBuffer(dst.ptr()) && PyObject_CheckBuffer(src.ptr())) {
-    Export to(dst, Access::write, "destination");
-    Export from(src, Access::read, "source");
+    Export to(dst, SideAccess::write, "destination");
+    Export from(src, SideAccess::read, "source");
     check_match(to, from);
     const std::size_t bytes = to.bytes();
     if (is_plain(to) && is_plain(from) && completion_for(bytes) == 0) {
-      UnderWay requests;
+      RequestsInFlight requests;
       {
         LongSubmit submit(bytes);
         requests.first = haul_copy(to.data(), from.data(), bytes);
@@ -73,10 +73,10 @@ nb::object copy(nb::handle dst, nb::handle src) {
       return new_ticket(std::move(requests), bytes, 0);
     }
   }
-  return copy_with(dst, src, Options{});
+  return copy_with(dst, src, CopyOptions{});
 }
 
-Requests fill_requests(const Side& to, nb::handle value, const Options& options) {
+Requests fill_requests(const CopySide& to, nb::handle value, const CopyOptions& options) {
   const ItemType type = to.memory.empty() ? ItemType{} : to.memory.front().items();
   const Pattern pattern = read_pattern(value, type);
   for (const haul_extent& piece : to.pieces) {
@@ -92,17 +92,17 @@ Requests fill_requests(const Side& to, nb::handle value, const Options& options)
   return requests;
 }
 
-nb::object fill(nb::handle dst, nb::handle value, const Options& options) {
+nb::object fill(nb::handle dst, nb::handle value, const CopyOptions& options) {
   look_at_abandoned();
-  Side to = read_destination(dst);
-  check_apart(to, Side{});
+  CopySide to = read_destination(dst);
+  check_apart(to, CopySide{});
   const std::size_t bytes = to.bytes;
   Requests requests = fill_requests(to, value, options);
   const std::uint64_t completion = completion_for(bytes);
   return new_ticket(requests.submit(bytes, completion, std::move(to.memory)), bytes, completion);
 }
 
-Plan explain(nb::handle dst, nb::handle src, nb::object value, const Options& options) {
+PlanObject explain(nb::handle dst, nb::handle src, nb::object value, const CopyOptions& options) {
   if (!src.is_none() && !value.is_none()) {
     raise(PyExc_TypeError, "explain() takes a source or a value to fill with, not both");
   }
@@ -110,12 +110,12 @@ Plan explain(nb::handle dst, nb::handle src, nb::object value, const Options& op
     auto [to, from] = read_sides(dst, src);
     return plan_of(Requests(to, &from, options).front());
   }
-  const Side to = read_destination(dst);
+  const CopySide to = read_destination(dst);
   return plan_of(fill_requests(to, value.is_none() ? nb::bytes("\0", 1) : value, options).front());
 }
 
 constexpr const char* copy_signature =
-    "def copy(dst: haul._typing.Side, src: haul._typing.Side, *, dst_affinity: "
+    "def copy(dst: haul._typing.CopySide, src: haul._typing.CopySide, *, dst_affinity: "
     "haul._typing.Affinity = 'cacheable', "
     "src_affinity: haul._typing.Affinity = 'cacheable', mover: haul._typing.Mover = 'auto', fence: "
     "bool = False, "
@@ -144,7 +144,7 @@ constexpr const char* copy_text =
     "(an exporter\n"
     "refuses), haul.Error. What goes wrong later Ticket.wait() raises. Any thread may call.";
 constexpr const char* fill_signature =
-    "def fill(dst: haul._typing.Side, value: complex | bytes = 0, *, dst_affinity: "
+    "def fill(dst: haul._typing.CopySide, value: complex | bytes = 0, *, dst_affinity: "
     "haul._typing.Affinity = 'cacheable', "
     "mover: haul._typing.Mover = 'auto', fence: bool = False, checked: bool = False, nonblock: "
     "bool = False) -> Ticket";
@@ -156,7 +156,8 @@ constexpr const char* fill_text =
     "copy(), and\n"
     "ValueError where the value is none of that type.";
 constexpr const char* explain_signature =
-    "def explain(dst: haul._typing.Side, src: haul._typing.Side | None = None, value: complex | "
+    "def explain(dst: haul._typing.CopySide, src: haul._typing.CopySide | None = None, value: "
+    "complex | "
     "bytes | None = None, *, "
     "dst_affinity: haul._typing.Affinity = 'cacheable', src_affinity: haul._typing.Affinity = "
     "'cacheable', "
@@ -183,9 +184,9 @@ nb::object fill_as_asked(nb::handle dst, nb::handle value, nb::handle dst_affini
               read_options({dst_affinity, nb::handle(), mover, fence, checked, nonblock}));
 }
 
-Plan explain_as_asked(nb::handle dst, nb::handle src, nb::object value, nb::handle dst_affinity,
-                      nb::handle src_affinity, nb::handle mover, nb::handle fence,
-                      nb::handle checked, nb::handle nonblock) {
+PlanObject explain_as_asked(nb::handle dst, nb::handle src, nb::object value,
+                            nb::handle dst_affinity, nb::handle src_affinity, nb::handle mover,
+                            nb::handle fence, nb::handle checked, nb::handle nonblock) {
   return explain(dst, src, value,
                  read_options({dst_affinity, src_affinity, mover, fence, checked, nonblock}));
 }

@@ -6,14 +6,14 @@
 #include <cstdio>
 #include <string>
 
-#include "copy.hpp"
-#include "failure.hpp"
-#include "plan.hpp"
-#include "sides/extent.hpp"
-#include "sides/memory.hpp"
-#include "tickets/abandoned.hpp"
-#include "tickets/completions.hpp"
-#include "tickets/ticket.hpp"
+#include "python/src/copy.hpp"
+#include "python/src/errors/failure.hpp"
+#include "python/src/plan.hpp"
+#include "python/src/sides/extent.hpp"
+#include "python/src/sides/memory.hpp"
+#include "python/src/tickets/abandoned.hpp"
+#include "python/src/tickets/completions.hpp"
+#include "python/src/tickets/ticket.hpp"
 
 namespace haul_python {
 namespace {
@@ -42,7 +42,7 @@ NB_MODULE(_haul, module) {
   check_library();
   // (What a program holds when it ends is no leak of this module.)
   nanobind::set_leak_warnings(false);
-  define_errors(module);
+  use_errors();
   define_ticket(module);
   define_spaces(module);
   define_plan(module);

@@ -1,9 +1,9 @@
-#include "pattern.hpp"
+#include "python/src/pattern.hpp"
 
 #include <cstring>
 #include <string>
 
-#include "failure.hpp"
+#include "python/src/errors/failure.hpp"
 
 namespace haul_python {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "sides/export.hpp"
+#include "python/src/sides/export.hpp"
 
 namespace haul_python {
 

@@ -1,4 +1,4 @@
-#include "plan.hpp"
+#include "python/src/plan.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -7,19 +7,19 @@
 #include <optional>
 #include <string>
 
-#include "failure.hpp"
+#include "python/src/errors/failure.hpp"
 
 namespace haul_python {
 namespace {
 
-nb::tuple reasons(const Plan& plan) {
+nb::tuple reasons(const PlanObject& plan) {
   nb::list sentences;
   for (std::uint32_t i = 0; i < plan.raw.reason_count; ++i)
     sentences.append(nb::str(plan.raw.reasons[i]));
   return nb::tuple(sentences);
 }
 
-std::string text(const Plan& plan) {
+std::string text(const PlanObject& plan) {
   std::string lines = std::string("scheme ") + plan.raw.scheme + ", mover " + plan.raw.mover +
                       ", engine " + plan.raw.engine + ", " + std::to_string(plan.raw.chunks) +
                       (plan.raw.chunks == 1 ? " chunk" : " chunks");
@@ -53,7 +53,7 @@ nb::list engines() {
 nb::dict state() {
   haul_state raw{};
   raw.size = sizeof raw;
-  check(haul_query(&raw));
+  haul::check(haul_query(&raw));
   static constexpr const char* mover_states[] = {"none yet", "awake", "asleep",
                                                  "leased by another process", "impossible"};
   static constexpr const char* service_states[] = {"not attached", "awake", "asleep"};
@@ -85,47 +85,49 @@ void tune() {
     result = haul_tune(nullptr, nullptr);
     if (result < 0 && haul_last_error()[0] == '\0') result = HAUL_EIO;
   }
-  check(result);
+  haul::check(result);
 }
 
 }  // namespace
 
-Plan plan_of(const haul_request& request) {
-  Plan plan{};
+PlanObject plan_of(const haul_request& request) {
+  PlanObject plan{};
   plan.raw.size = sizeof plan.raw;
-  check(haul_explain(&request, &plan.raw));
+  haul::check(haul_explain(&request, &plan.raw));
   return plan;
 }
 
 void define_plan(nb::module_& module) {
-  nb::class_<Plan>(
+  nb::class_<PlanObject>(
       module, "Plan",
       "What haul's planner would do with a request now, and why; made by haul.explain().")
       .def_prop_ro(
-          "scheme", [](const Plan& plan) { return plan.raw.scheme; },
+          "scheme", [](const PlanObject& plan) { return plan.raw.scheme; },
           "SCNI or MCNI (the CPU of the caller, or of a mover), SCI or MCI (a device driven by "
           "them).")
       .def_prop_ro(
-          "mover", [](const Plan& plan) { return plan.raw.mover; }, "caller, thread or service.")
+          "mover", [](const PlanObject& plan) { return plan.raw.mover; },
+          "caller, thread or service.")
       .def_prop_ro(
-          "engine", [](const Plan& plan) { return plan.raw.engine; },
+          "engine", [](const PlanObject& plan) { return plan.raw.engine; },
           "The engine that moves the bytes, such as cpu; none where no engine can.")
       .def_prop_ro(
-          "chunks", [](const Plan& plan) { return plan.raw.chunks; },
+          "chunks", [](const PlanObject& plan) { return plan.raw.chunks; },
           "Pieces that the request is cut into.")
       .def_prop_ro(
-          "chunk_bytes", [](const Plan& plan) { return plan.raw.chunk_bytes; },
+          "chunk_bytes", [](const PlanObject& plan) { return plan.raw.chunk_bytes; },
           "Bytes of the largest piece.")
       .def_prop_ro(
           "inline_below_bytes",
-          [](const Plan& plan) { return threshold(plan.raw.inline_below_bytes); },
+          [](const PlanObject& plan) { return threshold(plan.raw.inline_below_bytes); },
           "Requests of fewer bytes are the caller's; None: all are.")
       .def_prop_ro(
-          "mover_from_bytes", [](const Plan& plan) { return threshold(plan.raw.mover_from_bytes); },
+          "mover_from_bytes",
+          [](const PlanObject& plan) { return threshold(plan.raw.mover_from_bytes); },
           "Copies of so many bytes and more are the mover's; None: none are.")
       .def_prop_ro("reasons", &reasons, "One sentence each.")
       .def("__str__", &text)
-      .def("__repr__", [](const Plan& plan) {
+      .def("__repr__", [](const PlanObject& plan) {
         return std::string("<haul.Plan: ") + plan.raw.scheme + ", mover " + plan.raw.mover +
                ", engine " + plan.raw.engine + ">";
       });
@@ -138,7 +140,7 @@ void define_plan(nb::module_& module) {
              "This process's movers, its link to the node's service, and counters: a dict. Times "
              "in nanoseconds.");
   module.def(
-      "wake", [] { check(haul_wake()); },
+      "wake", [] { haul::check(haul_wake()); },
       "Wakes or starts the mover ahead of a burst of copies. Raises haul.Error where there can be "
       "none.");
   module.def("tune", &tune,

@@ -6,12 +6,12 @@
 
 namespace haul_python {
 
-struct Plan {
+struct PlanObject {
   haul_plan raw;
 };
 
 // haul_explain() of one request; raises haul.Error where it is refused.
-Plan plan_of(const haul_request& request);
+PlanObject plan_of(const haul_request& request);
 
 void define_plan(nanobind::module_& module);
 

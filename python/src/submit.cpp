@@ -1,11 +1,11 @@
-#include "submit.hpp"
+#include "python/src/submit.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <string>
 
-#include "failure.hpp"
-#include "tickets/abandoned.hpp"
+#include "python/src/errors/failure.hpp"
+#include "python/src/tickets/abandoned.hpp"
 
 namespace haul_python {
 namespace {
@@ -93,7 +93,7 @@ struct Walk {
 
 std::atomic<bool> long_ones_run_inline{true};
 
-haul_request request_of(const Options& options) {
+haul_request request_of(const CopyOptions& options) {
   haul_request request = haul_request_copy(nullptr, nullptr, 0);
   request.dst_affinity = static_cast<std::uint8_t>(options.dst_affinity);
   request.src_affinity = static_cast<std::uint8_t>(options.src_affinity);
@@ -104,7 +104,7 @@ haul_request request_of(const Options& options) {
 void abandon_first(const std::vector<haul_ticket>& tickets, std::size_t count,
                    std::vector<Export> memory) {
   if (count == 0) return;
-  UnderWay begun;
+  RequestsInFlight begun;
   begun.first = tickets[0];
   begun.others.assign(tickets.begin() + 1, tickets.begin() + static_cast<std::ptrdiff_t>(count));
   begun.memory = std::move(memory);
@@ -118,8 +118,8 @@ bool Words::none() const {
          checked.is_none() && nonblock.is_none();
 }
 
-Options read_options(const Words& words) {
-  Options options;
+CopyOptions read_options(const Words& words) {
+  CopyOptions options;
   options.dst_affinity = affinity_of(words.dst_affinity);
   options.src_affinity = affinity_of(words.src_affinity);
   options.flags = flag_of_mover(words.mover) | flag_if(words.fence, HAUL_FENCE) |
@@ -127,7 +127,7 @@ Options read_options(const Words& words) {
   return options;
 }
 
-Requests::Requests(const Side& dst, const Side* src, const Options& options) {
+Requests::Requests(const CopySide& dst, const CopySide* src, const CopyOptions& options) {
   Walk to{dst.pieces};
   Walk from{src != nullptr ? src->pieces : dst.pieces};
   do {
@@ -180,7 +180,8 @@ void Requests::fill_with(std::uint64_t pattern, std::uint8_t pattern_bytes) {
   }
 }
 
-UnderWay Requests::submit(std::size_t bytes, std::uint64_t completion, std::vector<Export> memory) {
+RequestsInFlight Requests::submit(std::size_t bytes, std::uint64_t completion,
+                                  std::vector<Export> memory) {
   if (completion != 0) {
     for (haul_request& request : all_) {
       request.flags |= HAUL_COMPLETE;
@@ -199,13 +200,12 @@ UnderWay Requests::submit(std::size_t bytes, std::uint64_t completion, std::vect
       taken += static_cast<std::size_t>(result);
     }
     submit.ran_inline(taken > 0 && haul_test(tickets[taken - 1]) != 0);
-    if (result < 0) sentence_ = Failure(result).what();
   }
   if (result < 0) {
     abandon_first(tickets, taken, std::move(memory));
-    throw Failure(result, sentence_);
+    throw haul::error(result);
   }
-  UnderWay requests;
+  RequestsInFlight requests;
   requests.first = tickets[0];
   requests.others.assign(tickets.begin() + 1, tickets.end());
   requests.memory = std::move(memory);
@@ -216,16 +216,16 @@ namespace {
 
 template <class... Arguments>
 nb::object make_ticket(Arguments&&... arguments) {
-  static PyObject* const type = nb::type<Ticket>().ptr();
+  static PyObject* const type = nb::type<TicketObject>().ptr();
   nb::object ticket = nb::inst_alloc(type);
-  new (nb::inst_ptr<Ticket>(ticket)) Ticket(std::forward<Arguments>(arguments)...);
+  new (nb::inst_ptr<TicketObject>(ticket)) TicketObject(std::forward<Arguments>(arguments)...);
   nb::inst_mark_ready(ticket);
   return ticket;
 }
 
 }  // namespace
 
-nb::object new_ticket(UnderWay requests, std::size_t bytes, std::uint64_t completion) {
+nb::object new_ticket(RequestsInFlight requests, std::size_t bytes, std::uint64_t completion) {
   return make_ticket(std::move(requests), bytes, completion);
 }
 

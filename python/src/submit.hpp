@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "sides/side.hpp"
-#include "tickets/ticket.hpp"
+#include "python/src/sides/side.hpp"
+#include "python/src/tickets/ticket.hpp"
 
 namespace haul_python {
 
 // The keyword arguments that copy(), fill() and explain() share.
-struct Options {
+struct CopyOptions {
   haul_affinity dst_affinity = HAUL_CACHEABLE;
   haul_affinity src_affinity = HAUL_CACHEABLE;
   std::uint32_t flags = 0;
@@ -25,19 +25,19 @@ struct Words {
   bool none() const;
 };
 // Raises ValueError for an unknown word.
-Options read_options(const Words& words);
+CopyOptions read_options(const Words& words);
 
 // A copy as haul's requests, each of at most 1024 pieces a side; or a fill (`src` NULL), of as
 // many.
 class Requests {
  public:
-  Requests(const Side& dst, const Side* src, const Options& options);
+  Requests(const CopySide& dst, const CopySide* src, const CopyOptions& options);
   void fill_with(std::uint64_t pattern, std::uint8_t pattern_bytes);
   // The first of them; one of no bytes where the sides are empty.
   const haul_request& front() const { return all_.front(); }
   // Raises haul.Error where one is refused; those before it go on, with their memory. `completion`
   // as in Ticket.
-  UnderWay submit(std::size_t bytes, std::uint64_t completion, std::vector<Export> memory);
+  RequestsInFlight submit(std::size_t bytes, std::uint64_t completion, std::vector<Export> memory);
 
  private:
   void place_pieces();
@@ -45,11 +45,10 @@ class Requests {
   std::vector<haul_extent> dst_;
   std::vector<haul_extent> src_;
   std::vector<haul_request> all_;
-  std::string sentence_;
 };
 
 // A Python object: the ticket.
-nb::object new_ticket(UnderWay requests, std::size_t bytes, std::uint64_t completion);
+nb::object new_ticket(RequestsInFlight requests, std::size_t bytes, std::uint64_t completion);
 nb::object new_ended_ticket(std::size_t bytes);
 
 // Where haul copies on the calling thread, a long copy lets go of the GIL. Whether it will is not

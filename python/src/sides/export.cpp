@@ -1,8 +1,8 @@
-#include "sides/export.hpp"
+#include "python/src/sides/export.hpp"
 
 #include <cstring>
 
-#include "failure.hpp"
+#include "python/src/errors/failure.hpp"
 
 namespace haul_python {
 namespace {
@@ -90,11 +90,11 @@ std::string describe(const ItemType& type) {
   }
 }
 
-Export::Export(nb::handle object, Access access, const char* role) {
+Export::Export(nb::handle object, SideAccess access, const char* role) {
   if (PyObject_CheckBuffer(object.ptr())) {
     take_buffer(object, role);
-  } else if (nb::isinstance<Extent>(object)) {
-    const Extent& extent = nb::cast<const Extent&>(object);
+  } else if (nb::isinstance<ExtentObject>(object)) {
+    const ExtentObject& extent = nb::cast<const ExtentObject&>(object);
     space_ = extent.space->handle();
     data_ = reinterpret_cast<char*>(extent.address);
     bytes_ = extent.bytes;
@@ -108,7 +108,7 @@ Export::Export(nb::handle object, Access access, const char* role) {
             "; pass an object with the buffer protocol or __dlpack__ (an array, a tensor, bytes, a "
             "memoryview), a haul.Extent, or a list of these");
   }
-  if (read_only_ && access == Access::write) {
+  if (read_only_ && access == SideAccess::write) {
     if (has_view_) PyBuffer_Release(&view_);  // no destructor runs after a raise
     raise(PyExc_ValueError,
           "the destination is read-only; pass a writable buffer, such as a bytearray or an array "
@@ -139,13 +139,13 @@ void Export::take_buffer(nb::handle object, const char* role) {
   c_contiguous_ = contiguous(true);
 }
 
-void Export::take_dlpack(nb::handle object, Access access, const char* role) {
+void Export::take_dlpack(nb::handle object, SideAccess access, const char* role) {
   nb::ndarray<nb::ro> tensor;
   if (!nb::try_cast(object, tensor)) {
     raise(PyExc_TypeError,
           std::string("the ") + role + "'s __dlpack__() gives no tensor that can be read");
   }
-  if (access == Access::write) {
+  if (access == SideAccess::write) {
     nb::ndarray<> writable;
     read_only_ = !nb::try_cast(object, writable);
   }

@@ -8,13 +8,13 @@
 #include <optional>
 #include <string>
 
-#include "sides/extent.hpp"
+#include "python/src/sides/extent.hpp"
 
 namespace haul_python {
 
 namespace nb = nanobind;
 
-enum class Access { read, write };
+enum class SideAccess { read, write };
 
 // What an element is, as far as two sides can be compared: raw bytes go with anything.
 struct ItemType {
@@ -33,7 +33,7 @@ class Export {
  public:
   // `role` is "source" or "destination", for the sentences. Raises TypeError where the object
   // exports nothing, ValueError where it may not be written.
-  Export(nb::handle object, Access access, const char* role);
+  Export(nb::handle object, SideAccess access, const char* role);
   Export(Export&& other) noexcept;
   Export& operator=(Export&&) = delete;
   ~Export();
@@ -53,7 +53,7 @@ class Export {
 
  private:
   void take_buffer(nb::handle object, const char* role);
-  void take_dlpack(nb::handle object, Access access, const char* role);
+  void take_dlpack(nb::handle object, SideAccess access, const char* role);
   bool contiguous(bool rows_first) const;
 
   haul_space space_ = HAUL_SPACE_SELF;

@@ -11,12 +11,12 @@ namespace haul_python {
 namespace nb = nanobind;
 
 // A space that is open until its last range is gone, or close() is called.
-class Space {
+class SpaceObject {
  public:
-  explicit Space(haul_space handle, std::size_t bytes) : handle_(handle), bytes_(bytes) {}
-  Space(const Space&) = delete;
-  Space& operator=(const Space&) = delete;
-  ~Space() { close(); }
+  explicit SpaceObject(haul_space handle, std::size_t bytes) : handle_(handle), bytes_(bytes) {}
+  SpaceObject(const SpaceObject&) = delete;
+  SpaceObject& operator=(const SpaceObject&) = delete;
+  ~SpaceObject() { close(); }
   // Raises ValueError once it is closed.
   haul_space handle() const;
   // How long it is: what was granted; 0 where nobody can say (a process, a device).
@@ -30,8 +30,8 @@ class Space {
 };
 
 // Bytes [address, address + bytes) of a space: haul.Extent.
-struct Extent {
-  std::shared_ptr<Space> space;
+struct ExtentObject {
+  std::shared_ptr<SpaceObject> space;
   std::size_t address;
   std::size_t bytes;
 };

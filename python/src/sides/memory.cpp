@@ -1,20 +1,20 @@
-#include "sides/memory.hpp"
+#include "python/src/sides/memory.hpp"
 
 #include <haul/haul.h>
 
-#include "failure.hpp"
+#include "python/src/errors/failure.hpp"
 
 namespace haul_python {
 namespace {
 
 // Freed with the object; whatever has its buffer (an array, a copy under way) keeps the object.
-class Memory {
+class MemoryObject {
  public:
-  explicit Memory(std::size_t bytes) : bytes_(bytes), data_(haul_alloc(bytes)) {
-    if (data_ == nullptr) throw Failure(bytes == 0 ? HAUL_EINVAL : HAUL_ENOMEM);
+  explicit MemoryObject(std::size_t bytes) : bytes_(bytes), data_(haul_alloc(bytes)) {
+    if (data_ == nullptr) throw haul::error(bytes == 0 ? HAUL_EINVAL : HAUL_ENOMEM);
   }
-  Memory(const Memory&) = delete;
-  ~Memory() { haul_free(data_); }
+  MemoryObject(const MemoryObject&) = delete;
+  ~MemoryObject() { haul_free(data_); }
 
   int give(PyObject* self, Py_buffer* view, int flags) const {
     return PyBuffer_FillInfo(view, self, data_, static_cast<Py_ssize_t>(bytes_), 0, flags);
@@ -27,7 +27,7 @@ class Memory {
 };
 
 int give_buffer(PyObject* self, Py_buffer* view, int flags) {
-  return nb::inst_ptr<Memory>(nb::handle(self))->give(self, view, flags);
+  return nb::inst_ptr<MemoryObject>(nb::handle(self))->give(self, view, flags);
 }
 
 PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&give_buffer)}, {0, nullptr}};
@@ -35,7 +35,7 @@ PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&give_buffer)},
 }  // namespace
 
 void define_memory(nb::module_& module) {
-  nb::class_<Memory>(
+  nb::class_<MemoryObject>(
       module, "Memory", nb::type_slots(slots),
       "Memory(nbytes): zeroed, writable, page-aligned memory for the buffers of large copies.\n\n"
       "The node's service (`haul serve`) and MPI messages reach it at the speed of memory. It has "
@@ -45,8 +45,8 @@ void define_memory(nb::module_& module) {
       "parent. nbytes: at least 1, taken in whole pages of 4096. Raises haul.Error where none is "
       "left.")
       .def(nb::init<std::size_t>(), nb::arg("nbytes"))
-      .def_prop_ro("nbytes", &Memory::bytes, "Its length in bytes, as it was asked for.")
-      .def("__len__", &Memory::bytes);
+      .def_prop_ro("nbytes", &MemoryObject::bytes, "Its length in bytes, as it was asked for.")
+      .def("__len__", &MemoryObject::bytes);
 }
 
 }  // namespace haul_python

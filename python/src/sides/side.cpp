@@ -1,8 +1,8 @@
-#include "sides/side.hpp"
+#include "python/src/sides/side.hpp"
 
 #include <algorithm>
 
-#include "failure.hpp"
+#include "python/src/errors/failure.hpp"
 
 namespace haul_python {
 namespace {
@@ -47,7 +47,7 @@ void add_stretches(const Export& memory, std::vector<haul_extent>& pieces) {
   }
 }
 
-void add_source(Export memory, bool as_it_lies, Side& side) {
+void add_source(Export memory, bool as_it_lies, CopySide& side) {
   if (memory.bytes() > 0) {
     if (memory.is_c_contiguous() || as_it_lies) {
       side.pieces.push_back(extent_of(memory, memory.data(), memory.bytes()));
@@ -59,7 +59,7 @@ void add_source(Export memory, bool as_it_lies, Side& side) {
   side.memory.push_back(std::move(memory));
 }
 
-void add_destination(Export memory, Side& side) {
+void add_destination(Export memory, CopySide& side) {
   if (!memory.is_c_contiguous()) {
     raise(PyExc_ValueError,
           "the destination is not contiguous; pass a C-contiguous array, and copy from there");
@@ -73,14 +73,14 @@ bool is_list(nb::handle object) {
   return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr());
 }
 
-struct Range {
+struct PieceRange {
   char* begin;
   char* end;
   bool written;
   haul_space space;
 };
 
-void add_ranges(const Side& side, bool written, std::vector<Range>& ranges) {
+void add_ranges(const CopySide& side, bool written, std::vector<PieceRange>& ranges) {
   for (const haul_extent& piece : side.pieces) {
     char* begin = static_cast<char*>(piece.address);
     ranges.push_back({begin, begin + piece.length, written, piece.space});
@@ -101,37 +101,37 @@ void check_items(const ItemType& dst, const ItemType& src) {
 
 }  // namespace
 
-Side read_source(nb::handle object) {
-  Side side;
+CopySide read_source(nb::handle object) {
+  CopySide side;
   if (is_list(object)) {
     for (nb::handle each : nb::borrow<nb::sequence>(object))
-      add_source(Export(each, Access::read, "source"), false, side);
+      add_source(Export(each, SideAccess::read, "source"), false, side);
   } else {
-    add_source(Export(object, Access::read, "source"), false, side);
+    add_source(Export(object, SideAccess::read, "source"), false, side);
   }
   return side;
 }
 
-Side read_destination(nb::handle object) {
-  Side side;
+CopySide read_destination(nb::handle object) {
+  CopySide side;
   if (is_list(object)) {
     for (nb::handle each : nb::borrow<nb::sequence>(object)) {
-      add_destination(Export(each, Access::write, "destination"), side);
+      add_destination(Export(each, SideAccess::write, "destination"), side);
     }
   } else {
-    add_destination(Export(object, Access::write, "destination"), side);
+    add_destination(Export(object, SideAccess::write, "destination"), side);
   }
   return side;
 }
 
-Side destination_of(Export memory) {
-  Side side;
+CopySide destination_of(Export memory) {
+  CopySide side;
   add_destination(std::move(memory), side);
   return side;
 }
 
-Side source_of(Export memory, bool as_it_lies) {
-  Side side;
+CopySide source_of(Export memory, bool as_it_lies) {
+  CopySide side;
   add_source(std::move(memory), as_it_lies, side);
   return side;
 }
@@ -142,26 +142,26 @@ void check_match(const Export& dst, const Export& src) {
 }
 
 // Lists of one length are compared pair by pair; others have only their size in common.
-void check_match(const Side& dst, const Side& src) {
+void check_match(const CopySide& dst, const CopySide& src) {
   if (dst.bytes != src.bytes) refuse_sizes(dst.bytes, src.bytes);
   if (dst.memory.size() != src.memory.size()) return;
   for (std::size_t i = 0; i < dst.memory.size(); ++i)
     check_items(dst.memory[i].items(), src.memory[i].items());
 }
 
-void check_apart(const Side& dst, const Side& src) {
+void check_apart(const CopySide& dst, const CopySide& src) {
   if (dst.pieces.size() <= 1 && src.pieces.size() <= 1) return;
-  std::vector<Range> ranges;
+  std::vector<PieceRange> ranges;
   add_ranges(dst, true, ranges);
   add_ranges(src, false, ranges);
-  std::sort(ranges.begin(), ranges.end(), [](const Range& one, const Range& other) {
+  std::sort(ranges.begin(), ranges.end(), [](const PieceRange& one, const PieceRange& other) {
     return one.space != other.space ? one.space < other.space : one.begin < other.begin;
   });
   // Of the ranges so far, how far the written ones reach, and all of them.
   char* written_end = nullptr;
   char* end = nullptr;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const Range& range = ranges[i];
+    const PieceRange& range = ranges[i];
     if (i > 0 && range.space != ranges[i - 1].space) written_end = end = nullptr;
     if (range.begin < (range.written ? end : written_end)) {
       raise(PyExc_ValueError,

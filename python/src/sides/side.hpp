@@ -6,12 +6,12 @@
 
 #include <vector>
 
-#include "sides/export.hpp"
+#include "python/src/sides/export.hpp"
 
 namespace haul_python {
 
 // The pieces are in the elements' logical (row-major) order.
-struct Side {
+struct CopySide {
   std::vector<haul_extent> pieces;
   std::vector<Export> memory;
   std::size_t bytes = 0;
@@ -20,21 +20,21 @@ struct Side {
 // Reads an object, or a list or tuple of objects. A source may have gaps (a slice of columns), if
 // its stretches without gaps are not tiny; a destination may not. Raises as Export, and ValueError
 // for gaps.
-Side read_source(nb::handle object);
-Side read_destination(nb::handle object);
+CopySide read_source(nb::handle object);
+CopySide read_destination(nb::handle object);
 
 // As above for an Export that is there already; for sources, `as_it_lies` takes the bytes in the
 // order of addresses.
-Side destination_of(Export memory);
-Side source_of(Export memory, bool as_it_lies);
+CopySide destination_of(Export memory);
+CopySide source_of(Export memory, bool as_it_lies);
 
 // Raises ValueError where the sides differ in size, TypeError where their elements are of different
 // types.
 void check_match(const Export& dst, const Export& src);
-void check_match(const Side& dst, const Side& src);
+void check_match(const CopySide& dst, const CopySide& src);
 
 // Raises ValueError where pieces of `dst` overlap each other, or pieces of `src`.
-void check_apart(const Side& dst, const Side& src);
+void check_apart(const CopySide& dst, const CopySide& src);
 
 // True for a column-major pair of one shape: their bytes may be taken as they lie.
 bool both_column_major(const Export& dst, const Export& src);

@@ -1,10 +1,10 @@
-#include "tickets/abandoned.hpp"
+#include "python/src/tickets/abandoned.hpp"
 
 #include <atomic>
 #include <iterator>
 #include <vector>
 
-#include "failure.hpp"
+#include "python/src/errors/failure.hpp"
 
 namespace haul_python {
 namespace {
@@ -13,7 +13,7 @@ constexpr std::uint64_t slice_ns = 50'000'000;
 
 struct Abandoned {
   nb::ft_mutex mutex;
-  std::vector<UnderWay> all;
+  std::vector<RequestsInFlight> all;
   std::atomic<bool> any{false};
   std::atomic<bool> interpreter_ends{false};
 };
@@ -24,7 +24,7 @@ Abandoned& abandoned() {
   return *one;
 }
 
-void wait_for(const UnderWay& requests) {
+void wait_for(const RequestsInFlight& requests) {
   nb::gil_scoped_release released;
   haul_wait(requests.first);
   for (const haul_ticket& other : requests.others) haul_wait(other);
@@ -32,12 +32,12 @@ void wait_for(const UnderWay& requests) {
 
 // Takes those that have ended. (Their memory is let go by the caller, without the lock: objects'
 // own code runs then.)
-std::vector<UnderWay> take_ended() {
-  std::vector<UnderWay> ended;
-  std::vector<UnderWay> pending;
+std::vector<RequestsInFlight> take_ended() {
+  std::vector<RequestsInFlight> ended;
+  std::vector<RequestsInFlight> pending;
   Abandoned& ours = abandoned();
   nb::ft_lock_guard guard(ours.mutex);
-  for (UnderWay& requests : ours.all)
+  for (RequestsInFlight& requests : ours.all)
     (requests.test() != 0 ? ended : pending).push_back(std::move(requests));
   ours.all = std::move(pending);
   ours.any.store(!ours.all.empty(), std::memory_order_relaxed);
@@ -68,7 +68,7 @@ void finish() {
 
 }  // namespace
 
-void abandon(UnderWay requests) {
+void abandon(RequestsInFlight requests) {
   if (abandoned().interpreter_ends.load()) {
     wait_for(requests);
     return;

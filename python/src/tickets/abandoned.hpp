@@ -5,11 +5,11 @@
 // are taken down, waits itself.
 #pragma once
 
-#include "tickets/ticket.hpp"
+#include "python/src/tickets/ticket.hpp"
 
 namespace haul_python {
 
-void abandon(UnderWay requests);
+void abandon(RequestsInFlight requests);
 
 // Lets go of those that have ended. Costs one load where there are none.
 void look_at_abandoned();

@@ -1,4 +1,4 @@
-#include "tickets/completions.hpp"
+#include "python/src/tickets/completions.hpp"
 
 #include <haul/haul.h>
 
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <vector>
 
-#include "failure.hpp"
+#include "python/src/errors/failure.hpp"
 
 namespace haul_python {
 namespace {
@@ -33,7 +33,7 @@ void take_arrived() {
 }
 
 int queue() {
-  const int descriptor = check(haul_reap_eventfd());
+  const int descriptor = haul::check(haul_reap_eventfd());
   this_thread_awaits = true;
   return descriptor;
 }
@@ -59,7 +59,7 @@ void define_completions(nb::module_& module) {
   module.def("_queue", &queue,
              "The descriptor of this thread's completion queue, which is used from now on.");
   module.def(
-      "_arm", [] { return check(haul_reap_arm()) == 1 || !taken.empty(); },
+      "_arm", [] { return haul::check(haul_reap_arm()) == 1 || !taken.empty(); },
       "Arms the descriptor. True: entries are waiting already.");
   module.def(
       "_reap",
@@ -68,6 +68,7 @@ void define_completions(nb::module_& module) {
         for (std::uint64_t number : reap()) numbers.append(number);
         return numbers;
       },
+      nb::sig("def _reap() -> list[int]"),
       "The numbers of tickets of this thread that have ended since the last call.");
 }
 

@@ -1,4 +1,4 @@
-#include "tickets/ticket.hpp"
+#include "python/src/tickets/ticket.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -8,9 +8,9 @@
 #include <cmath>
 #include <utility>
 
-#include "failure.hpp"
-#include "tickets/abandoned.hpp"
-#include "tickets/completions.hpp"
+#include "python/src/errors/failure.hpp"
+#include "python/src/tickets/abandoned.hpp"
+#include "python/src/tickets/completions.hpp"
 
 namespace haul_python {
 namespace {
@@ -25,7 +25,7 @@ constexpr std::uint64_t slice_ns = 20'000'000;
 
 }  // namespace
 
-int UnderWay::test() const {
+int RequestsInFlight::test() const {
   int worst = haul_test(first);
   for (const haul_ticket& other : others) {
     if (worst == 0) return 0;
@@ -35,18 +35,18 @@ int UnderWay::test() const {
   return worst;
 }
 
-Ticket::Ticket(UnderWay requests, std::size_t bytes, std::uint64_t completion)
+TicketObject::TicketObject(RequestsInFlight requests, std::size_t bytes, std::uint64_t completion)
     : bytes_(bytes),
       completion_(completion),
       queue_(queue_of_this_thread()),
       requests_(std::move(requests)),
       result_(0) {}
 
-Ticket::~Ticket() {
+TicketObject::~TicketObject() {
   if (!settle()) abandon(std::move(requests_));
 }
 
-std::optional<int> Ticket::settle() {
+std::optional<int> TicketObject::settle() {
   if (const int known = result_.load(std::memory_order_acquire); known != 0) return known;
   const int result = requests_.test();
   if (result == 0) return std::nullopt;
@@ -61,20 +61,20 @@ std::optional<int> Ticket::settle() {
   return result;
 }
 
-bool Ticket::done() {
+bool TicketObject::done() {
   return settle().has_value();
 }
 
-void Ticket::report() {
+void TicketObject::report() {
   const int result = result_.load(std::memory_order_relaxed);
   if (result >= 0) return;
   haul_wait(requests_.first);  // for its sentence
   for (const haul_ticket& other : requests_.others) haul_wait(other);
-  throw Failure(result);
+  throw haul::error(result);
 }
 
 // One round: 0 where it is worth another.
-int Ticket::wait_for(double seconds) {
+int TicketObject::wait_for(double seconds) {
   const auto wanted = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, 1e9) * 1e9);
   const haul_ticket* pending = &requests_.first;
   for (const haul_ticket& other : requests_.others) {
@@ -89,7 +89,7 @@ int Ticket::wait_for(double seconds) {
   return haul_wait_for(*pending, std::min(wanted, slice_ns));
 }
 
-void Ticket::wait(std::optional<double> timeout) {
+void TicketObject::wait(std::optional<double> timeout) {
   if (timeout && std::isnan(*timeout))
     raise(PyExc_ValueError, "the timeout is not a number; give seconds, or None");
   if (!settle()) {
@@ -110,14 +110,14 @@ void Ticket::wait(std::optional<double> timeout) {
   report();
 }
 
-void Ticket::refuse_range(std::size_t offset, std::size_t length) const {
+void TicketObject::refuse_range(std::size_t offset, std::size_t length) const {
   raise(PyExc_ValueError, "bytes " + std::to_string(offset) + " to " +
                               std::to_string(offset + length) +
                               " are not all of this request, which has " + std::to_string(bytes_) +
                               "; give a range within it");
 }
 
-void Ticket::wait_range(std::size_t offset, std::size_t length) {
+void TicketObject::wait_range(std::size_t offset, std::size_t length) {
   if (offset > bytes_ || length > bytes_ - offset) refuse_range(offset, length);
   while (!settle()) {
     if (!requests_.others.empty()) return wait(std::nullopt);
@@ -133,7 +133,7 @@ void Ticket::wait_range(std::size_t offset, std::size_t length) {
   report();
 }
 
-bool Ticket::range_done(std::size_t offset, std::size_t length) {
+bool TicketObject::range_done(std::size_t offset, std::size_t length) {
   if (offset > bytes_ || length > bytes_ - offset) refuse_range(offset, length);
   if (settle()) {
     report();
@@ -142,11 +142,11 @@ bool Ticket::range_done(std::size_t offset, std::size_t length) {
   return requests_.others.empty() && haul_test_range(requests_.first, offset, length) == 1;
 }
 
-std::uint64_t Ticket::completion() const {
+std::uint64_t TicketObject::completion() const {
   return queue_ == queue_of_this_thread() ? completion_ : 0;
 }
 
-std::size_t Ticket::progress() {
+std::size_t TicketObject::progress() {
   if (settle() == 1) return bytes_;
   std::size_t good = 0;
   haul_progress(requests_.first, &good);
@@ -154,43 +154,50 @@ std::size_t Ticket::progress() {
 }
 
 void define_ticket(nb::module_& module) {
-  nb::class_<Ticket>(module, "Ticket", nb::is_weak_referenceable(),
-                     "One copy or fill that is under way; made by haul.copy() and haul.fill().\n\n"
-                     "It keeps both sides' memory alive until the bytes are there, also where "
-                     "nobody holds the ticket\n"
-                     "any more. `await ticket` waits in asyncio, trio and anyio; `with ticket:` "
-                     "waits at the block's end.\n"
-                     "Any thread may use it.")
-      .def("done", &Ticket::done,
+  nb::class_<TicketObject>(
+      module, "Ticket", nb::is_weak_referenceable(),
+      "One copy or fill that is under way; made by haul.copy() and haul.fill().\n\n"
+      "It keeps both sides' memory alive until the bytes are there, also where "
+      "nobody holds the ticket\n"
+      "any more. `await ticket` waits in asyncio, trio and anyio; `with ticket:` "
+      "waits at the block's end.\n"
+      "Any thread may use it.")
+      .def("done", &TicketObject::done,
            "Whether it has ended, well or not. Never blocks; wait() then says how it ended.")
-      .def("wait", &Ticket::wait, nb::arg("timeout") = nb::none(),
+      .def("wait", &TicketObject::wait, nb::arg("timeout") = nb::none(),
            "Waits until every byte is there, and helps to copy; without the GIL where that may "
            "take long.\n\n"
            "timeout: seconds, or None for no limit. Raises TimeoutError after that (the copy goes "
            "on), haul.Error\n"
            "where the copy failed, and what a signal's handler raises (KeyboardInterrupt; the copy "
            "goes on).")
-      .def("wait_range", &Ticket::wait_range, nb::arg("offset"), nb::arg("length"),
+      .def("wait_range", &TicketObject::wait_range, nb::arg("offset"), nb::arg("length"),
            "Waits until bytes [offset, offset + length) of the destination are there; they are "
            "moved first.\n\n"
            "offset, length: bytes, within the copy; else ValueError. Raises haul.Error where the "
            "copy failed.")
-      .def("range_done", &Ticket::range_done, nb::arg("offset"), nb::arg("length"),
+      .def("range_done", &TicketObject::range_done, nb::arg("offset"), nb::arg("length"),
            "Whether bytes [offset, offset + length) are there. Never blocks; raises as "
            "wait_range() does.")
-      .def("progress", &Ticket::progress,
+      .def("progress", &TicketObject::progress,
            "How many bytes from the front are there now, also of a copy that failed. Never blocks.")
-      .def_prop_ro("nbytes", &Ticket::bytes, "The copy's length in bytes.")
-      .def_prop_ro("_completion", &Ticket::completion)
-      .def("__enter__", [](nb::object self) { return self; })
-      .def("__exit__", [](Ticket& self, nb::args) { self.wait(std::nullopt); })
-      .def("__await__",
-           [](nb::object self) {
-             // (A ticket that is done needs no event loop, and no import.)
-             nb::object wait = nb::module_::import_("haul._await").attr("until_done");
-             return wait(self).attr("__await__")();
-           })
-      .def("__repr__", [](Ticket& self) {
+      .def_prop_ro("nbytes", &TicketObject::bytes, "The copy's length in bytes.")
+      .def_prop_ro("_completion", &TicketObject::completion)
+      .def(
+          "__enter__", [](nb::object self) { return self; },
+          nb::sig("def __enter__(self) -> Ticket"))
+      .def(
+          "__exit__", [](TicketObject& self, nb::args) { self.wait(std::nullopt); },
+          nb::sig("def __exit__(self, *exception: object) -> None"))
+      .def(
+          "__await__",
+          [](nb::object self) {
+            // (A ticket that is done needs no event loop, and no import.)
+            nb::object wait = nb::module_::import_("haul._await").attr("until_done");
+            return wait(self).attr("__await__")();
+          },
+          nb::sig("def __await__(self) -> collections.abc.Generator[typing.Any, None, Ticket]"))
+      .def("__repr__", [](TicketObject& self) {
         return "<haul.Ticket: " + std::to_string(self.progress()) + " of " +
                std::to_string(self.bytes()) + " bytes" + (self.done() ? ">" : ", under way>");
       });

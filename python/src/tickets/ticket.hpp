@@ -9,12 +9,12 @@
 #include <optional>
 #include <vector>
 
-#include "sides/export.hpp"
+#include "python/src/sides/export.hpp"
 
 namespace haul_python {
 
 // Requests, and what they read and write. Whoever is done with them lets go of the memory.
-struct UnderWay {
+struct RequestsInFlight {
   haul_ticket first{0, 0};
   std::vector<haul_ticket> others;
   std::vector<Export> memory;
@@ -24,15 +24,15 @@ struct UnderWay {
 };
 
 // Threads: any may call (a free-threaded build has a lock in each ticket). All need the GIL.
-class Ticket {
+class TicketObject {
  public:
   // Ended already.
-  explicit Ticket(std::size_t bytes) : bytes_(bytes) {}
-  Ticket(UnderWay requests, std::size_t bytes, std::uint64_t completion);
-  Ticket(const Ticket&) = delete;
+  explicit TicketObject(std::size_t bytes) : bytes_(bytes) {}
+  TicketObject(RequestsInFlight requests, std::size_t bytes, std::uint64_t completion);
+  TicketObject(const TicketObject&) = delete;
   // Where the requests are under way still, their memory is kept until they have ended
   // (abandoned.hpp).
-  ~Ticket();
+  ~TicketObject();
 
   // True once the requests have ended, well or not.
   bool done();
@@ -57,7 +57,7 @@ class Ticket {
   const std::size_t bytes_;
   const std::uint64_t completion_ = 0;
   const void* const queue_ = nullptr;
-  UnderWay requests_;
+  RequestsInFlight requests_;
   // 1 once all have ended well, or how the first failed; 0 before.
   std::atomic<int> result_{1};
   nb::ft_mutex mutex_;

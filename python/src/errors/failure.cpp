@@ -1,4 +1,4 @@
-#include "failure.hpp"
+#include "python/src/errors/failure.hpp"
 
 namespace haul_python {
 namespace {
@@ -20,16 +20,11 @@ const char* name_of(int code) {
   }
 }
 
-std::string sentence_of(int code) {
-  const char* last = haul_last_error();
-  return last[0] != '\0' ? last : haul_strerror(code);
-}
-
 // The class lives as long as the interpreter: what is raised during its last moments still finds
 // it.
 PyObject* error_type = nullptr;
 
-void set_python_error(const Failure& failure) {
+void set_python_error(const haul::error& failure) {
   nb::object error = nb::steal(PyObject_CallFunction(error_type, "s", failure.what()));
   if (!error.is_valid()) return;
   error.attr("code") = failure.code();
@@ -38,8 +33,6 @@ void set_python_error(const Failure& failure) {
 }
 
 }  // namespace
-
-Failure::Failure(int code) : Failure(code, sentence_of(code)) {}
 
 void raise(PyObject* type, const std::string& sentence) {
   PyErr_SetString(type, sentence.c_str());
@@ -50,22 +43,13 @@ void let_signals_raise() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-void define_errors(nb::module_& module) {
-  error_type = PyErr_NewExceptionWithDoc(
-      "haul.Error",
-      "What haul could not do. str(error) is one sentence with cause and remedy, error.code the "
-      "negative\n"
-      "HAUL_E* number of haul.h, error.name its name without the prefix, such as \"ENOTSUP\".",
-      PyExc_RuntimeError, nullptr);
-  if (error_type == nullptr) throw nb::python_error();
-  nb::object type = nb::borrow(error_type);
-  type.attr("code") = 0;
-  type.attr("name") = "";
-  module.attr("Error") = type;
+void use_errors() {
+  nb::object type = nb::module_::import_("haul._errors").attr("Error");
+  error_type = type.release().ptr();
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
-    } catch (const Failure& failure) {
+    } catch (const haul::error& failure) {
       set_python_error(failure);
     }
   });
