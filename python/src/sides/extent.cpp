@@ -145,7 +145,7 @@ void define_spaces(nb::module_& module) {
       .def(
           "close", [](const ExtentObject& extent) { extent.space->close(); }, "Closes its space.");
   nb::class_<GrantObject>(
-      module, "Grant",
+      module, "Grant", nb::dynamic_attr(),
       "Memory that other processes of the user may name in their copies; made by haul.share().\n\n"
       "Pass it on through multiprocessing (a Queue, a Pipe, an argument of Process), where it "
       "arrives as a\n"
