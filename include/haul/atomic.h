@@ -3,14 +3,14 @@
  * its owner has made. A responder executes them; with "xdp" that is the receive path of the owner's
  * network interface, and no process of that host takes part (paper 002).
  *
- *   haul_atomic_node* node;                            // the owner: root, at interface eth0
+ *   haul_atomic_node* node;  // the owner: root, at eth0
  *   haul_atomic_window* window;
  *   haul_atomic_window_name name;
  *   haul_atomic_node_open("xdp:eth0", NULL, &node);
  *   haul_atomic_window_create(node, 4096, &window);
- *   haul_atomic_window_export(window, &name);          // tell others (haul_atomic_window_format())
+ *   haul_atomic_window_export(window, &name);  // tell others its name
  *
- *   haul_atomic_remote* counter;                       // anybody else
+ *   haul_atomic_remote* counter;  // anybody else
  *   haul_atomic_node_open("none", NULL, &node);
  *   haul_atomic_connect(node, &name, &counter);
  *   haul_atomic_fetch_add(counter, name.address, 1, &old);  // a round trip
@@ -65,6 +65,8 @@
 extern "C" {
 #endif
 
+/* ---- handles ------------------------------------------------------------------------------ */
+
 /* A node is a place in the network: it may serve windows, and reach those of other nodes. */
 typedef struct haul_atomic_node haul_atomic_node;
 /* Memory on which remote atomics may act, mapped here. */
@@ -82,7 +84,7 @@ typedef enum haul_atomic_hearing {
   HAUL_ATOMIC_HEAR_SOCKET = 2      /* a UDP socket */
 } haul_atomic_hearing;
 
-/* Zero it, set `size`, fill what is needed: 0 means the default. */
+/* Options of a node. Zero them, set `size`, fill what is needed: 0 means the default. */
 typedef struct haul_atomic_node_options {
   uint32_t size;     /* sizeof(haul_atomic_node_options) */
   uint16_t port;     /* UDP port of the responder; 0: the kernel chooses, or there is none */
@@ -98,16 +100,22 @@ typedef struct haul_atomic_node_options {
 } haul_atomic_node_options;
 
 /* Opens a node. `responder` says who executes what others ask of its windows:
- *   "xdp:IFACE"         the receive path of that interface, native or generic, whichever it can
- *   "xdp-native:IFACE"  in its driver only        "xdp-skb:IFACE"  generic only
- *   "poll[:ADDRESS]"    a thread that polls a socket at this address (default: all)
- *   "spin[:ADDRESS]"    a thread that polls for a while, then sleeps in the kernel
+ *   "xdp:IFACE"         the receive path of that interface, native or
+ *                       generic, whichever it can
+ *   "xdp-native:IFACE"  in its driver only
+ *   "xdp-skb:IFACE"     generic only
+ *   "poll[:ADDRESS]"    a thread that polls a socket at this address
+ *                       (default: all)
+ *   "spin[:ADDRESS]"    a thread that polls for a while, then sleeps in
+ *                       the kernel
  *   "block[:ADDRESS]"   a thread that sleeps in the kernel
- *   "fabric:PROVIDER[:ADDRESS]"  a libfabric provider, such as cxi or tcp;ofi_rxm, at this address
- *                       or in this domain (see below)
+ *   "fabric:PROVIDER[:ADDRESS]"
+ *                       a libfabric provider, such as cxi or tcp;ofi_rxm,
+ *                       at this address or in this domain (see below)
  *   "none"              nobody: this node has no windows
- *   "none:IFACE"        likewise, but with an XDP program on that interface that hears replies
- *                       (also "none-native:IFACE", "none-skb:IFACE")
+ *   "none:IFACE"        likewise, but with an XDP program on that
+ *                       interface that hears replies (also
+ *                       "none-native:IFACE", "none-skb:IFACE")
  * "All" addresses are those of IPv4 and IPv6; "none" reaches both as well. XDP programs read IPv4
  * only: over IPv6 an "xdp" node is served by a thread that runs the same program, and nodes at an
  * interface reach windows over IPv4 alone. "xdp" needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and
@@ -126,25 +134,26 @@ typedef struct haul_atomic_node_options {
 HAUL_API int haul_atomic_node_open(const char* responder, const haul_atomic_node_options* options,
                                    haul_atomic_node** node);
 
-/* 0 if the XDP program can be loaded here and now ("xdp" may still fail at an interface), else the
- * code with which haul_atomic_node_open() would fail. Loads the program but attaches it to nothing.
+/* Probes whether an XDP program can be loaded here and now: loads it, but attaches it to nothing.
  * The kernel stops verifying a program when a signal comes: thousands of signals a second make this
- * function return HAUL_ENOTSUP, and "xdp" fall back to `block`. */
+ * function return HAUL_ENOTSUP, and "xdp" fall back to `block`. 0: it can ("xdp" may still fail at
+ * an interface). Negative: the code with which haul_atomic_node_open() would fail. */
 HAUL_API int haul_atomic_probe_xdp(void);
 
-/* Closes a node, which takes a moment (up to half a second where the program has closed haul's
- * descriptors), whatever its peers do: its windows are no longer served (their memory stays until
+/* Closes a node: its windows are no longer served (their memory stays until
  * haul_atomic_window_destroy()); its connections end and are freed, as by haul_atomic_disconnect().
- * node NULL: nothing. A process that is killed leaves no XDP program, socket or file. */
+ * node NULL: nothing. A process that is killed leaves no XDP program, socket or file. Blocks for a
+ * moment (up to half a second where the program has closed haul's descriptors), whatever its peers
+ * do. */
 HAUL_API int haul_atomic_node_close(haul_atomic_node* node);
 
-/* Says who serves, how, and why not as asked, in one line, such as "xdp, native, on eth0, 10.0.0.2
- * port 9475". Truncated at `bytes`. */
+/* Says in one line who serves, how, and why not as asked: "xdp, native, on eth0, 10.0.0.2 port
+ * 9475", for example. Truncated at `bytes`. */
 HAUL_API int haul_atomic_node_describe(haul_atomic_node* node, char* text, size_t bytes);
 
-/* The node's counters, as many as fit; returns how many there are. haul_atomic_node_counter_name(i)
- * says what counter i counts ("served operations", "dropped: checksum"); NULL from their number on.
- */
+/* The node's counters, as many as fit. haul_atomic_node_counter_name(i) says what counter i counts
+ * ("served operations", "dropped: checksum"); NULL from their number on. Returns how many there
+ * are. */
 HAUL_API int haul_atomic_node_counters(haul_atomic_node* node, uint64_t* values, size_t count);
 HAUL_API const char* haul_atomic_node_counter_name(size_t index);
 
@@ -162,33 +171,33 @@ typedef struct haul_atomic_window_name {
   uint64_t key; /* random; whoever knows it may operate on the window */
 } haul_atomic_window_name;
 
-/* Makes a zeroed window of `bytes` bytes (1 to 1 TiB, rounded up to whole pages in memory), page
- * aligned. At most 256 a node. HAUL_EINVAL, HAUL_ENOTSUP (a node without a responder), HAUL_ENOMEM,
+/* Makes a zeroed, page-aligned window of `bytes` bytes: 1 to 1 TiB, rounded up to whole pages in
+ * memory. At most 256 a node. HAUL_EINVAL, HAUL_ENOTSUP (a node without a responder), HAUL_ENOMEM,
  * HAUL_EIO (the node's service is lost, see Descriptors). */
 HAUL_API int haul_atomic_window_create(haul_atomic_node* node, size_t bytes,
                                        haul_atomic_window** window);
 
-/* Maps the window of another process of this host and network namespace, by the name that this
- * process has passed on. The owner's node must be open, and both processes of one user (or one of
- * them root's). HAUL_EPEER: no process serves that name; HAUL_EPERM: a wrong key, or another
- * user's; HAUL_EAGAIN: too many ask at once; HAUL_EIO: the owner has closed the window's
- * descriptor; HAUL_ENOMEM. Blocks for up to a second. */
+/* Maps the window of another process of this host, by the name that it has passed on. Both
+ * processes are in one network namespace. The owner's node must be open, and both processes of one
+ * user (or one of them root's). HAUL_EPEER: no process serves that name; HAUL_EPERM: a wrong key,
+ * or another user's; HAUL_EAGAIN: too many ask at once; HAUL_EIO: the owner has closed the window's
+ * descriptor. HAUL_ENOMEM. Blocks for up to a second. */
 HAUL_API int haul_atomic_window_attach(const haul_atomic_window_name* name,
                                        haul_atomic_window** window);
 
-/* As haul_atomic_node_counters(), of the node that serves this window, if it is another process's
- * on this host and in this network namespace. Errors as haul_atomic_window_attach(). */
+/* Counters of the node that serves a window, as haul_atomic_node_counters(): the window is another
+ * process's on this host and in this network namespace. Errors as haul_atomic_window_attach(). */
 HAUL_API int haul_atomic_window_counters(const haul_atomic_window_name* name, uint64_t* values,
                                          size_t count);
 
-/* The first byte of its memory here. The owner and whoever has attached may use it with ordinary
- * loads, stores and CPU atomics (of 4 and 8 bytes, aligned): they and the remote operations are
- * atomic with each other (over a fabric: see haul_atomic_node_open()). Guarded words: see
- * haul_atomic_window_run(). */
+/* The first byte of a window's memory here, and its length. The owner and whoever has attached may
+ * use it with ordinary loads, stores and CPU atomics (of 4 and 8 bytes, aligned): they and the
+ * remote operations are atomic with each other (over a fabric: see haul_atomic_node_open()).
+ * Guarded words: see haul_atomic_window_run(). */
 HAUL_API void* haul_atomic_window_memory(const haul_atomic_window* window);
 HAUL_API size_t haul_atomic_window_bytes(const haul_atomic_window* window);
 
-/* Its name, to be told to others. */
+/* A window's name, to be told to others. */
 HAUL_API int haul_atomic_window_export(const haul_atomic_window* window,
                                        haul_atomic_window_name* name);
 
@@ -196,17 +205,18 @@ HAUL_API int haul_atomic_window_export(const haul_atomic_window* window,
  * HAUL_ESTALE. window NULL: nothing. */
 HAUL_API int haul_atomic_window_destroy(haul_atomic_window* window);
 
-/* A name as one word of text, "haul:10.0.0.2:9475/0/7f2a4c000000+1000#6d3f0a92c1b4e857" (host and
- * port, number, address+bytes and key in hexadecimal; an IPv6 host in brackets), and back. Over a
- * fabric it begins "haul+fabric:tcp;ofi_rxm@10.0.0.2:" (an address that is no socket's is "=" and
- * base64url), which must be quoted in a shell. HAUL_EINVAL: not a name, or too little room (160
- * bytes are enough). */
+/* A window's name as one word of text, and back:
+ * "haul:10.0.0.2:9475/0/7f2a4c000000+1000#6d3f0a92c1b4e857" (host and port, number, address+bytes
+ * and key in hexadecimal; an IPv6 host in brackets). Over a fabric it begins
+ * "haul+fabric:tcp;ofi_rxm@10.0.0.2:" (an address that is no socket's is "=" and base64url), which
+ * must be quoted in a shell. HAUL_EINVAL: not a name, or too little room (160 bytes are enough). */
 HAUL_API int haul_atomic_window_format(const haul_atomic_window_name* name, char* text,
                                        size_t bytes);
 HAUL_API int haul_atomic_window_parse(const char* text, haul_atomic_window_name* name);
 
 /* ---- operations --------------------------------------------------------------------------- */
 
+/* What an operation does. */
 typedef enum haul_atomic_code {
   HAUL_ATOMIC_READ = 1,
   HAUL_ATOMIC_WRITE = 2,
@@ -218,6 +228,7 @@ typedef enum haul_atomic_code {
   HAUL_ATOMIC_XOR = 8
 } haul_atomic_code;
 
+/* Flags of an operation. */
 enum {
   /* The next operation of the batch is executed only if this one's old value equals its `compare`
    * (of a compare&swap: if it swapped); else it and all behind it report HAUL_EAGAIN, unexecuted.
@@ -246,6 +257,7 @@ typedef struct haul_atomic_operation {
   uint64_t old; /* out: the word before the operation; of a write 0 */
 } haul_atomic_operation;
 
+/* Operations of a packet, and packets of a connection under way, at most. */
 enum { HAUL_ATOMIC_MAX_BATCH = 16, HAUL_ATOMIC_MAX_OUTSTANDING = 63 };
 
 /* Connects to a window. HAUL_ETIMEDOUT: no answer; HAUL_EPERM: no such window, or a wrong key;
@@ -259,22 +271,22 @@ HAUL_API int haul_atomic_disconnect(haul_atomic_remote* remote);
 
 /* Sends 1 to 16 operations as one packet and returns: they are executed in this order, though other
  * clients' may come in between. `tag` is handed back with the answer, *ticket (may be NULL) names
- * it. HAUL_EAGAIN: 63 are unanswered or not yet collected, so collect one. HAUL_EPEER: the owner
- * was restarted, or has not heard of this client for a minute: connect again. Packets of one
- * connection may be executed in any order: a caller that needs an order waits for each, or puts
- * them into one batch. A system call; never waits. (Paper 002, III-B:
- * gm_atomic_send_with_callback.) */
+ * it. Packets of one connection may be executed in any order: a caller that needs an order waits
+ * for each, or puts them into one batch. HAUL_EAGAIN: 63 are unanswered or not yet collected, so
+ * collect one. HAUL_EPEER: the owner was restarted, or has not heard of this client for a minute:
+ * connect again. A system call; never waits. (Paper 002, III-B: gm_atomic_send_with_callback.) */
 HAUL_API int haul_atomic_submit(haul_atomic_remote* remote, const haul_atomic_operation* operations,
                                 size_t count, uint64_t tag, uint64_t* ticket);
 
-/* 1: the packet is answered; `operations` (the array submitted, or another of `count`; may be NULL)
- * has the old values and statuses, and the ticket is spent. 0: not yet. Negative: how the packet
- * failed; its ticket is spent, too. HAUL_EINVAL: no such ticket. Looks at the network but never
- * waits; a client that never looks never retransmits what was lost. */
+/* Tests whether a packet is answered. 1: it is; `operations` (the array submitted, or another of
+ * `count`; may be NULL) has the old values and statuses, and the ticket is spent. 0: not yet.
+ * Negative: how the packet failed; its ticket is spent, too. HAUL_EINVAL: no such ticket. Never
+ * waits, but looks at the network; a client that never looks never retransmits what was lost. */
 HAUL_API int haul_atomic_test(haul_atomic_remote* remote, uint64_t ticket,
                               haul_atomic_operation* operations, size_t count);
 
-/* As haul_atomic_test(), but waits: 0, or how the packet failed. Spins for spin_us, then sleeps. */
+/* Waits until a packet is answered; otherwise as haul_atomic_test(). 0: it is. Negative: how the
+ * packet failed. Blocks: spins for spin_us, then sleeps. */
 HAUL_API int haul_atomic_wait(haul_atomic_remote* remote, uint64_t ticket,
                               haul_atomic_operation* operations, size_t count);
 
@@ -288,22 +300,24 @@ typedef struct haul_atomic_completion {
   int32_t statuses[HAUL_ATOMIC_MAX_BATCH];
 } haul_atomic_completion;
 
-/* Collects up to `capacity` answers of a connection; returns how many. Never waits. */
+/* Collects up to `capacity` answers of a connection. Returns how many. Never waits. */
 HAUL_API int haul_atomic_reap(haul_atomic_remote* remote, haul_atomic_completion* completions,
                               size_t capacity);
 
-/* Submits and waits: 0 if every operation was done, else the first status that is not 0. */
+/* Submits operations and waits for their answer. 0: every operation was done. Negative: the first
+ * status that is not 0. */
 HAUL_API int haul_atomic_run(haul_atomic_remote* remote, haul_atomic_operation* operations,
                              size_t count);
 
-/* The same operations on a window that is mapped here (addresses are the owner's, as in its name),
- * by the CPU. Guarded words must be written in this way, since a stale holder's plain store could
- * not be refused. Never waits. */
+/* Runs operations on a window that is mapped here, by the CPU; addresses are the owner's, as in its
+ * name. Guarded words must be written in this way, since a stale holder's plain store could not be
+ * refused. Never waits. */
 HAUL_API int haul_atomic_window_run(haul_atomic_window* window, haul_atomic_operation* operations,
                                     size_t count);
 
 /* ---- single operations on words of 64 bits, blocking (paper 002, table I) ------------------ */
 
+/* One operation on a word, which the functions below call. */
 static inline int haul_atomic_one(haul_atomic_remote* remote, uint8_t code, uint64_t address,
                                   uint64_t operand, uint64_t compare, uint64_t* old) {
   haul_atomic_operation operation;
@@ -318,12 +332,12 @@ static inline int haul_atomic_one(haul_atomic_remote* remote, uint8_t code, uint
   if (old && result == 0) *old = operation.old;
   return result;
 }
-/* Adds; *old (may be NULL, here and below) receives the word before. */
+/* Adds `data` to the word; *old (may be NULL, here and below) receives the word before. */
 static inline int haul_atomic_fetch_add(haul_atomic_remote* remote, uint64_t address, uint64_t data,
                                         uint64_t* old) {
   return haul_atomic_one(remote, HAUL_ATOMIC_ADD, address, data, 0, old);
 }
-/* Writes and fetches (swap). */
+/* Writes `data`, and fetches the word before into *old (swap). */
 static inline int haul_atomic_fetch_write(haul_atomic_remote* remote, uint64_t address,
                                           uint64_t data, uint64_t* old) {
   return haul_atomic_one(remote, HAUL_ATOMIC_SWAP, address, data, 0, old);
@@ -333,9 +347,11 @@ static inline int haul_atomic_compare_swap(haul_atomic_remote* remote, uint64_t 
                                            uint64_t data, uint64_t compare, uint64_t* old) {
   return haul_atomic_one(remote, HAUL_ATOMIC_CAS, address, data, compare, old);
 }
+/* Reads the word into *value. */
 static inline int haul_atomic_read(haul_atomic_remote* remote, uint64_t address, uint64_t* value) {
   return haul_atomic_one(remote, HAUL_ATOMIC_READ, address, 0, 0, value);
 }
+/* Writes the word. */
 static inline int haul_atomic_write(haul_atomic_remote* remote, uint64_t address, uint64_t data) {
   return haul_atomic_one(remote, HAUL_ATOMIC_WRITE, address, data, 0, NULL);
 }
@@ -348,6 +364,7 @@ static inline int haul_atomic_write(haul_atomic_remote* remote, uint64_t address
  * another takes over, and the fencing token tells the holders apart. docs/design/atomic-locks.md */
 typedef struct haul_atomic_lock haul_atomic_lock;
 
+/* What a lock takes of windows, and its members at most. */
 enum {
   HAUL_ATOMIC_LOCK_HOME_BYTES = 16,   /* zeroed memory of a window: the lock */
   HAUL_ATOMIC_LOCK_MEMBER_BYTES = 24, /* likewise, one a member, in a window of that member's */
@@ -355,7 +372,7 @@ enum {
 };
 /* Zeroed memory of a home that also keeps the members' names, for up to `count` members. */
 #define HAUL_ATOMIC_LOCK_DIRECTORY_BYTES(count) (64 + 128 * (size_t)(count))
-/* As a rank: any that is free in the home's directory. */
+/* Any rank that is free in the home's directory. */
 #define HAUL_ATOMIC_LOCK_ANY_RANK UINT32_MAX
 
 /* Where words of a lock lie. */
@@ -364,7 +381,8 @@ typedef struct haul_atomic_lock_place {
   uint64_t offset; /* from the window's first byte; a multiple of 8 */
 } haul_atomic_lock_place;
 
-/* Zero it, set `size`. All members give the same home, members and lease. Copied. */
+/* Options of a lock's member. Zero them, set `size`. All members give the same home, members and
+ * lease. Copied. */
 typedef struct haul_atomic_lock_options {
   uint32_t size;     /* sizeof(haul_atomic_lock_options) */
   uint32_t rank;     /* this member's: 0 to count - 1, or HAUL_ATOMIC_LOCK_ANY_RANK */
@@ -379,26 +397,26 @@ typedef struct haul_atomic_lock_options {
                         to 1 hour */
 } haul_atomic_lock_options;
 
-/* Joins a lock as its member `rank`, whose words lie in `own`, a window of this process (created or
+/* Joins a lock as its member `rank`; its words lie in `own`, a window of this process (created or
  * attached). No other member need be there yet: members connect when they meet. Where the home
  * keeps a directory, the member enters its name there, in a free place or in that of a member that
- * does not answer. HAUL_EAGAIN: all places have members that do; HAUL_ETIMEDOUT and others: the
- * home cannot be reached. That blocks for a few round trips, for a quarter of a lease for each
- * member that does not answer, and for the node's timeout_ns if the home does not. A lock handle
- * belongs to one thread at a time; node and window must outlive it. HAUL_EINVAL, HAUL_ENOMEM.
+ * does not answer. A lock handle belongs to one thread at a time; node and window must outlive it.
  * Large locks: the home's node needs a session (haul_atomic_node_options) for each member; a
  * member's node needs `connections` for the home and one neighbour, better two, beyond those that
  * the program makes: a connection to a neighbour that was not met for long is given up for
- * another's. */
+ * another's. HAUL_EAGAIN: all places have members that do answer. HAUL_ETIMEDOUT and others: the
+ * home cannot be reached. HAUL_EINVAL, HAUL_ENOMEM. Blocks for a few round trips, for a quarter of
+ * a lease for each member that does not answer, and for the node's timeout_ns if the home does not.
+ */
 HAUL_API int haul_atomic_lock_open(haul_atomic_node* node, haul_atomic_window* own,
                                    const haul_atomic_lock_options* options,
                                    haul_atomic_lock** lock);
-/* Leaves the lock, releasing it if it is held. Blocks for a few round trips; if the home does not
- * answer, for the node's timeout_ns, and up to a lease more in the middle of an acquire (its entry
- * in the directory then stays until another member takes it). lock NULL: nothing. */
+/* Leaves the lock, releasing it if it is held. lock NULL: nothing. Blocks for a few round trips; if
+ * the home does not answer, for the node's timeout_ns, and up to a lease more in the middle of an
+ * acquire (its entry in the directory then stays until another member takes it). */
 HAUL_API int haul_atomic_lock_close(haul_atomic_lock* lock);
 
-/* Acquires the lock: 0, and *token (may be NULL) is its fencing token, greater than that of every
+/* Acquires the lock. *token (may be NULL) receives its fencing token, greater than that of every
  * earlier holder: hand it to guarded operations (HAUL_ATOMIC_GUARDED). HAUL_ETIMEDOUT: not within
  * timeout_ns (UINT64_MAX: no limit). The call may take a lease and a half longer if the queue is
  * broken at that moment or the home does not answer, because it waits that long for what may have
@@ -411,26 +429,26 @@ HAUL_API int haul_atomic_lock_close(haul_atomic_lock* lock);
  * with the lease. Blocks: spins for the node's spin_us, then naps for up to half a millisecond at a
  * time. */
 HAUL_API int haul_atomic_lock_acquire(haul_atomic_lock* lock, uint64_t timeout_ns, uint64_t* token);
-/* Acquires the lock if it is free: HAUL_EAGAIN if not. A round trip; blocks for up to the node's
- * timeout_ns if the home does not answer. */
+/* Acquires the lock if it is free. HAUL_EAGAIN: it is not. A round trip; blocks for up to the
+ * node's timeout_ns if the home does not answer. */
 HAUL_API int haul_atomic_lock_try(haul_atomic_lock* lock, uint64_t* token);
-/* Releases the lock, to the member that has waited longest, if any. HAUL_ESTALE: the lease was over
- * and another member has the lock by now; guarded words are safe, but what was not guarded may have
- * been changed by both. (0 does not prove that the lease was not over: handing on does not always
- * ask the home.) HAUL_EINVAL: not held. Complete all guarded operations first. A round trip or two;
- * blocks for a quarter of a lease for each member that does not answer, and for the node's
+/* Releases the lock, to the member that has waited longest, if any. Complete all guarded operations
+ * first. HAUL_ESTALE: the lease was over and another member has the lock by now; guarded words are
+ * safe, but what was not guarded may have been changed by both. (0 does not prove that the lease
+ * was not over: handing on does not always ask the home.) HAUL_EINVAL: not held. A round trip or
+ * two; blocks for a quarter of a lease for each member that does not answer, and for the node's
  * timeout_ns if the home does not: the lock is then free a lease later. */
 HAUL_API int haul_atomic_lock_release(haul_atomic_lock* lock);
 /* Begins a new lease (one that began less than 1/128 of a lease ago goes on); the token stays.
- * HAUL_ESTALE as above. Blocks as haul_atomic_lock_try(); if it fails otherwise, the lock is still
- * held for what remained of the lease: try again. */
+ * HAUL_ESTALE: as haul_atomic_lock_release(). Blocks as haul_atomic_lock_try(); if it fails
+ * otherwise, the lock is still held for what remained of the lease: try again. */
 HAUL_API int haul_atomic_lock_renew(haul_atomic_lock* lock);
 /* For how long nobody else can have the lock, whatever happens: nanoseconds from now; 0 if the
  * lease is over or the lock is not held. This holds where the clocks of different hosts agree in
  * rate within 1.5 %. */
 HAUL_API uint64_t haul_atomic_lock_remaining(const haul_atomic_lock* lock);
 
-/* The same for event loops: haul_atomic_lock_start() begins one of these actions and returns;
+/* Actions on a lock for event loops: haul_atomic_lock_start() begins one of them and returns;
  * haul_atomic_lock_test() carries it on and returns 0 while it lasts, 1 when it is done (*token as
  * above), or how it failed, also when called again; HAUL_EINVAL if nothing was ever started. Call
  * it often: a lock that is handed to a member that does not look waits for its lease to end.

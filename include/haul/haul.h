@@ -1,9 +1,9 @@
 /* haul.h: the public face of haul, in C11. It moves bulk memory without stalling the program that
  * asked.
  *
- *   haul_ticket t = haul_copy(dst, src, len);  // a dedicated core moves the bytes
+ *   haul_ticket t = haul_copy(dst, src, len);  // a dedicated core copies
  *   compute();
- *   haul_wait(t);                              // every byte of dst is visible; src may be reused
+ *   haul_wait(t);  // every byte of dst is visible; src may be reused
  *
  * Conventions, for every function below unless its comment says otherwise:
  *  - Return: 0 (or a count) on success, a negative HAUL_E* on failure. errno is neither read nor
@@ -82,10 +82,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#define HAUL_VERSION_MAJOR 0
-#define HAUL_VERSION_MINOR 1
-#define HAUL_VERSION_PATCH 0
-
 #if defined(__GNUC__)
 #define HAUL_API __attribute__((visibility("default")))
 #else
@@ -118,14 +114,19 @@ enum {
  * storage. Async-signal-safe. */
 HAUL_API const char* haul_strerror(int code);
 
-/* The sentence (cause and remedy) of the calling thread's latest failing call of haul.h or
- * atomic.h, "" before the first. Successful calls do not clear it. Never NULL; valid until the
+/* The sentence of the calling thread's latest failing call of haul.h or atomic.h: its cause and a
+ * remedy; "" before the first. Successful calls do not clear it. Never NULL; valid until the
  * thread's next failing call. */
 HAUL_API const char* haul_last_error(void);
 
 /* The version of the library that is loaded, "0.1.0"; it may be newer than HAUL_VERSION_*. Static
  * storage. Async-signal-safe. */
 HAUL_API const char* haul_version(void);
+
+/* The version of this header. */
+#define HAUL_VERSION_MAJOR 0
+#define HAUL_VERSION_MINOR 1
+#define HAUL_VERSION_PATCH 0
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
@@ -141,8 +142,8 @@ typedef struct haul_extent {
   size_t length;     /* bytes; the range must lie below 2^56 */
 } haul_extent;
 
-/* What a ticket names: 16 bytes, passed by value, nothing to free. {0, 0} is done. The members are
- * haul's own. A ticket stays valid for as long as the process lives: one whose slot was reused
+/* A ticket names a request: 16 bytes, passed by value, nothing to free. {0, 0} is done. The members
+ * are haul's own. A ticket stays valid for as long as the process lives: one whose slot was reused
  * means done, never another request's result. Tickets do not cross processes (a child of fork may
  * test its parent's; the child's mean nothing to the parent, which cannot tell them from its own).
  */
@@ -151,6 +152,7 @@ typedef struct haul_ticket {
   uint64_t tenancy;
 } haul_ticket;
 
+/* What a request does. */
 typedef enum haul_operation { HAUL_OP_COPY = 0, HAUL_OP_FILL = 1 } haul_operation;
 
 /* Cache affinity of one side (paper 003, III-B). A hint: ignored below 256 bytes, where the sides
@@ -248,77 +250,78 @@ static inline haul_request haul_request_fill(void* dst, uint64_t pattern, uint8_
   return r;
 }
 
-/* Copies len bytes within this process, with memmove semantics (the ranges may overlap), both sides
- * cacheable. Where handing over pays (haul_explain() says from which length on), the ticket is
- * pending and a dedicated core copies; otherwise the copy is complete when the call returns. Never
- * waits for another request, and while the mover is awake takes no lock, allocates nothing and
- * makes no system call (from 1 MiB on it may ask the kernel once whether dst has pages yet).
+/* Copies len bytes within this process, with memmove semantics: the ranges may overlap. Both sides
+ * are cacheable. Where handing over pays (haul_explain() says from which length on), the ticket is
+ * pending and a dedicated core copies; otherwise the copy is complete when the call returns.
  * Whoever copies 1 MiB or more to memory without pages makes these first, huge ones where the copy
  * overwrites them whole (HAUL_MEMORY_HUGE); up to 16 KiB before and behind dst may get pages, too,
  * and keep their contents. Requests are unordered with each other: HAUL_FENCE or a wait orders
- * them.
- * len 0 is done at once, whatever the pointers are. A wrong argument (NULL, a range past 2^56) or a
- * call after haul_shutdown() copies nothing and returns a failed ticket, for which haul_test() and
- * haul_wait() return HAUL_EINVAL or HAUL_ECLOSED. Async-signal-safe (see Signals above). (Paper
- * 000, III-C; paper 003, III: BLKCPY.) */
+ * them. len 0 is done at once, whatever the pointers are. A wrong argument (NULL, a range past
+ * 2^56) or a call after haul_shutdown() copies nothing and returns a failed ticket, for which
+ * haul_test() and haul_wait() return HAUL_EINVAL or HAUL_ECLOSED. Never waits for another request,
+ * and while the mover is awake takes no lock, allocates nothing and makes no system call (from 1
+ * MiB on it may ask the kernel once whether dst has pages yet). Async-signal-safe (see Signals
+ * above). (Paper 000, III-C; paper 003, III: BLKCPY.) */
 HAUL_API haul_ticket haul_copy(void* dst, const void* src, size_t len);
 
-/* Fills len bytes with a pattern of pattern_bytes (1, 2, 4 or 8; else a ticket with HAUL_EINVAL),
- * beginning with its low byte at dst; dst and len need no alignment. It is planned like a copy of
- * half its length. Otherwise as haul_copy, also async-signal-safe. (Paper 003, III: BLKINIT.) */
+/* Fills len bytes with a pattern of 1, 2, 4 or 8 bytes: pattern_bytes says how many (else the
+ * ticket has HAUL_EINVAL). It begins with its low byte at dst; dst and len need no alignment. It is
+ * planned like a copy of half its length. Otherwise as haul_copy(). Async-signal-safe, too. (Paper
+ * 003, III: BLKINIT.) */
 HAUL_API haul_ticket haul_fill(void* dst, uint64_t pattern, size_t pattern_bytes, size_t len);
 
 /* Submits count requests in order; tickets[i] is request i's. tickets may be NULL: then
- * haul_drain(), HAUL_COMPLETE or notify tells when they are done. Returns how many were taken:
+ * haul_drain(), HAUL_COMPLETE or notify tells when they are done. A request that was taken, ran
+ * inline and failed is not a refusal: its ticket reports the error. Returns how many were taken:
  * fewer than count if one was refused (haul_last_error() says why, and the requests after it were
- * not looked at), or a negative HAUL_E* if the first was refused. count 0 returns 0.
- * Refusals: HAUL_EINVAL (a field, a count above INT32_MAX), HAUL_EAGAIN (the completion queue is
- * full; with HAUL_NONBLOCK, the ring or its room for vectors, 2048 pieces), HAUL_ECLOSED (after
- * shutdown, or a space that is not open), HAUL_ENOTSUP (no engine can do it), HAUL_ENOMEM
- * (HAUL_COMPLETE, and no ring can be made).
- * A request that was taken, ran inline and failed is not a refusal: its ticket reports the error.
- * Blocks to run what the plan leaves to the caller; a fenced request that runs inline first waits
- * for the thread's earlier ones. Async-signal-safe (see Signals above). */
+ * not looked at), or a negative HAUL_E* if the first was refused. count 0 returns 0. Refusals:
+ * HAUL_EINVAL (a field, a count above INT32_MAX), HAUL_EAGAIN (the completion queue is full; with
+ * HAUL_NONBLOCK, the ring or its room for vectors, 2048 pieces), HAUL_ECLOSED (after shutdown, or a
+ * space that is not open), HAUL_ENOTSUP (no engine can do it), HAUL_ENOMEM (HAUL_COMPLETE, and no
+ * ring can be made). Blocks to run what the plan leaves to the caller; a fenced request that runs
+ * inline first waits for the thread's earlier ones. Async-signal-safe (see Signals). */
 HAUL_API int haul_submit(const haul_request* requests, size_t count, haul_ticket* tickets);
 
 /* ---- tickets ------------------------------------------------------------------------------ */
 
-/* 1: done, every byte is visible, and source and destination are the caller's again. 0: pending.
- * Negative: how it failed. That counts as observing: once 65536 failures are remembered, haul may
- * forget an observed one for a newer one, and a later test of the same ticket may then return 1.
- * HAUL_EINVAL is also returned for a ticket that is not haul's, HAUL_ESTALE for one of another
- * process, or when more than 65536 failures went unobserved and this ticket's may be among those
- * forgotten. Never blocks, never helps. Async-signal-safe (see Signals above); in a handler that
- * interrupts its own thread's call while that deals with a failure, a failed ticket may read as
- * pending. */
+/* Tests whether a request has ended. 1: done, every byte is visible, and source and destination are
+ * the caller's again. 0: pending. Negative: how it failed. That counts as observing: once 65536
+ * failures are remembered, haul may forget an observed one for a newer one, and a later test of the
+ * same ticket may then return 1. HAUL_EINVAL is also returned for a ticket that is not haul's,
+ * HAUL_ESTALE for one of another process, or when more than 65536 failures went unobserved and this
+ * ticket's may be among those forgotten. Never blocks, never helps. Async-signal-safe (see Signals
+ * above); in a handler that interrupts its own thread's call while that deals with a failure, a
+ * failed ticket may read as pending. */
 HAUL_API int haul_test(haul_ticket ticket);
 
-/* Blocks until the request has ended. 0: every byte is visible. Negative: as haul_test. Helps: it
- * copies chunks that nobody has begun, and those of earlier requests where the request is fenced;
- * then it spins, yields and sleeps. Any number of threads may wait for one ticket. */
+/* Blocks until the request has ended. Helps: it copies chunks that nobody has begun, and those of
+ * earlier requests where the request is fenced; then it spins, yields and sleeps. Any number of
+ * threads may wait for one ticket. 0: every byte is visible. Negative: as haul_test(). */
 HAUL_API int haul_wait(haul_ticket ticket);
 
-/* As haul_wait, for at most timeout_ns nanoseconds; HAUL_ETIMEDOUT: the request goes on. A chunk
- * that the waiter has begun to copy is finished first, so the call may overrun by one chunk's time,
- * even with timeout_ns 0 (haul_test never copies). UINT64_MAX: no limit. */
+/* Waits as haul_wait(), for at most timeout_ns nanoseconds (UINT64_MAX: no limit). A chunk that the
+ * waiter has begun to copy is finished first, so the call may overrun by one chunk's time, even
+ * with timeout_ns 0 (haul_test() never copies). HAUL_ETIMEDOUT: the time ran out; the request goes
+ * on. */
 HAUL_API int haul_wait_for(haul_ticket ticket, uint64_t timeout_ns);
 
 /* Blocks until bytes [offset, offset + len) of the request are visible; their chunks are moved
- * first. 0: they are. Negative: the request has ended with that error, in this range or elsewhere
- * (counts as observing). The range is clipped to the request; an empty one is visible. In a vector,
- * offsets count through its extents in order. Helps, then spins, yields, and sleeps for 50 us to 1
- * ms at a time, since progress wakes nobody. (Per-block progress: paper 003, IV.) */
+ * first. The range is clipped to the request; an empty one is visible. In a vector, offsets count
+ * through its extents in order. Helps, then spins, yields, and sleeps for 50 us to 1 ms at a time,
+ * since progress wakes nobody. 0: they are. Negative: the request has ended with that error, in
+ * this range or elsewhere (counts as observing). (Paper 003, IV: per-block progress.) */
 HAUL_API int haul_wait_range(haul_ticket ticket, size_t offset, size_t len);
 
-/* 1 if bytes [offset, offset + len) are visible, 0 if not yet, or the error that the request has
- * ended with (counts as observing). Blocks of HAUL_COPY_BLOCK_BYTES (4096) become visible as a
- * whole; overlapping copies show no progress before they end. Never blocks. */
+/* Tests whether bytes [offset, offset + len) of the request are visible. Blocks of
+ * HAUL_COPY_BLOCK_BYTES (4096) become visible as a whole; overlapping copies show no progress
+ * before they end. 1: they are visible. 0: not yet. Negative: the error that the request has ended
+ * with (counts as observing). Never blocks. */
 HAUL_API int haul_test_range(haul_ticket ticket, size_t offset, size_t len);
 
 /* Sets *good_bytes to how many bytes from the front are visible now: in whole blocks while the
  * request is pending, to the byte once it has failed (0 if its failure was forgotten), its length
- * once it is done (SIZE_MAX when its slot has been reused since). Returns as haul_test, but does
- * not count as observing. HAUL_EINVAL if good_bytes is NULL. Never blocks; takes a lock for a
+ * once it is done (SIZE_MAX when its slot has been reused since). Returns as haul_test(), but does
+ * not count as observing. HAUL_EINVAL: also if good_bytes is NULL. Never blocks; takes a lock for a
  * failed request. */
 HAUL_API int haul_progress(haul_ticket ticket, size_t* good_bytes);
 
@@ -330,29 +333,30 @@ HAUL_API int haul_drain(void);
 
 /* ---- completion queue (one per thread; paper 000, III-B.2) --------------------------------- */
 
-/* Takes up to max entries (at least 1, at most 1024 a call) from the calling thread's queue in the
- * order in which they arrived, runs their callbacks and returns how many there were; 0 if none.
- * HAUL_EINVAL: entries is NULL or max is 0. Never sleeps. Each entry's ticket is done by then, and
- * its failure counts as observed. An entry takes up its place among the 1024 from its submit until
- * it is reaped. What a thread has not reaped when it exits is dropped. */
+/* Takes entries from the calling thread's queue, in the order in which they arrived: up to max of
+ * them (at least 1, at most 1024 a call). Runs their callbacks. Each entry's ticket is done by
+ * then, and its failure counts as observed. An entry takes up its place among the 1024 from its
+ * submit until it is reaped. What a thread has not reaped when it exits is dropped. Returns how
+ * many there were; 0 if none. HAUL_EINVAL: entries is NULL or max is 0. Never sleeps. */
 HAUL_API int haul_reap(haul_completion* entries, size_t max);
 
-/* A descriptor for poll or epoll, made at the thread's first call and the same from then on. It
- * becomes readable once after haul_reap_arm() when an entry arrives. Do not read, write or close
- * it: it is haul's, and is closed when this thread has exited and its requests have ended. In a
- * child of fork it is closed; call this again there. If the program has closed it all the same (or
- * put a file of its own at its number, which haul leaves alone), this makes a new one, readable at
- * once; take the old number out of poll sets. Returns the descriptor, or HAUL_ENOMEM. */
+/* A descriptor that tells poll or epoll of entries; it is made at the thread's first call and the
+ * same from then on. It becomes readable once after haul_reap_arm() when an entry arrives. Do not
+ * read, write or close it: it is haul's, and is closed when this thread has exited and its requests
+ * have ended. In a child of fork it is closed; call this again there. If the program has closed it
+ * all the same (or put a file of its own at its number, which haul leaves alone), this makes a new
+ * one, readable at once; take the old number out of poll sets. Returns the descriptor, or
+ * HAUL_ENOMEM. */
 HAUL_API int haul_reap_eventfd(void);
 
-/* Clears the descriptor and arms it for one notification. Returns 1 if entries are waiting already
- * (reap them; it is not armed), else 0; HAUL_ENOMEM if the thread can have no queue; HAUL_ECLOSED
- * if the program has closed the descriptor (it is not armed; ask haul_reap_eventfd() for a new
- * one). An event loop arms, and reaps and arms again while the answer is 1, before it polls. The
- * descriptor may fire while the oldest entry is still being written: a reap that then finds nothing
- * must be followed by another arming. Where this thread drives an asynchronous engine itself
- * (haul_explain(): scheme SCI), a mover is made or woken that drives it from now on; where there
- * can be none, this waits until those requests are done. */
+/* Clears the descriptor and arms it for one notification. An event loop arms, and reaps and arms
+ * again while the answer is 1, before it polls. The descriptor may fire while the oldest entry is
+ * still being written: a reap that then finds nothing must be followed by another arming. Where
+ * this thread drives an asynchronous engine itself (haul_explain(): scheme SCI), a mover is made or
+ * woken that drives it from now on; where there can be none, this waits until those requests are
+ * done. Returns 1 if entries are waiting already (reap them; it is not armed), else 0. HAUL_ENOMEM:
+ * the thread can have no queue. HAUL_ECLOSED: the program has closed the descriptor (it is not
+ * armed; ask haul_reap_eventfd() for a new one). */
 HAUL_API int haul_reap_arm(void);
 
 /* ---- memory that can be shared ------------------------------------------------------------ */
@@ -360,23 +364,22 @@ HAUL_API int haul_reap_arm(void);
 /* Memory for the buffers of large requests: `bytes` bytes, rounded up to whole pages of 4096,
  * zeroed, page-aligned, readable and writable. The node's service (`haul serve`), and messages,
  * reach it by mapping it, at the speed of memory, where other memory takes a slower copy by the
- * kernel; otherwise it is memory like any other. (Paper 000, III-C: caching of memory mapped
- * pages.) Each call takes whole pages and makes system calls: allocate buffers, not objects. Pages
- * are provided when they are first touched; the first call reserves addresses
- * (HAUL_MEMORY_ARENA_BYTES, less where the limits on addresses or file size are low) and takes one
- * descriptor. NULL, and haul_last_error() says why: 0 bytes, more than was reserved, or no memory,
- * addresses or descriptors left. Never blocks for long. Fork: a child shares it with its parent, as
- * MAP_SHARED memory, for as long as the parent has not freed it; what the child allocates is its
- * own. The memory has no name and goes away with the last process that has it, however that ends.
- */
+ * kernel; otherwise it is memory like any other. Each call takes whole pages and makes system
+ * calls: allocate buffers, not objects. Pages are provided when they are first touched; the first
+ * call reserves addresses (HAUL_MEMORY_ARENA_BYTES, less where the limits on addresses or file size
+ * are low) and takes one descriptor. NULL, and haul_last_error() says why: 0 bytes, more than was
+ * reserved, or no memory, addresses or descriptors left. Never blocks for long. Fork: a child
+ * shares it with its parent, as MAP_SHARED memory, for as long as the parent has not freed it; what
+ * the child allocates is its own. The memory has no name and goes away with the last process that
+ * has it, however that ends. (Paper 000, III-C: caching of memory mapped pages.) */
 HAUL_API void* haul_alloc(size_t bytes);
 
 /* Frees what haul_alloc() returned. The pages go back to the system before it returns; reading them
  * then gives zeroes, or what is allocated there next. Never free memory that an unfinished request
- * uses. NULL is 0. HAUL_EINVAL: an address that haul_alloc() did not return, or one freed already.
- * HAUL_EIO: the kernel does not take the pages; they stay allocated, but some may read as zeroes.
- * Undo protection (mprotect) and locks (mlock) first. In a child of fork, memory of the parent's is
- * only forgotten: the parent still has it, and frees it. Any thread may free any thread's. */
+ * uses. NULL is 0. Undo protection (mprotect) and locks (mlock) first. In a child of fork, memory
+ * of the parent's is only forgotten: the parent still has it, and frees it. HAUL_EINVAL: an address
+ * that haul_alloc() did not return, or one freed already. HAUL_EIO: the kernel does not take the
+ * pages; they stay allocated, but some may read as zeroes. Any thread may free any thread's. */
 HAUL_API int haul_free(void* memory);
 
 /* ---- spaces ------------------------------------------------------------------------------- */
@@ -384,12 +387,12 @@ HAUL_API int haul_free(void* memory);
 /* Opens another process's memory for extents; pid is what getpid() returns there. That grants no
  * right: each transfer needs the right to ptrace the process, and the kernel checks it every time,
  * against the thread that submits: a thread whose user, group or capabilities are not the mover's
- * copies itself, before the submit returns. (Should they change in between: HAUL_EPERM.) Probes
- * with a read: HAUL_EPERM if refused, HAUL_EPEER if there is no such process, HAUL_EINVAL if pid
- * cannot be one or space is NULL, HAUL_ENOMEM if no descriptor is left or 255 spaces are open,
- * HAUL_ENOTSUP if the kernel lacks pidfd_open or process_vm_readv, else HAUL_EIO. A reused pid is
- * not mistaken for the peer, even where the program has closed haul's descriptor of it. Blocks for
- * a few system calls. */
+ * copies itself, before the submit returns. (Should they change in between: HAUL_EPERM.) A reused
+ * pid is not mistaken for the peer, even where the program has closed haul's descriptor of it. The
+ * call probes with a read. HAUL_EPERM: it is refused. HAUL_EPEER: there is no such process.
+ * HAUL_EINVAL: pid cannot be one, or space is NULL. HAUL_ENOMEM: no descriptor is left, or 255
+ * spaces are open. HAUL_ENOTSUP: the kernel lacks pidfd_open or process_vm_readv. HAUL_EIO: it
+ * fails otherwise. Blocks for a few system calls. */
 HAUL_API int haul_space_open(int pid, haul_space* space);
 
 /* Opens the memory of a GPU for extents. device: "cuda" or "cuda:0" is the first GPU, "cuda:1" the
@@ -403,10 +406,10 @@ HAUL_API int haul_space_open(int pid, haul_space* space);
  * own: what kernels write must be there before the submit (cudaStreamSynchronize()), and kernels
  * that read must be launched after haul_wait(). The thread's current context stays what it is.
  * Memory of this process that is registered with CUDA (cudaHostRegister(), cudaMallocHost()) goes
- * straight, other memory through pinned memory of haul's, until it comes again (docs/guide).
- * HAUL_ENOTSUP: there is no such GPU, no driver, or no libhaul-cuda.so; the sentence says which.
- * HAUL_EINVAL: NULL, or a name of another form. HAUL_EIO: the GPU cannot be used. HAUL_ENOMEM: 255
- * spaces are open. HAUL_ECLOSED: after haul_shutdown(). A child of fork has no GPU (HAUL_EIO).
+ * straight, other memory through pinned memory of haul's, until it comes again (docs/guide). A
+ * child of fork has no GPU (HAUL_EIO). HAUL_ENOTSUP: there is no such GPU, no driver, or no
+ * libhaul-cuda.so; the sentence says which. HAUL_EINVAL: NULL, or a name of another form. HAUL_EIO:
+ * the GPU cannot be used. HAUL_ENOMEM: 255 spaces are open. HAUL_ECLOSED: after haul_shutdown().
  * Blocks while driver and GPU start, up to seconds for the first; not for signal handlers. */
 HAUL_API int haul_space_open_device(const char* device, haul_space* space);
 
@@ -416,9 +419,8 @@ HAUL_API int haul_space_close(haul_space space);
 
 /* ---- memory of another process, with its permission ----------------------------------------- */
 
-/* A capability: whoever holds both may name the memory that was granted. Pass it on as you would
- * pass a file: the descriptor over a Unix socket (SCM_RIGHTS) or to a child, the index beside it.
- */
+/* A capability for granted memory: whoever holds both may name it. Pass it on as you would pass a
+ * file: the descriptor over a Unix socket (SCM_RIGHTS) or to a child, the index beside it. */
 typedef struct haul_grant {
   int32_t fd; /* haul's if haul_share() gave it: do not close it; the program's if received */
   uint32_t reserved; /* 0 */
@@ -428,16 +430,16 @@ typedef struct haul_grant {
 /* What may be done with granted memory. */
 enum { HAUL_SHARE_READ = 1u << 0, HAUL_SHARE_WRITE = 1u << 1 };
 
-/* Lets other processes of the user name [address, address + len) in their requests, to read
+/* Lets other processes of the user name [address, address + len) in their requests: to read
  * (HAUL_SHARE_READ), to write (HAUL_SHARE_WRITE) or both. The node's service (`haul serve`) does
  * the copying, in one copy and for any number of them; they never see the address, nor any other
  * memory, and cannot reach it without the service. Memory of haul_alloc() is copied at the speed of
  * memory, other memory more slowly and only where the kernel lets the service read this process.
- * Waits up to 2.5 s for a service. HAUL_ENOTSUP: there is none, or it refuses. HAUL_EINVAL: NULL,
- * an empty range or one past 2^56, no or unknown rights. HAUL_ENOMEM: 4096 grants are out, or no
- * descriptor is left. HAUL_ETIMEDOUT: the service does not answer for 5 s; nothing is granted.
- * HAUL_ECLOSED: after haul_shutdown(). The memory must stay allocated until the grant is taken
- * back. A child of fork has granted nothing. */
+ * The memory must stay allocated until the grant is taken back. A child of fork has granted
+ * nothing. HAUL_ENOTSUP: there is no service, or it refuses. HAUL_EINVAL: NULL, an empty range or
+ * one past 2^56, no or unknown rights. HAUL_ENOMEM: 4096 grants are out, or no descriptor is left.
+ * HAUL_ETIMEDOUT: the service does not answer for 5 s; nothing is granted. HAUL_ECLOSED: after
+ * haul_shutdown(). Waits up to 2.5 s for a service. */
 HAUL_API int haul_share(void* address, size_t len, uint32_t rights, haul_grant* grant);
 
 /* Takes a grant back. When it returns 0, nobody reads or writes there any more; what others had in
@@ -447,20 +449,21 @@ HAUL_API int haul_share(void* address, size_t len, uint32_t rights, haul_grant* 
  * answer, microseconds as a rule, with signals open. */
 HAUL_API int haul_unshare(const haul_grant* grant);
 
-/* Opens granted memory as a space for extents: addresses there are 0 to *len - 1. HAUL_EPERM: there
- * is no such grant (any more). HAUL_ENOTSUP: no service. HAUL_EINVAL: NULL (len may be), or
- * grant->fd is not a grant's. HAUL_ENOMEM: 255 spaces are open. HAUL_EAGAIN, HAUL_ETIMEDOUT: the
- * service went away, or does not answer. Close the space with haul_space_close(); grant->fd may be
- * closed at once. Requests on it go to the service whatever their size: HAUL_EAGAIN when the ring
- * is full or the service away; HAUL_ENOTSUP where the sides overlap within one grant, the
- * notification word is not in memory of haul_alloc(), or the other side is not and the service
- * cannot reach it. They fail with HAUL_EPERM when the grant does not allow them or was taken back,
- * HAUL_EFAULT past its end, HAUL_EPEER when its process is gone, HAUL_EIO when the service dies:
- * the caller cannot finish them. */
+/* Opens granted memory as a space for extents: addresses there are 0 to *len - 1. Close the space
+ * with haul_space_close(); grant->fd may be closed at once. Requests on it go to the service
+ * whatever their size. They are refused with HAUL_EAGAIN when the ring is full or the service away,
+ * with HAUL_ENOTSUP where the sides overlap within one grant, the notification word is not in
+ * memory of haul_alloc(), or the other side is not and the service cannot reach it. They fail with
+ * HAUL_EPERM when the grant does not allow them or was taken back, HAUL_EFAULT past its end,
+ * HAUL_EPEER when its process is gone, HAUL_EIO when the service dies: the caller cannot finish
+ * them. HAUL_EPERM: there is no such grant (any more). HAUL_ENOTSUP: no service. HAUL_EINVAL: NULL
+ * (len may be), or grant->fd is not a grant's. HAUL_ENOMEM: 255 spaces are open. HAUL_EAGAIN,
+ * HAUL_ETIMEDOUT: the service went away, or does not answer. */
 HAUL_API int haul_space_open_grant(const haul_grant* grant, haul_space* space, size_t* len);
 
 /* ---- plans and state ---------------------------------------------------------------------- */
 
+/* How many reasons a plan has at most. */
 #define HAUL_PLAN_REASONS 8
 
 /* What the planner would do with a request now, and why. */
@@ -483,9 +486,9 @@ typedef struct haul_plan {
 } haul_plan;
 
 /* Plans without submitting. The request is checked, and refused, as by haul_submit(); but one that
- * no engine can do is explained. HAUL_EINVAL: NULL, or plan->size is too small. Between the two
- * thresholds of haul_plan it reads two bytes of the source, as a submit would, and faults where
- * they are not mapped; it reads no other memory than the request. Never blocks. */
+ * no engine can do is explained. Between the two thresholds of haul_plan it reads two bytes of the
+ * source, as a submit would, and faults where they are not mapped; it reads no other memory than
+ * the request. HAUL_EINVAL: NULL, or plan->size is too small. Never blocks. */
 HAUL_API int haul_explain(const haul_request* request, haul_plan* plan);
 
 /* One engine as `haul info` shows it. */
@@ -500,8 +503,8 @@ typedef struct haul_engine_info {
   uint64_t chunks, bytes;
 } haul_engine_info;
 
-/* Engine number index, from 0; HAUL_EINVAL past the last, or if info is NULL or its size too small.
- * May make a few system calls. */
+/* Describes engine number index, from 0. HAUL_EINVAL: past the last, or info is NULL or its size
+ * too small. May make a few system calls. */
 HAUL_API int haul_engine(unsigned index, haul_engine_info* info);
 
 /* This process's movers and counters. The counters are read one by one, while other threads go on
@@ -524,7 +527,8 @@ typedef struct haul_state {
   char service_status[192];    /* one sentence: attached to which, or why not */
 } haul_state;
 
-/* Fills in *state. HAUL_EINVAL: NULL, or state->size is too small. Never blocks for long. */
+/* Tells of this process's movers and counters, in *state. HAUL_EINVAL: NULL, or state->size is too
+ * small. Never blocks for long. */
 HAUL_API int haul_query(haul_state* state);
 
 /* Wakes (or starts) the mover ahead of a burst, so that the next copies go to it; where the node's
@@ -534,22 +538,23 @@ HAUL_API int haul_query(haul_state* state);
  * sleeps, none while it is awake; the first call makes threads. */
 HAUL_API int haul_wake(void);
 
-/* Calibrates in the foreground (a fraction of a second; needs the mover), takes the figures into
- * use and stores them for later processes. progress (optional) is called with 0 to 100 on the
- * calling thread. HAUL_EAGAIN: there is no mover now, it has done nothing for 3 s, or the machine
- * was too busy to be measured (haul_last_error() says which; nothing changes). HAUL_ENOTSUP: no
- * mover can run here. HAUL_ECLOSED: after haul_shutdown(). HAUL_ENOMEM: no memory for the buffers.
- * Another error: measured and in use, but not stored; haul_last_error() says why. */
+/* Calibrates in the foreground and stores the figures for later processes. They are taken into use
+ * at once. It takes a fraction of a second and needs the mover. progress (optional) is called with
+ * 0 to 100 on the calling thread. HAUL_EAGAIN: there is no mover now, it has done nothing for 3 s,
+ * or the machine was too busy to be measured (haul_last_error() says which; nothing changes).
+ * HAUL_ENOTSUP: no mover can run here. HAUL_ECLOSED: after haul_shutdown(). HAUL_ENOMEM: no memory
+ * for the buffers. Another error: measured and in use, but not stored; haul_last_error() says why.
+ */
 HAUL_API int haul_tune(void (*progress)(int percent, void* context), void* context);
 
 /* Finishes everything in flight, stops the movers and gives the core back. Later submits are
- * refused with HAUL_ECLOSED and move nothing; tickets and queues stay readable. Blocks for the rest
- * of the copies, with signals open; where they make no progress for HAUL_MOVER_PATIENCE_MS (5 s:
- * memory that does not arrive, a stopped service, a crash handler that holds the mover) it says on
- * standard error what it leaves, and returns. Always 0; idempotent. exit() finishes and stops in
- * the same way, but what is submitted after that, by functions registered with atexit() before the
- * first submit or by destructors of static objects made before it, is carried out inline instead of
- * refused. */
+ * refused with HAUL_ECLOSED and move nothing; tickets and queues stay readable. exit() finishes and
+ * stops in the same way, but what is submitted after that, by functions registered with atexit()
+ * before the first submit or by destructors of static objects made before it, is carried out inline
+ * instead of refused. Always 0; idempotent. Blocks for the rest of the copies, with signals open;
+ * where they make no progress for HAUL_MOVER_PATIENCE_MS (5 s: memory that does not arrive, a
+ * stopped service, a crash handler that holds the mover) it says on standard error what it leaves,
+ * and returns. */
 HAUL_API int haul_shutdown(void);
 
 #ifdef __cplusplus

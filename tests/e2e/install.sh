@@ -73,6 +73,12 @@ if [ -n "${E2E_HAUL:-}" ]; then
     fail "haul.service does not start the installed haul"
 fi
 
+if [ -e "$E2E_BUILD/manual/done" ]; then
+  for page in haul haul_copy haul_atomic_connect; do
+    [ -s "$usr/share/man/man3/$page.3" ] || fail "share/man/man3/$page.3 was not installed, or is empty"
+  done
+fi
+
 if [ -e "$E2E_BUILD/bin/bcisim" ]; then
   XDG_CACHE_HOME=$work/cache MPLCONFIGDIR=$work/matplotlib "$usr/bin/bcisim" figures --out "$work/figures" \
     --instructions 2K --sensitivity-instructions 1K > "$work/output" 2> "$work/errors" ||
