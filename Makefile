@@ -15,7 +15,7 @@ SUITES ?= hide latency bandwidth split threads affinity order checked service cl
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-mpi nic-guest deps bench bench-peers install uninstall clean help tools configure
+.PHONY: build run test test-mpi nic-guest deps bench bench-peers site install uninstall clean help tools configure
 
 build: configure ## build what the installed packages allow (the default)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -56,6 +56,12 @@ bench: ## run every benchmark suite (SUITES="hide latency" runs some)
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD) -j $(JOBS) --target haul_cli
 	@for suite in $(SUITES); do $(BUILD)/bin/haul bench $$suite || exit 1; done
+
+site: ## build the site of documents and references: BUILD/site/index.html
+	@scripts/deps.sh run
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) -j $(JOBS) --target haul_cli
+	@scripts/site.sh $(BUILD)
 
 install: configure ## install below PREFIX (/usr/local), staged in DESTDIR
 	@cmake --build $(BUILD) -j $(JOBS) --target haul_product

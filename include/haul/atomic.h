@@ -317,7 +317,7 @@ HAUL_API int haul_atomic_window_run(haul_atomic_window* window, haul_atomic_oper
 
 /* ---- single operations on words of 64 bits, blocking (paper 002, table I) ------------------ */
 
-/* One operation on a word, which the functions below call. */
+/* One operation on a word, which the functions of single operations call. */
 static inline int haul_atomic_one(haul_atomic_remote* remote, uint8_t code, uint64_t address,
                                   uint64_t operand, uint64_t compare, uint64_t* old) {
   haul_atomic_operation operation;
@@ -332,7 +332,7 @@ static inline int haul_atomic_one(haul_atomic_remote* remote, uint8_t code, uint
   if (old && result == 0) *old = operation.old;
   return result;
 }
-/* Adds `data` to the word; *old (may be NULL, here and below) receives the word before. */
+/* Adds `data` to the word; *old (may be NULL, as with all of these) receives the word before. */
 static inline int haul_atomic_fetch_add(haul_atomic_remote* remote, uint64_t address, uint64_t data,
                                         uint64_t* old) {
   return haul_atomic_one(remote, HAUL_ATOMIC_ADD, address, data, 0, old);
@@ -424,10 +424,9 @@ HAUL_API int haul_atomic_lock_close(haul_atomic_lock* lock);
  * the home cannot be reached: HAUL_ETIMEDOUT (it does not answer, for the node's timeout_ns at
  * most), HAUL_EPERM (no such window, or a wrong key), HAUL_EPEER (it was restarted, or has
  * forgotten this member, twice in a row), HAUL_EAGAIN (its node has no room for another client),
- * HAUL_ENOMEM (this node has no connection left); so for all functions below, and
- * haul_atomic_lock_open(). What the failed call was about may have happened all the same, and ends
- * with the lease. Blocks: spins for the node's spin_us, then naps for up to half a millisecond at a
- * time. */
+ * HAUL_ENOMEM (this node has no connection left); so for all functions of a lock. What the failed
+ * call was about may have happened all the same, and ends with the lease. Blocks: spins for the
+ * node's spin_us, then naps for up to half a millisecond at a time. */
 HAUL_API int haul_atomic_lock_acquire(haul_atomic_lock* lock, uint64_t timeout_ns, uint64_t* token);
 /* Acquires the lock if it is free. HAUL_EAGAIN: it is not. A round trip; blocks for up to the
  * node's timeout_ns if the home does not answer. */
@@ -450,9 +449,9 @@ HAUL_API uint64_t haul_atomic_lock_remaining(const haul_atomic_lock* lock);
 
 /* Actions on a lock for event loops: haul_atomic_lock_start() begins one of them and returns;
  * haul_atomic_lock_test() carries it on and returns 0 while it lasts, 1 when it is done (*token as
- * above), or how it failed, also when called again; HAUL_EINVAL if nothing was ever started. Call
- * it often: a lock that is handed to a member that does not look waits for its lease to end.
- * timeout_ns is for HAUL_ATOMIC_LOCK_ACQUIRE and _TRY. */
+ * haul_atomic_lock_acquire() gives it), or how it failed, also when called again; HAUL_EINVAL if
+ * nothing was ever started. Call it often: a lock that is handed to a member that does not look
+ * waits for its lease to end. timeout_ns is for HAUL_ATOMIC_LOCK_ACQUIRE and _TRY. */
 typedef enum haul_atomic_lock_action {
   HAUL_ATOMIC_LOCK_ACQUIRE = 1,
   HAUL_ATOMIC_LOCK_TRY = 2,

@@ -96,7 +96,7 @@ extern "C" {
 
 /* Every failure is one of these. The numbers are part of the ABI. */
 enum {
-  HAUL_OK = 0,
+  HAUL_OK = 0,         /* success */
   HAUL_EINVAL = -1,    /* an argument is wrong: NULL, overflow, unknown flag, bad ticket */
   HAUL_EAGAIN = -2,    /* full (ring, completion queue), or the mover core is leased: try later */
   HAUL_EFAULT = -3,    /* part of a range is not accessible (checked requests, and other spaces) */
@@ -260,8 +260,8 @@ static inline haul_request haul_request_fill(void* dst, uint64_t pattern, uint8_
  * 2^56) or a call after haul_shutdown() copies nothing and returns a failed ticket, for which
  * haul_test() and haul_wait() return HAUL_EINVAL or HAUL_ECLOSED. Never waits for another request,
  * and while the mover is awake takes no lock, allocates nothing and makes no system call (from 1
- * MiB on it may ask the kernel once whether dst has pages yet). Async-signal-safe (see Signals
- * above). (Paper 000, III-C; paper 003, III: BLKCPY.) */
+ * MiB on it may ask the kernel once whether dst has pages yet). Async-signal-safe (see Signals).
+ * (Paper 000, III-C; paper 003, III: BLKCPY.) */
 HAUL_API haul_ticket haul_copy(void* dst, const void* src, size_t len);
 
 /* Fills len bytes with a pattern of 1, 2, 4 or 8 bytes: pattern_bytes says how many (else the
@@ -289,8 +289,8 @@ HAUL_API int haul_submit(const haul_request* requests, size_t count, haul_ticket
  * failures are remembered, haul may forget an observed one for a newer one, and a later test of the
  * same ticket may then return 1. HAUL_EINVAL is also returned for a ticket that is not haul's,
  * HAUL_ESTALE for one of another process, or when more than 65536 failures went unobserved and this
- * ticket's may be among those forgotten. Never blocks, never helps. Async-signal-safe (see Signals
- * above); in a handler that interrupts its own thread's call while that deals with a failure, a
+ * ticket's may be among those forgotten. Never blocks, never helps. Async-signal-safe (see
+ * Signals); in a handler that interrupts its own thread's call while that deals with a failure, a
  * failed ticket may read as pending. */
 HAUL_API int haul_test(haul_ticket ticket);
 

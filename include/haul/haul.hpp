@@ -142,8 +142,9 @@ class memory {
   memory& operator=(const memory&) = delete;
   memory& operator=(memory&&) = delete;
 
+  // Its first byte, and how many there are, as asked for.
   void* data() const noexcept { return data_; }
-  std::size_t size() const noexcept { return bytes_; }  // as asked for
+  std::size_t size() const noexcept { return bytes_; }
 
   // clang-format off
   // All of it as elements; bytes beyond the last whole one are left out.

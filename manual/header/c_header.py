@@ -170,7 +170,8 @@ class Reader:
     def directive(self, text, at):
         match = MACRO.match(text)
         if match and not INTERNAL_MACROS.match(match.group(1)):
-            self.add(Item("macro", match.group(1), f"#define {match.group(1)}{match.group(2) or ''} {match.group(3)}"), at)
+            name, parameters, value = match.groups()
+            self.add(Item("macro", name, f"#define {name}{parameters or ''} {value}"), at)
 
     def step(self, at):
         """Reads what stands at `at`; returns where it ends."""

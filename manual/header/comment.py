@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 LEADS = [
     ("returns", re.compile(r"Returns\b|(0|1|Negative|NULL|Always 0)\b[:;,.]|[01] if\b|NULL and\b|NULL, and\b")),
     ("errors", re.compile(r"HAUL_E[A-Z]+\b|Refusals:|Another error:|If [^:]*: HAUL_E")),
-    ("context", re.compile(r"Blocks\b(?! of)|Waits up to\b|Never (blocks|waits|sleeps)\b|Async-signal-safe|Any thread|Fork:|"
-                           r"May (take|make) a\b|(A|One) (system call|round trip)\b")),
+    ("context", re.compile(r"Blocks\b(?! of)|Waits up to\b|Never (blocks|waits|sleeps)\b|Async-signal-safe|Any thread|"
+                           r"Fork:|May (take|make) a\b|(A|One) (system call|round trip)\b")),
     ("papers", re.compile(r"\(Paper ")),
 ]
 HEADINGS = ["description"] + [name for name, _ in LEADS]

@@ -2,10 +2,15 @@
 
 import re
 
+from header import comment
 from man import roff
 
 # What a program links for a header, and the page of its overview.
-LIBRARIES = {"haul/haul.h": ("libhaul", "haul", "haul"), "haul/atomic.h": ("libhaul-atomic", "haul-atomic", "haul_atomic")}
+LIBRARIES = {
+    "haul/haul.h": ("libhaul", "haul", "haul"),
+    "haul/atomic.h": ("libhaul-atomic", "haul-atomic", "haul_atomic"),
+}
+NOTHING = "\\&"  # what stands behind a label has to be something
 TYPES = ("struct", "enum", "opaque", "callback", "alias")
 
 
@@ -35,7 +40,8 @@ class Manual:
         self.header, self.examples = header, examples
         self.version, self.date = version, date
         self.library, self.package, self.overview_name = LIBRARIES[header.name]
-        self.page_of = {name: names_of(group)[0] for group in header.groups() if has_page(group) for name in names_of(group)}
+        with_pages = [group for group in header.groups() if has_page(group)]
+        self.page_of = {name: names_of(group)[0] for group in with_pages for name in names_of(group)}
 
     def pages(self):
         """{file name: text}"""
@@ -56,13 +62,11 @@ class Manual:
                 f"{roff.bold('-l' + self.library[3:])})\n")
 
     def page(self, section, group):
-        from header import comment
         names = names_of(group)
         text = self.head(names, comment.name_line(group.comment.summary))
         text += f".SH SYNOPSIS\n.nf\n{roff.bold(f'#include <{self.header.name}>')}\n"
         for item in group.items:
-            text += ".PP\n" + "".join(roff.prototype(line) if item.kind in ("function", "inline", "callback")
-                                      else roff.bold(line) + "\n" for line in signature(item).splitlines())
+            text += ".PP\n" + "".join(roff.prototype(line) for line in signature(item).splitlines())
         text += ".fi\n.SH DESCRIPTION\n" + roff.blocks(group.comment.blocks("description"))
         text += self.members(group)
         text += self.returns(group)
@@ -82,12 +86,16 @@ class Manual:
             commented = [member for member in item.members if member.comment]
             if commented:
                 text += ".SS " + ("Members" if item.kind == "struct" else "Values") + "\n"
-                text += "".join(f".TP\n{roff.bold(member.text)}\n{roff.prose(member.comment)}\n" for member in commented)
+                text += "".join(self.member(member) for member in commented)
         return text
+
+    def member(self, member):
+        return f".TP\n{roff.bold(member.text)}\n{roff.prose(member.comment) or NOTHING}\n"
 
     def returns(self, group):
         own = group.comment.blocks("returns")
-        if not own and any(item.text.startswith(("int ", "static inline int ")) for item in group.of_kind("function", "inline")):
+        functions = group.of_kind("function", "inline")
+        if not own and any(item.text.startswith(("int ", "static inline int ")) for item in functions):
             own = [block for block in self.header.overview if block.label == "Return"]
             return ".SH RETURN VALUE\n" + roff.prose(own[0].text) + "\n"
         return ".SH RETURN VALUE\n" + roff.blocks(own) if own else ""
@@ -104,10 +112,10 @@ class Manual:
         named = [self.page_of[word] for word in re.findall(r"\bhaul_\w+", text) if word in self.page_of]
         beside = [names_of(other)[0] for other in section.groups if has_page(other)]
         pages = [name for name in dict.fromkeys(sorted(named + beside)) if name not in own]
-        return ".SH SEE ALSO\n.ad l\n.nh\n" + ",\n".join(f"{roff.bold(name)}(3)" for name in [self.overview_name, *pages]) + "\n"
+        references = ",\n".join(f"{roff.bold(name)}(3)" for name in [self.overview_name, *pages])
+        return f".SH SEE ALSO\n.ad l\n.nh\n{references}\n"
 
     def overview(self):
-        from header import comment
         first, *rest = self.header.overview
         _, summary = first.text.split(": ", 1)
         what, more = comment.sentences(summary)[0], " ".join(comment.sentences(summary)[1:])
@@ -129,10 +137,11 @@ class Manual:
         text = ""
         macros = group.of_kind("macro")
         if macros:
-            text += f".TP\n{roff.bold(macros[0].text)}\n" + "".join(f".TQ\n{roff.bold(item.text)}\n" for item in macros[1:])
+            text += f".TP\n{roff.bold(macros[0].text)}\n"
+            text += "".join(f".TQ\n{roff.bold(item.text)}\n" for item in macros[1:])
             text += roff.blocks(group.comment.blocks("description"))
         for item in group.of_kind("constants"):
             text += ("" if first else ".PP\n") + roff.blocks(group.comment.blocks("description")) + ".RS 4\n"
-            text += "".join(f".TP\n{roff.bold(member.text)}\n{roff.prose(member.comment) or 'No error.'}\n" for member in item.members)
+            text += "".join(self.member(member) for member in item.members)
             text += ".RE\n"
         return text

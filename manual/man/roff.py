@@ -5,10 +5,12 @@ import re
 # In this order: what is code, a function, a constant.
 MARKED = re.compile(r"`([^`]+)`|\b(haul_\w+\(\))|\b(HAUL_[A-Z][A-Z_0-9]*\*?)")
 
+SPECIAL = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti"}
+
 
 def escaped(text):
     """Nothing in it is taken for an escape, and hyphens can be searched for."""
-    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga").replace("^", "\\(ha").replace("~", "\\(ti")
+    return "".join(SPECIAL.get(char, char) for char in text)
 
 
 def line(text):

@@ -154,6 +154,9 @@ for page in "$work"/man/*; do
     mandoc -T lint -W warning "$page" || failed "$page"
   fi
 done
+expect_status 0 '# haul-bench' man bench --markdown
+expect_status 0 'wrote 17 pages' man --markdown --out "$work/markdown"
+[ -s "$work/markdown/haul.md" ] || failed 'haul man --markdown writes no haul.md'
 
 # ---- the guide's table of knobs is the command's
 "$haul" man --knobs-markdown > "$work/knobs"
