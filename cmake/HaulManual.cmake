@@ -1,12 +1,12 @@
 # The manual pages of section 3, which manual/ makes from the headers with python3: BUILD/manual/man3, target haul_man3.
 set(HAUL_MANUAL_DIR)
 if(NOT HAUL_MANUAL STREQUAL "OFF")
-  find_program(HAUL_PYTHON NAMES python3)
-  if(NOT HAUL_PYTHON AND HAUL_MANUAL STREQUAL "ON")
+  find_program(HAUL_PYTHON3 NAMES python3)
+  if(NOT HAUL_PYTHON3 AND HAUL_MANUAL STREQUAL "ON")
     message(FATAL_ERROR "The manual pages of the library's functions need python3; install it or set HAUL_MANUAL=OFF.")
   endif()
 endif()
-if(HAUL_MANUAL STREQUAL "OFF" OR NOT HAUL_PYTHON)
+if(HAUL_MANUAL STREQUAL "OFF" OR NOT HAUL_PYTHON3)
   return()
 endif()
 
@@ -17,7 +17,7 @@ file(GLOB_RECURSE manual_sources CONFIGURE_DEPENDS
 add_custom_command(OUTPUT "${PROJECT_BINARY_DIR}/manual/done" VERBATIM
   COMMAND "${CMAKE_COMMAND}" -E rm -rf "${HAUL_MANUAL_DIR}"
   COMMAND "${CMAKE_COMMAND}" -E env PYTHONDONTWRITEBYTECODE=1
-    "${HAUL_PYTHON}" "${PROJECT_SOURCE_DIR}/manual/man_pages.py" --out "${HAUL_MANUAL_DIR}"
+    "${HAUL_PYTHON3}" "${PROJECT_SOURCE_DIR}/manual/man_pages.py" --out "${HAUL_MANUAL_DIR}"
   COMMAND "${CMAKE_COMMAND}" -E touch "${PROJECT_BINARY_DIR}/manual/done"
   DEPENDS ${manual_sources} "${PROJECT_SOURCE_DIR}/include/haul/haul.h" "${PROJECT_SOURCE_DIR}/include/haul/atomic.h"
   COMMENT "Manual pages of the library's functions")

@@ -9,7 +9,7 @@ set(table_rows "${CMAKE_CURRENT_BINARY_DIR}/edges_table_rows.cpp")
 set(table_headers "${PROJECT_SOURCE_DIR}/include/haul/haul.h" "${PROJECT_SOURCE_DIR}/include/haul/atomic.h")
 add_custom_command(OUTPUT "${table_rows}"
   COMMAND "${HAUL_PYTHON3}" "${table_dir}/functions.py" "${table_rows}" ${table_headers}
-  DEPENDS "${table_dir}/functions.py" ${table_headers} VERBATIM)
+  DEPENDS "${table_dir}/functions.py" "${PROJECT_SOURCE_DIR}/manual/header/c_header.py" ${table_headers} VERBATIM)
 file(GLOB table_sources CONFIGURE_DEPENDS "${table_dir}/*.cpp")
 add_executable(edges_table ${table_sources} "${table_rows}")
 target_include_directories(edges_table PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}" "${table_dir}")

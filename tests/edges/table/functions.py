@@ -6,8 +6,13 @@
 A row can make the function's arguments (world.hpp) and call it. Nobody lists functions by hand: a header's new
 function is in the table, and one whose arguments cannot be made from MAKERS stops the build.
 """
+import pathlib
 import re
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "manual"))
+sys.dont_write_bytecode = True
+from header import c_header  # noqa: E402
 
 # How an argument is made, by its type and its name; "FUNCTION NAME" comes first where one function needs another.
 MAKERS = {
@@ -91,9 +96,6 @@ MAKERS = {
     "haul_atomic_lock_counts* counts": "w.out<haul_atomic_lock_counts>()",
 }
 
-DECLARATION = re.compile(r"(?:HAUL_API|static inline)\s+(?P<result>[\w\s]+?[\s*]+)(?P<name>haul_\w+)\s*\(", re.S)
-
-
 def arguments_of(text):
     """The text up to the parenthesis that closes the list, cut at its commas."""
     depth, parts, begin = 0, [], 0
@@ -121,20 +123,10 @@ def type_of(argument):
 
 def functions_of(header):
     """(name, arguments, its comment) of each function that the header declares."""
-    text = open(header, encoding="utf-8").read()
-    # Comments go, at the same places, so that each declaration's own can be found again.
-    bare = re.sub(r"/\*.*?\*/|^[ \t]*#[^\n]*", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S | re.M)
-    found = []
-    for match in DECLARATION.finditer(bare):
-        before = text[: match.start()].rstrip()
-        comment = before[before.rfind("/*") :] if before.endswith("*/") else ""
-        line = text.count("\n", 0, match.start()) + 1
-        found.append((match["name"], arguments_of(bare[match.end() :]), comment, f"{header}:{line}"))
-    declared = len(re.findall(r"\bHAUL_API\s+\w", bare)) + len(re.findall(r"\bstatic inline\b", bare))
-    if declared != len(found):
-        sys.exit(f"{header}: {declared} functions are declared, but functions.py reads {len(found)}: "
-                 "teach DECLARATION the new form")
-    return found
+    for group in c_header.read(header).groups():
+        for item in group.of_kind("function", "inline"):
+            arguments = arguments_of(item.text.partition("(")[2])
+            yield item.name, arguments, group.comment.text(), f"{header}:{group.line}"
 
 
 def row_of(header, name, arguments, comment, place):
@@ -162,7 +154,10 @@ def row_of(header, name, arguments, comment, place):
 
 def main():
     output, headers = sys.argv[1], sys.argv[2:]
-    rows = "".join(row_of(header, *function) for header in headers for function in functions_of(header))
+    try:
+        rows = "".join(row_of(header, *function) for header in headers for function in functions_of(header))
+    except c_header.HeaderError as error:
+        sys.exit(str(error))
     includes = "".join(f"#include <{header[header.index('haul/'):]}>\n" for header in headers)
     text = f"""// Written by tests/edges/table/functions.py from the public headers; do not edit.
 {includes}
