@@ -51,11 +51,11 @@ std::string roff(const Line& line) {
   std::string text;
   for (const Words& words : line) {
     switch (words.face) {
-      case Words::Face::plain: text += roff(words.text); break;
-      case Words::Face::bold: text += "\\fB" + roff(words.text) + "\\fR"; break;
-      case Words::Face::italic: text += "\\fI" + roff(words.text) + "\\fR"; break;
+      case Words::Face::plain: text += roff(words.text, text.empty()); break;
+      case Words::Face::bold: text += "\\fB" + roff(words.text, false) + "\\fR"; break;
+      case Words::Face::italic: text += "\\fI" + roff(words.text, false) + "\\fR"; break;
       case Words::Face::page:
-        text += fmt::format("\\fB{}\\fR({})", roff(words.text), section_of(words.text));
+        text += fmt::format("\\fB{}\\fR({})", roff(words.text, false), section_of(words.text));
         break;
     }
   }
