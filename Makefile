@@ -15,7 +15,7 @@ SUITES ?= hide latency bandwidth split threads affinity order checked service cl
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-mpi nic-guest deps bench bench-peers site install uninstall clean help tools configure
+.PHONY: build run test test-mpi nic-guest deps bench bench-peers site install uninstall test-rust clean help tools configure
 
 build: configure ## build what the installed packages allow (the default)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -38,6 +38,11 @@ test-mpi: ## run the MPI tests on haul under four MPIs (MPI_TESTS="--ranks 2 --o
 	@$(MAKE) --no-print-directory build
 	@tests/mpi/run.py --transport haul --provider-dir $(BUILD)/lib --work $(BUILD)/mpi-tests \
 	  --mpi openmpi4,openmpi5,mpich5,intel $(MPI_TESTS)
+
+test-rust: configure ## build libhaul and test the Rust crates on it, where cargo is
+	@cmake --build $(BUILD) -j $(JOBS) --target haul
+	@build=$$(realpath $(BUILD)); E2E_SOURCE=$(CURDIR) E2E_BUILD=$$build E2E_LIBRARY=$$build/lib/libhaul.so \
+	  bash tests/e2e/rust.sh
 
 nic-guest: ## run the engine nic in a guest on an emulated card that is looped (NIC_GUEST="--quick" runs a part)
 	@scripts/deps.sh ci

@@ -22,7 +22,7 @@ set(tests_aside
   e2e.cuda_setup_test e2e.cuda_test e2e.dlopen e2e.dsa_channels_test e2e.dsa_setup_test e2e.dsa_test
   e2e.dsa_verify_test
   e2e.fork_test e2e.handler_test e2e.hpp_test e2e.life_test
-  e2e.no_install e2e.order_test e2e.peer_test e2e.run_transparent e2e.serve_test e2e.service_copy_test
+  e2e.no_install e2e.order_test e2e.peer_test e2e.run_transparent e2e.rust e2e.serve_test e2e.service_copy_test
   e2e.service_corner_test e2e.service_fault_test e2e.service_places_test e2e.signal_test e2e.start_test
   edges.atfork_test edges.atomic_cancel_test edges.atomic_ends_test edges.daemon_test edges.exec_test
   edges.fork_amid_test edges.late_destructors_test edges.limits_test edges.longjmp_test edges.opened_signals_test
@@ -39,7 +39,7 @@ set(tests_that_wait e2e.service_corner_test e2e.service_fault_test edges.atomic_
 set(test_seconds
   fabric.environment=35 e2e.bench_mpi=25 fabric=20 e2e.install=12 e2e.run_mpi=12 edges.descriptors_test=12 stress=10
   unit.fabric=10 atomic=9 service=8 unit=8 e2e.hostile_test=6 conformance=5 edges.main_thread_ends_test=5
-  transparent.deferred_huge_test=18 e2e.dsa_test=20 e2e.dsa_verify_test=35 e2e.cuda_gpu_test=40 e2e.cuda_test=30 e2e.channel_test=20
+  transparent.deferred_huge_test=18 e2e.dsa_test=20 e2e.rust=30 e2e.dsa_verify_test=35 e2e.cuda_gpu_test=40 e2e.cuda_test=30 e2e.channel_test=20
   e2e.cuda_fault_test=15 e2e.cuda_memory_test=15
   e2e.cli_test=17 transparent.deferred_test=15 e2e.serve_test=14 e2e.atomic_cli=11
   e2e.signal_test=11 transparent.protected_test=11 transparent.deferred_fill_test=10 transparent.filters_test=10
