@@ -58,6 +58,9 @@ pub use space::{Granted, Space};
 pub use state::{engines, query, tune, wake, Engine, Mover, Plan, Service, State};
 pub use ticket::{Destination, Ticket};
 
+/// The raw declarations, for [`raw::submit`] and [`Ticket::from_raw`].
+pub use haul_sys;
+
 use std::ffi::CStr;
 
 /// The version of the libhaul that is loaded: "0.1.0".

@@ -91,7 +91,8 @@ impl<'a> Options<'a> {
         Options { notify: Some((word, value)), ..self }
     }
 
-    /// Posts an entry with this number to the submitting thread's [`Queue`](crate::Queue), also on failure.
+    /// Posts an entry with this number to the submitting thread's [`Queue`](crate::Queue), also on failure. Is refused
+    /// with [`Code::Again`](crate::Code::Again) while 1024 entries wait to be reaped.
     pub fn complete(self, user_data: u64) -> Self {
         Options { user_data, ..self.flag(haul_sys::HAUL_COMPLETE) }
     }
