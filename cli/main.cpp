@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/kit/terminal.hpp"
 #include "cli/kit/tree.hpp"
 #include "tools/failure.hpp"
 
@@ -16,7 +17,7 @@ constexpr int exit_failure = 1, exit_usage = 2;
 int fail(int status, std::string sentence) {
   std::replace(sentence.begin(), sentence.end(), '\n', ' ');
   sentence.erase(sentence.find_last_not_of(" .") + 1);
-  fmt::print(stderr, "haul: {}\n", sentence);
+  fmt::print(stderr, "{}{}\n", haul::cli::line_head(haul::LogLevel::error), sentence);
   return status;
 }
 

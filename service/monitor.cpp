@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -227,6 +228,14 @@ bool Monitor::stop(int timeout_ms) {
   }
   // A pidfd can be read once its process has ended.
   return !process_.valid() || readable_until(process_.get(), deadline);
+}
+
+void Monitor::reopen_log() {
+  const int failed = pid_is_ours() ? os::pidfd_signal(process_.get(), SIGHUP) : -ESRCH;
+  if (failed == 0) return;
+  throw std::runtime_error("cannot send SIGHUP to the service at " + path_ + " (" +
+                           describe_errno(-failed) +
+                           "); send it where its process can be seen, in its pid namespace");
 }
 
 }  // namespace haul::service

@@ -42,6 +42,9 @@ class Monitor {
   // afterwards.
   bool stop(int timeout_ms);
 
+  // Has it open its log again, by SIGHUP. Throws where its process cannot be seen.
+  void reopen_log();
+
   const std::string& socket_path() const { return path_; }
   const std::string& version() const { return version_; }
   pid_t pid() const { return pid_; }  // in the service's own pid namespace

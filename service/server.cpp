@@ -214,8 +214,11 @@ void run(const Options& options) {
   }
   {
     Server server(options, listener, stop);
-    if (options.say) options.say("listening at " + (own ? own->path() : options.socket_path));
+    const std::string path = own ? own->path() : options.socket_path;
+    if (options.on_listening) options.on_listening(path);
+    if (options.say) options.say(LogLevel::info, "listening at " + path);
     server.serve_until_stopped();
+    if (options.on_ending) options.on_ending();
   }
   stop_asked.store(false);
 }

@@ -3,14 +3,17 @@
 #include <sched.h>
 
 #include <csignal>
-#include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/knobs.hpp"
 #include "cli/kit/document.hpp"
 #include "cli/kit/tree.hpp"
+#include "cli/service/companion.hpp"
 #include "cli/service/daemon.hpp"
 #include "cli/service/listener.hpp"
+#include "cli/service/notify.hpp"
 #include "cli/service/service_report.hpp"
 #include "service/server.hpp"
 #include "tools/failure.hpp"
@@ -22,8 +25,8 @@ constexpr int stop_timeout_ms = 10'000;
 constexpr std::uint64_t ns_per_s = 1'000'000'000;
 
 struct ServeChoices {
-  std::string socket, map_bytes, cpu, json, idle_exit = "0";
-  bool detach = false, status = false, stop = false, stats = false;
+  std::string socket, map_bytes, cpu, json, metrics, log, idle_exit = "0";
+  bool detach = false, status = false, stop = false, stats = false, reopen_log = false;
 };
 
 const KnobRow& row_of(Knob knob) {
@@ -66,13 +69,33 @@ void end_on_signals() {
   sigaction(SIGPIPE, &action, nullptr);
 }
 
-void run_service(const service::Options& options) {
+// log_path, page_address: as --log and --metrics have them, but with full paths.
+void run_service(service::Options options, const std::string& log_path,
+                 const std::string& page_address) {
   end_on_signals();
+  ServiceLog log(log_path);
+  std::optional<Companion> companion;
+  options.say = [&](LogLevel level, const std::string& text) { log.line(level, text); };
+  options.on_listening = [&](const std::string& socket_path) {
+    companion.emplace(Companion::Duties{socket_path, page_address, &log, watchdog_ns()});
+    log.take_standard_error();
+    if (const std::string page = companion->page_name(); !page.empty())
+      log.line(LogLevel::info, "figures at " + page);
+    notify_manager("READY=1");
+  };
+  options.on_ending = [&] {
+    notify_manager("STOPPING=1");
+    companion->let_go();
+  };
   try {
     service::run(options);
   } catch (const std::exception& failure) {
     throw tools::CommandFailure(failure.what());
   }
+}
+
+std::string full_path(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
 }
 
 void refuse_a_second(const std::string& asked_path) {
@@ -98,7 +121,8 @@ void serve(const ServeChoices& choices) {
   options.spin_ns = knob_number(Knob::mover_spin_us) * 1000;
   options.cpu = checked_cpu(value_of(Knob::mover_cpu, choices.cpu));
   options.lease = knob_number(Knob::mover_lease) == 0;
-  options.say = [](const std::string& text) { fmt::print(stderr, "haul: {}\n", text); };
+  const std::string log = choices.log.empty() ? "" : full_path(choices.log);
+  const std::string metrics = full_page_address(choices.metrics);
   if (options.listener >= 0) {
     if (choices.detach || !choices.socket.empty()) {
       throw UsageError(
@@ -106,17 +130,17 @@ void serve(const ServeChoices& choices) {
                       choices.detach ? "--daemon" : "--socket"));
     }
     options.socket_path = path_of_listener(options.listener);
-    run_service(options);
+    run_service(options, log, metrics);
     return;
   }
   refuse_a_second(choices.socket);
   options.socket_path = place_to_listen(choices.socket);
   if (!choices.detach) {
-    run_service(options);
+    run_service(options, log, metrics);
     return;
   }
   run_detached(
-      [&] { run_service(options); },
+      [&] { run_service(options, log, metrics); },
       [&] {
         try {
           const service::Monitor started(options.socket_path);
@@ -155,6 +179,10 @@ void ask(const ServeChoices& choices) {
     if (choices.status) print_service_status(monitor, monitor.snapshot());
     if (choices.stats) show_stats(monitor, choices.json);
     if (choices.stop) stop(monitor);
+    if (choices.reopen_log) {
+      monitor.reopen_log();
+      fmt::print("told (process {})\n", monitor.pid());
+    }
   } catch (const service::NoService& none) {
     throw tools::CommandFailure(choices.stop ? "no service runs, so there is nothing to stop"
                                              : none.what());
@@ -197,6 +225,13 @@ const char* description() {
          "It runs in the foreground until it is told to end (SIGTERM, SIGINT, haul serve --stop), "
          "or, with --idle-exit, until nobody has used it for that long. Under systemd socket "
          "activation it serves the socket that it was passed.\n"
+         "With --metrics it shows its figures to Prometheus and the like, as text over HTTP at "
+         "/metrics: at a Unix socket, which only this user may read, or at a port of the loopback, "
+         "which every user of this machine may. `haul top --metrics` writes the same to a file.\n"
+         "What it has to say goes to standard error, or with --log to a file, which SIGHUP and "
+         "haul serve --reopen-log have it open again, as rotation of logs needs it. It tells "
+         "systemd when it is ready and when it ends (Type=notify), answers its watchdog "
+         "(WatchdogSec=), and gives its lines levels in the journal.\n"
          "The socket is HAUL_SERVICE_SOCKET, else haul/service.sock below XDG_RUNTIME_DIR or "
          "/run/user/UID, else /tmp/haul-UID/service.sock.";
 }
@@ -230,6 +265,16 @@ void add_serve(Tree& tree) {
              "The CPU to which the service is pinned, or auto (default HAUL_MOVER_CPU, auto)")
           ->type_name("N")
           ->check(check_as(Knob::mover_cpu, "auto or a CPU's number from 0 to 65535"), ""));
+  of_a_new_one.push_back(
+      app.add_option("--metrics", choices->metrics,
+                     "Show figures at unix:PATH, 127.0.0.1:PORT or [::1]:PORT (default: nowhere)")
+          ->type_name("ADDRESS")
+          ->check(check_page_address, ""));
+  of_a_new_one.push_back(
+      app.add_option("--log", choices->log, "Write lines to this file, not to standard error")
+          ->type_name("FILE")
+          ->check([](const std::string& path) { return path.empty() ? "a path is missing" : ""; },
+                  ""));
   questions.push_back(
       app.add_flag("--status", choices->status,
                    "Say in a few lines whether a service runs; exit status 1 if none does"));
@@ -237,13 +282,15 @@ void add_serve(Tree& tree) {
       app.add_flag("--stop", choices->stop, "End the running service and wait until it is gone"));
   questions.push_back(app.add_flag("--stats", choices->stats,
                                    "Show what the service has done for each of its clients"));
+  questions.push_back(app.add_flag("--reopen-log", choices->reopen_log,
+                                   "Have the running service open its log again"));
   app.add_option("--json", choices->json,
                  "With --stats: also write one JSON document ('-': only that, to stdout)")
       ->type_name("FILE")
       ->needs(app.get_option("--stats"));
   app.callback([choices, of_a_new_one, questions] {
     check_one_task(of_a_new_one, questions);
-    if (choices->status || choices->stop || choices->stats) {
+    if (choices->status || choices->stop || choices->stats || choices->reopen_log) {
       ask(*choices);
     } else {
       serve(*choices);

@@ -7,11 +7,14 @@
 #include <memory>
 #include <optional>
 
+#include "cli/kit/document.hpp"
 #include "cli/kit/table.hpp"
 #include "cli/kit/terminal.hpp"
 #include "cli/kit/tree.hpp"
+#include "cli/mpi/fabric_metrics.hpp"
 #include "cli/mpi/fabric_top.hpp"
 #include "cli/service/rates.hpp"
+#include "cli/service/service_metrics.hpp"
 #include "cli/service/service_report.hpp"
 #include "tools/failure.hpp"
 
@@ -19,7 +22,7 @@ namespace haul::cli {
 namespace {
 
 struct TopChoices {
-  std::string socket;
+  std::string socket, metrics;
   double interval_s = 1;
   std::uint32_t count = 0;
 };
@@ -138,6 +141,23 @@ void watch(const TopChoices& choices) {
   }
 }
 
+// The figures once, for a program that collects them.
+void write_metrics(const TopChoices& choices) {
+  Exposition page;
+  try {
+    service::Monitor monitor(choices.socket);
+    const service::Snapshot all = monitor.snapshot();
+    add_service_metrics(&page, monitor.version(), all);
+  } catch (const service::NoService&) {
+    add_absent_service(&page);
+  } catch (const std::runtime_error& trouble) {
+    fmt::print(stderr, "{}{}\n", line_head(LogLevel::warning), trouble.what());
+    add_absent_service(&page);
+  }
+  add_fabric_metrics(&page);
+  replace_text(choices.metrics, page.text());
+}
+
 std::string check_interval(const std::string& text) {
   double seconds = 0;
   const bool number = CLI::detail::lexical_cast(text, seconds);
@@ -161,7 +181,10 @@ void add_top(Tree& tree) {
       "than planned, and the bytes that came before they were asked for; and the traffic of all by "
       "path.\n"
       "On a terminal the table is redrawn in place until Ctrl-C; in a pipe each table follows the "
-      "last.");
+      "last.\n"
+      "With --metrics it looks once and writes what it sees as Prometheus' text format: for a "
+      "collector of text files, which a timer or cron calls. haul_service_up says whether a "
+      "service answers.");
   auto choices = std::make_shared<TopChoices>();
   app.add_option("--interval", choices->interval_s, "Seconds between two looks (default 1)")
       ->type_name("SECONDS")
@@ -171,9 +194,22 @@ void add_top(Tree& tree) {
   app.add_option("--socket", choices->socket, "Ask only the service at this path")
       ->type_name("PATH")
       ->check([](const std::string& path) { return path.empty() ? "a path is missing" : ""; }, "");
-  app.callback([choices] {
+  const std::vector<const CLI::Option*> repeated = {app.get_option("--interval"),
+                                                    app.get_option("--count")};
+  app.add_option("--metrics", choices->metrics,
+                 "Write the figures once, for Prometheus, and end ('-': to standard output)")
+      ->type_name("FILE")
+      ->check([](const std::string& path) { return path.empty() ? "a path is missing" : ""; }, "");
+  app.callback([choices, repeated] {
     try {
-      watch(*choices);
+      if (choices->metrics.empty()) return watch(*choices);
+      for (const CLI::Option* option : repeated) {
+        if (option->count() != 0)
+          throw UsageError(fmt::format("--metrics excludes {}", option->get_name()));
+      }
+      write_metrics(*choices);
+    } catch (const UsageError&) {
+      throw;
     } catch (const std::runtime_error& trouble) {
       throw tools::CommandFailure(trouble.what());
     }

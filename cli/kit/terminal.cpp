@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,6 +57,17 @@ std::string good(std::string_view text) {
 }
 std::string bad(std::string_view text) {
   return painted("33", text);
+}
+
+std::string line_head(LogLevel level) {
+  // Numbers of syslog(3): error, warning, info, debug.
+  constexpr const char* levels[] = {"<3>", "<4>", "<6>", "<7>"};
+  // Of the stream that systemd has made; this process's may be another by now.
+  const char* journal = std::getenv("JOURNAL_STREAM");
+  struct stat status {};
+  const bool in_journal = journal != nullptr && fstat(STDERR_FILENO, &status) == 0 &&
+                          fmt::format("{}:{}", status.st_dev, status.st_ino) == journal;
+  return fmt::format("{}haul: ", in_journal ? levels[static_cast<int>(level)] : "");
 }
 
 std::size_t width() {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.hpp"
+
 namespace haul::cli {
 
 // Whether standard output takes colour: it is a terminal, NO_COLOR is unset or empty, TERM is not
@@ -14,6 +16,10 @@ std::string bold(std::string_view text);
 std::string dim(std::string_view text);
 std::string good(std::string_view text);  // green
 std::string bad(std::string_view text);   // yellow
+
+// What a line on standard error begins with: "haul: ", behind the level in systemd's notation where
+// that is the journal.
+std::string line_head(LogLevel level);
 
 // Columns of the terminal; 100 in a pipe.
 std::size_t width();

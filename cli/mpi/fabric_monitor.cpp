@@ -13,6 +13,7 @@
 
 #include "base/net/socket.hpp"
 #include "base/os/os.hpp"
+#include "service/talk/printable.hpp"
 #include "tools/failure.hpp"
 
 namespace haul::cli {
@@ -112,6 +113,16 @@ std::vector<EndpointLook> look_at_endpoints(std::vector<std::string>* silent) {
     note(answer, question.name);
   }
   return looks;
+}
+
+std::string process_name(pid_t pid) {
+  char name[32];
+  const std::string path = fmt::format("/proc/{}/comm", pid);
+  const ssize_t length = os::read_file(path.c_str(), name, sizeof name);
+  if (length <= 0) return "";
+  std::string text(name, static_cast<std::size_t>(length));
+  text.erase(text.find_last_not_of('\n') + 1);
+  return service::printable(text.c_str(), text.size());
 }
 
 std::vector<EndpointLook> look_at_process(pid_t pid) {

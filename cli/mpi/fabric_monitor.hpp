@@ -29,6 +29,9 @@ std::vector<EndpointLook> look_at_endpoints(std::vector<std::string>* silent = n
 // answer.
 std::vector<EndpointLook> look_at_process(pid_t pid);
 
+// The name of a process's program, fit for a terminal; "" if there is no such process.
+std::string process_name(pid_t pid);
+
 // The counters of several endpoints added up.
 struct Traffic {
   std::array<std::uint64_t, fabric::path_count> messages{}, bytes{};

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "base/os/os.hpp"
 #include "cli/kit/table.hpp"
-#include "service/monitor.hpp"
 #include "tools/units.hpp"
 
 namespace haul::cli {
@@ -25,16 +23,6 @@ void add_state(Traffic& sum, const Traffic& now) {
   sum.fallbacks += now.fallbacks;
   sum.unexpected_bytes += now.unexpected_bytes;
   sum.peers = std::max(sum.peers, now.peers);
-}
-
-std::string process_name(pid_t pid) {
-  char name[32];
-  const std::string path = fmt::format("/proc/{}/comm", pid);
-  const ssize_t length = os::read_file(path.c_str(), name, sizeof name);
-  if (length <= 0) return "";
-  std::string text(name, static_cast<std::size_t>(length));
-  text.erase(text.find_last_not_of('\n') + 1);
-  return service::printable(text.c_str(), text.size());
 }
 
 }  // namespace

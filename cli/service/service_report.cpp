@@ -74,9 +74,10 @@ void print_service_status(const service::Monitor& monitor, const service::Snapsh
                               stats.cpu >= 0 ? fmt::format(" on CPU {}", stats.cpu) : "",
                               show_duration(stats.uptime_ns)));
   line("socket", monitor.socket_path());
-  line("clients", fmt::format("{}, {}", stats.clients, plural(stats.grants, "grant")));
-  line("copied",
-       fmt::format("{} in {}", tools::show_bytes(stats.bytes), plural(stats.requests, "request")));
+  line("clients", fmt::format("{}, {}; {} sent away", stats.clients, plural(stats.grants, "grant"),
+                              stats.refusals));
+  line("copied", fmt::format("{} in {}, {} of them failed", tools::show_bytes(stats.bytes),
+                             plural(stats.requests, "request"), stats.failed));
   line("mapped", fmt::format("{}; {} made, {} given up for room", show_mapped(stats),
                              plural(stats.maps, "mapping"), stats.evictions));
   line("CPU time", tools::show_ns(static_cast<double>(stats.cpu_ns)));
@@ -122,6 +123,8 @@ Json service_document(const service::Monitor& monitor, const service::Snapshot& 
                 {"cpu_ns", stats.cpu_ns},
                 {"grants", stats.grants},
                 {"requests", stats.requests},
+                {"failed", stats.failed},
+                {"refusals", stats.refusals},
                 {"bytes", stats.bytes},
                 {"mapped_bytes", stats.mapped_bytes},
                 {"map_budget_bytes", stats.map_budget_bytes},

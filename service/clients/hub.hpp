@@ -36,17 +36,18 @@ class Hub {
   void tell(Client& client, const Message& message) {
     send(client, &message, sizeof message);
   }
-  void say(const std::string& line) const {
-    if (options.say) options.say(line);
+  void say(const std::string& line, LogLevel level = LogLevel::info) const {
+    if (options.say) options.say(level, line);
   }
 
   const Options& options;
   Views views;
   std::vector<std::unique_ptr<Client>> clients;
-  Tally gone;               // of the clients that have left
-  bool alarm = false;       // a client is condemned
-  bool attend_now = false;  // a flight waits for a message that its client may have sent
-  bool held_back = false;   // the latest round met a closed fence
+  Tally gone;                  // of the clients that have left
+  std::uint64_t refusals = 0;  // wire::Stats
+  bool alarm = false;          // a client is condemned
+  bool attend_now = false;     // a flight waits for a message that its client may have sent
+  bool held_back = false;      // the latest round met a closed fence
   std::uint64_t started_ns = 0;
   std::uint32_t state = 2;  // wire::Stats
   int cpu = -1;

@@ -214,7 +214,8 @@ void Connections::accept_all() {
 bool Connections::accept_one() {
   const int fd = os::accept_from(listener_);
   if (fd == -EMFILE || fd == -ENFILE) {
-    if (!said_full_) hub_.say("no descriptor is left for a further client; raise ulimit -n");
+    if (!said_full_)
+      hub_.say("no descriptor is left for a further client; raise ulimit -n", LogLevel::warning);
     said_full_ = true;
     if (drop_oldest(Standing::monitor)) return true;
     // With the spare descriptor given up, the caller can be accepted and sent away; otherwise it
@@ -277,7 +278,8 @@ void Connections::drop_condemned() {
     if (condemned == nullptr) return;
     const Client& client = *condemned->client;
     const std::string why = client.doom;
-    hub_.say(text("client %s was dropped: %s", name_of(client).c_str(), why.c_str()));
+    hub_.say(text("client %s was dropped: %s", name_of(client).c_str(), why.c_str()),
+             LogLevel::warning);
     refuse(*condemned, client.doom_code, why);
   }
 }
@@ -302,6 +304,7 @@ void Connections::greet(Connection& connection, Standing standing) {
 }
 
 void Connections::refuse(Connection& connection, Code code, const std::string& sentence) {
+  ++hub_.refusals;
   wire::Refused refused;
   refused.code = static_cast<std::int32_t>(code);
   std::strncpy(refused.version, haul_version(), sizeof refused.version - 1);

@@ -10,7 +10,6 @@
 #include <stdexcept>
 
 #include "base/error.hpp"
-#include "base/net/socket.hpp"
 #include "base/os/os.hpp"
 #include "request/service_socket.hpp"
 
@@ -73,9 +72,16 @@ Listener::Listener(const std::string& path) {
                            "); name one by HAUL_SERVICE_SOCKET");
 }
 
-bool Listener::listen_at(const std::string& path) {
+Listener::Listener(const std::string& path, os::SocketKind kind, const char* remedy) {
+  if (listen_at(path, kind)) return;
+  const std::string why = errno == EADDRINUSE ? "another program does, or another file is there"
+                                              : describe_errno(errno);
+  throw std::runtime_error("cannot listen at " + path + " (" + why + "); " + remedy);
+}
+
+bool Listener::listen_at(const std::string& path, os::SocketKind kind) {
   const DirectoryLock lock(path);
-  const int fd = os::listen_at(path.c_str());
+  const int fd = os::listen_at(path.c_str(), kind);
   if (fd < 0) {
     errno = -fd;
     return false;

@@ -49,6 +49,8 @@ wire::Stats stats_of(const Hub& hub) {
   stats.uptime_ns = now_ns() - hub.started_ns;
   stats.cpu_ns = thread_cpu_ns();
   stats.requests = all.requests;
+  stats.failed = all.failed;
+  stats.refusals = hub.refusals;
   stats.bytes = all.mapped_copy_bytes + all.kernel_copy_bytes;
   stats.mapped_bytes = hub.views.mapped_bytes();
   stats.map_budget_bytes = hub.views.budget_bytes();

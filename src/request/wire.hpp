@@ -33,7 +33,7 @@ namespace haul::wire {
 
 inline constexpr std::uint32_t magic = 0x6C756168;  // "haul"
 // Raised with any change of a message, of Board or of Ring: other versions are refused by name.
-inline constexpr std::uint32_t protocol = 2;
+inline constexpr std::uint32_t protocol = 3;
 // A second guard against a forgotten raise.
 inline constexpr std::uint64_t layout =
     sizeof(Ring) ^ sizeof(Board) << 20 ^ sizeof(Job) << 40 ^ std::uint64_t{Ring::slots} << 48;
@@ -194,7 +194,8 @@ struct Stats {
   std::uint32_t grants = 0;
   char version[version_bytes] = {};
   std::uint64_t uptime_ns = 0, cpu_ns = 0;
-  std::uint64_t requests = 0, bytes = 0;  // of all clients, those gone included
+  std::uint64_t requests = 0, failed = 0, bytes = 0;  // of all clients, those gone included
+  std::uint64_t refusals = 0;                         // processes sent away, and clients dropped
   std::uint64_t mapped_bytes = 0, map_budget_bytes = 0;
   std::uint64_t maps = 0, evictions = 0;  // mappings made, and given up for room
 };

@@ -49,7 +49,9 @@ class Service {
       options.spin_ns = 10'000'000;
       options.lease = false;
       if (std::getenv("E2E_SERVICE_LOUD") != nullptr)
-        options.say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+        options.say = [](haul::LogLevel, const std::string& line) {
+          std::fprintf(stderr, "%s\n", line.c_str());
+        };
       try {
         haul::service::run(options);
       } catch (const std::exception& failure) {

@@ -40,7 +40,7 @@ Service::Service(service::Options options) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGTERM, on_term);
     options.socket_path = path_;
-    options.say = [this](const std::string& line) {
+    options.say = [this](LogLevel, const std::string& line) {
       const std::string whole = line + "\n";
       if (write(said_[1], whole.data(), whole.size()) < 0) return;
     };

@@ -51,6 +51,20 @@ socklen_t make_address(const InetAddress& address, std::uint16_t port,
   return sizeof four;
 }
 
+// Makes a bound socket listen: fd, or -errno and fd is closed.
+int listen_and_tell(int fd, std::uint16_t* port) noexcept {
+  sockaddr_storage storage{};
+  socklen_t bytes = sizeof storage;
+  if (listen(fd, SOMAXCONN) != 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &bytes) != 0)
+    return close_with(fd, errno);
+  sockaddr_in four;  // the port lies at the same place in both
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  memcpy(&four, &storage, sizeof four);
+  *port = ntohs(four.sin_port);
+  return fd;
+}
+
 }  // namespace
 
 bool inet_address_of(const sockaddr* generic, InetAddress* address) noexcept {
@@ -112,15 +126,22 @@ int listen_inet(std::uint16_t* port) noexcept {
     if (bind(fd, reinterpret_cast<const sockaddr*>(&storage), bytes) != 0)
       return close_with(fd, errno);
   }
-  bytes = sizeof storage;
-  if (listen(fd, SOMAXCONN) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &bytes) != 0)
+  return listen_and_tell(fd, port);
+}
+
+int listen_inet_at(const InetAddress& address, std::uint16_t* port) noexcept {
+  const KeepErrno keep;
+  const Uncancelled guard;
+  const int fd = new_socket(address.six ? AF_INET6 : AF_INET);
+  if (fd < 0) return fd;
+  // Connections of an earlier listener may still rest in TIME_WAIT.
+  const int on = 1;
+  sockaddr_storage storage;
+  const socklen_t bytes = make_address(address, *port, &storage);
+  if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      bind(fd, reinterpret_cast<const sockaddr*>(&storage), bytes) != 0)
     return close_with(fd, errno);
-  sockaddr_in four;  // the port lies at the same place in both
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  memcpy(&four, &storage, sizeof four);
-  *port = ntohs(four.sin_port);
-  return fd;
+  return listen_and_tell(fd, port);
 }
 
 int accept_inet(int listener) noexcept {

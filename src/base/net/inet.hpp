@@ -26,6 +26,9 @@ int local_addresses(InetAddress* addresses, unsigned capacity, bool loopback) no
 
 // A socket that listens at all addresses, at a port of the kernel's choice. fd or -errno.
 int listen_inet(std::uint16_t* port) noexcept;
+// A socket that listens at this address and port alone (0: the kernel's choice, which *port then
+// names). fd or -errno.
+int listen_inet_at(const InetAddress& address, std::uint16_t* port) noexcept;
 // Accepts the next connection: fd, -EAGAIN if none waits, or -errno.
 int accept_inet(int listener) noexcept;
 // Begins to connect: fd or -errno.

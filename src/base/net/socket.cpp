@@ -22,8 +22,6 @@ namespace {
 #define SO_PEERPIDFD 77
 #endif
 
-constexpr int packet_kind = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
-
 // `at`: where in sun_path the name begins; 1 for an abstract one, behind its NUL.
 int address_of(const char* name, std::size_t at, sockaddr_un* address) noexcept {
   *address = {};
@@ -35,8 +33,9 @@ int address_of(const char* name, std::size_t at, sockaddr_un* address) noexcept 
   return 0;
 }
 
-int new_socket() noexcept {
-  const int fd = socket(AF_UNIX, packet_kind, 0);
+int new_socket(SocketKind kind = SocketKind::packets) noexcept {
+  const int type = kind == SocketKind::packets ? SOCK_SEQPACKET : SOCK_STREAM;
+  const int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   return fd < 0 ? -errno : above_streams(fd);
 }
 
@@ -84,12 +83,12 @@ int connect_to(const char* path) noexcept {
   return failed == 0 ? fd : close_with(fd, -failed);
 }
 
-int listen_at(const char* path) noexcept {
+int listen_at(const char* path, SocketKind kind) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
   sockaddr_un address;
   if (const int wrong = address_of(path, 0, &address); wrong != 0) return wrong;
-  const int fd = new_socket();
+  const int fd = new_socket(kind);
   if (fd < 0) return fd;
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
   if (bind(fd, generic, sizeof address) != 0) {
@@ -97,7 +96,8 @@ int listen_at(const char* path) noexcept {
     const int other = connect_to(path);
     if (other >= 0) close(other);
     struct stat status {};
-    // Only a socket that refuses is stale: -EAGAIN is a busy service, another file is not ours.
+    // Only a socket that refuses is stale: -EAGAIN is a busy service, -EPROTOTYPE a live socket of
+    // the other kind, another file is not ours.
     if (other != -ECONNREFUSED || lstat(path, &status) != 0 || !S_ISSOCK(status.st_mode))
       return close_with(fd, EADDRINUSE);
     if (unlink(path) != 0 && errno != ENOENT) return close_with(fd, errno);

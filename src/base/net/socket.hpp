@@ -1,5 +1,5 @@
-// Unix sockets that keep message boundaries and carry descriptors (SOCK_SEQPACKET). Nothing here
-// raises SIGPIPE; sends never block.
+// Unix sockets that keep message boundaries and carry descriptors (SOCK_SEQPACKET), and listening
+// ones of streams. Nothing here raises SIGPIPE; sends never block.
 #pragma once
 
 #include <sys/types.h>
@@ -10,9 +10,11 @@ namespace haul::os {
 
 inline constexpr unsigned max_packet_fds = 4;
 
+enum class SocketKind { packets, stream };
+
 // A socket that listens at `path` (mode 0600). A socket file at which nobody listens is replaced.
 // fd, -EADDRINUSE if another listens there, or -errno. Non-blocking, close-on-exec.
-int listen_at(const char* path) noexcept;
+int listen_at(const char* path, SocketKind kind = SocketKind::packets) noexcept;
 // Accepts the next connection: fd (non-blocking, close-on-exec), -EAGAIN if none waits, or -errno.
 int accept_from(int listener) noexcept;
 // Connects without waiting: fd (non-blocking, close-on-exec), or -errno (-ENOENT, -ECONNREFUSED:

@@ -107,7 +107,8 @@ int run_program(const char* const* arguments) noexcept;
 int pidfd_open(pid_t pid) noexcept;  // fd (close-on-exec) or -errno
 // A duplicate of descriptor `fd` of a process (pidfd_getfd, ptrace rights); fd or -errno.
 int take_descriptor(pid_t pid, int fd) noexcept;
-bool pidfd_alive(int pidfd) noexcept;  // poll with timeout 0
+int pidfd_signal(int pidfd, int signal) noexcept;  // 0 or -errno
+bool pidfd_alive(int pidfd) noexcept;              // poll with timeout 0
 // When a running process began, in clock ticks since boot (from /proc/PID/stat): with its pid this
 // names that process and no later one. 0: there is no such process, or it cannot be told.
 std::uint64_t process_start(pid_t pid) noexcept;

@@ -61,6 +61,11 @@ int pidfd_open(pid_t pid) noexcept {
   return fd < 0 ? -errno : above_streams(static_cast<int>(fd));
 }
 
+int pidfd_signal(int pidfd, int signal) noexcept {
+  const KeepErrno keep;
+  return syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0 ? 0 : -errno;
+}
+
 int take_descriptor(pid_t pid, int fd) noexcept {
   const KeepErrno keep;
   const Uncancelled guard;
