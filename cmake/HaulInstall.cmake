@@ -80,6 +80,7 @@ if(TARGET haul_cli)
   # full path, which only the installation knows (--prefix).
   set(units_dir lib/systemd/user)
   install(FILES systemd/haul.socket DESTINATION "${units_dir}")
+  install(FILES systemd/haul.logrotate DESTINATION "${CMAKE_INSTALL_DOCDIR}")
   file(READ systemd/haul.service unit)
   string(REPLACE "@bindir@" "<bindir>" unit "${unit}")  # scripts of installation expand @name@
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS systemd/haul.service)

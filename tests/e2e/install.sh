@@ -65,7 +65,8 @@ version=$(sed -n 's/^#define HAUL_VERSION_[A-Z]* \([0-9]*\)$/\1/p' "$usr/include
 if [ -n "${E2E_HAUL:-}" ]; then
   env -u LD_LIBRARY_PATH "$usr/bin/haul" --version | grep -F "$version" > /dev/null ||
     fail "the installed haul does not run, or --version lacks $version"
-  for file in man/man1/haul.1 bash-completion/completions/haul; do
+  for file in man/man1/haul.1 bash-completion/completions/haul zsh/site-functions/_haul \
+    fish/vendor_completions.d/haul.fish doc/haul/haul.logrotate; do
     [ -s "$usr/share/$file" ] || fail "share/$file was not installed, or is empty"
   done
   [ -s "$usr/lib/systemd/user/haul.socket" ] || fail "haul.socket was not installed, or is empty"
