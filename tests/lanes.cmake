@@ -18,7 +18,7 @@ set(tests_last e2e.demo_test edges.atomic_descriptors_test edges.no_malloc_test 
   edges.stuck_copy_test)
 set(tests_aside
   born
-  e2e.atomic_cli e2e.channel_test e2e.cli_test e2e.clone_test e2e.cuda_fault_test e2e.cuda_gpu_test e2e.cuda_memory_test
+  e2e.atomic_cli e2e.channel_test e2e.cli_test e2e.clone_test e2e.completion_test e2e.cuda_fault_test e2e.cuda_gpu_test e2e.cuda_memory_test
   e2e.cuda_setup_test e2e.cuda_test e2e.dlopen e2e.dsa_channels_test e2e.dsa_setup_test e2e.dsa_test
   e2e.dsa_verify_test
   e2e.fork_test e2e.handler_test e2e.hpp_test e2e.life_test e2e.metrics_test e2e.serve_manners_test
@@ -41,7 +41,7 @@ set(test_seconds
   unit.fabric=10 atomic=9 service=8 unit=8 e2e.hostile_test=6 conformance=5 edges.main_thread_ends_test=5
   transparent.deferred_huge_test=18 e2e.dsa_test=20 e2e.rust=30 e2e.dsa_verify_test=35 e2e.cuda_gpu_test=40 e2e.cuda_test=30 e2e.channel_test=20
   e2e.cuda_fault_test=15 e2e.cuda_memory_test=15
-  e2e.cli_test=17 e2e.metrics_test=17 e2e.serve_manners_test=12 transparent.deferred_test=15 e2e.serve_test=14 e2e.atomic_cli=11
+  e2e.cli_test=17 e2e.metrics_test=17 e2e.serve_manners_test=12 e2e.completion_test=12 transparent.deferred_test=15 e2e.serve_test=14 e2e.atomic_cli=11
   e2e.signal_test=11 transparent.protected_test=11 transparent.deferred_fill_test=10 transparent.filters_test=10
   e2e.life_test=7 e2e.service_fault_test=7 edges.fork_amid_test=6 edges.atfork_test=6 e2e.service_corner_test=5
   edges.stopped_service_test=5 edges.atomic_ends_test=5)

@@ -206,19 +206,22 @@ void add_atomic(Tree& tree) {
   app.add_option("--offset", choices->offset,
                  "The word's offset in its window, in bytes (default 0)")
       ->type_name("BYTES");
-  app.add_option("--width", choices->width, "The word's width: 4 or 8 bytes (default 8)")
-      ->type_name("BYTES")
-      ->check(
-          [](const std::string& text) {
-            return text == "4" || text == "8" ? "" : fmt::format("'{}' is not 4 or 8", text);
-          },
-          "");
+  auto* width =
+      app.add_option("--width", choices->width, "The word's width: 4 or 8 bytes (default 8)")
+          ->type_name("BYTES")
+          ->check(
+              [](const std::string& text) {
+                return text == "4" || text == "8" ? "" : fmt::format("'{}' is not 4 or 8", text);
+              },
+              "");
+  tree.offer(width, {"4", "8"});
   app.add_option("--node", choices->node,
                  "Operate from this node: none (default), or none:IFACE to hear replies by XDP")
       ->type_name("NODE");
-  app.add_option("--responder", choices->responder,
-                 "serve: xdp:IFACE, poll, spin, block (default) or fabric:PROVIDER")
-      ->type_name("RESPONDER");
+  tree.offer(app.add_option("--responder", choices->responder,
+                            "serve: xdp:IFACE, poll, spin, block (default) or fabric:PROVIDER")
+                 ->type_name("RESPONDER"),
+             {"poll", "spin", "block"});
   tree.bytes(app, "--bytes", choices->bytes, "serve: size of the window (default 4K)");
   app.add_option("--port", choices->port, "serve: UDP port (default: any that is free)")
       ->type_name("PORT")

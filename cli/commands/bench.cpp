@@ -74,15 +74,6 @@ void print_result(const bench::Result& result) {
   std::fflush(stdout);
 }
 
-// An option that takes some of the known names.
-void names_option(CLI::App& app, const std::string& name, std::vector<std::string>& value,
-                  const std::vector<std::string>& known, const std::string& help) {
-  app.add_option(name, value, fmt::format("{}, of {}", help, fmt::join(known, ", ")))
-      ->type_name("NAME,...")
-      ->delimiter(',')
-      ->check(check_one_of(known), "");
-}
-
 std::vector<const bench::Suite*> wanted_suites(const std::string& name) {
   std::vector<const bench::Suite*> wanted;
   // Many suites share one reason, and finding it out may take a second.
@@ -229,20 +220,20 @@ void add_bench(Tree& tree) {
       app, "--memory", choices->memory, {"private", "shared"},
       "Buffers of this process alone, or of haul_alloc(), which the node's service maps; the "
       "suites with MPI: shared adds haul with large allocations born shared");
-  names_option(app, "--engine", choices->engines, bench_engine_names(),
+  tree.choices(app, "--engine", choices->engines, bench_engine_names(),
                "latency, bandwidth, hide, split, receive-overhead, mpi-schemes: the schemes of "
                "paper 000 by which engines (all: the CPU and every device that opens here)");
   std::vector<std::string> known_registrations = bench_registrations;
   known_registrations.emplace_back("all");
-  names_option(app, "--registration", choices->registrations, known_registrations,
+  tree.choices(app, "--registration", choices->registrations, known_registrations,
                "With --engine: how memory is registered with engines that need that (cached unless "
                "said)");
-  names_option(app, "--mpi", choices->mpi.mpis, bench::mpi_names(), "The suites with MPI: which");
-  names_option(app, "--test", choices->mpi.tests, bench_test_names(),
+  tree.choices(app, "--mpi", choices->mpi.mpis, bench::mpi_names(), "The suites with MPI: which");
+  tree.choices(app, "--test", choices->mpi.tests, bench_test_names(),
                "The suites with MPI: which of a suite's tests or kernels");
-  names_option(app, "--buffers", choices->mpi.buffers, bench::message_buffers(),
+  tree.choices(app, "--buffers", choices->mpi.buffers, bench::message_buffers(),
                "mpi, mpi-schemes: which kinds of buffers");
-  names_option(app, "--class", choices->mpi.classes, {"S", "W", "A", "B", "C"},
+  tree.choices(app, "--class", choices->mpi.classes, {"S", "W", "A", "B", "C"},
                "nas: which sizes of the problem");
   app.add_option("--ranks", choices->mpi.ranks,
                  "mpi, mpi-kernels, nas: how many ranks, such as 2,4 (tests of a pair: 2 only)")

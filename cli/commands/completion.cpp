@@ -37,6 +37,11 @@ const std::vector<std::string>* positional_values(const Tree& tree, const CLI::A
   return nullptr;
 }
 
+// Whether it takes several of its values, with commas between.
+bool takes_list(const CLI::Option& option) {
+  return option.get_delimiter() == ',';
+}
+
 // Escapes text for a single-quoted word of a shell.
 std::string quoted(const std::string& text, const std::string& quote_as) {
   std::string safe;
@@ -45,19 +50,18 @@ std::string quoted(const std::string& text, const std::string& quote_as) {
 }
 
 std::string bash_script(const Tree& tree) {
-  std::string words_cases, value_cases;
+  std::string words_cases, value_cases, programs;
   for (const CLI::App* app : commands_of(tree)) {
     std::vector<std::string> words;
     for (const CLI::Option* option : named_options(*app)) {
       words.push_back(flag_of(*option));
-      std::string at = fmt::format("{}:{}", app->get_name(), flag_of(*option));
+      const std::string at = fmt::format("{}:{}", app->get_name(), flag_of(*option));
       if (takes_file(*option)) {
-        value_cases +=
-            fmt::format("    {}) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n", at);
+        value_cases += fmt::format("    {}) _haul_files; return ;;\n", at);
       } else if (!tree.values(option).empty()) {
-        value_cases +=
-            fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n", at,
-                        joined(tree.values(option)));
+        value_cases += fmt::format("    {}) {} '{}'; return ;;\n", at,
+                                   takes_list(*option) ? "_haul_list" : "_haul_words",
+                                   joined(tree.values(option)));
       } else if (!value_name(*option).empty()) {
         value_cases += fmt::format("    {}) return ;;\n", at);
       }
@@ -65,24 +69,50 @@ std::string bash_script(const Tree& tree) {
     if (const auto* values = positional_values(tree, *app)) {
       words.insert(words.end(), values->begin(), values->end());
     }
+    if (tree.takes_program(*app)) programs += (programs.empty() ? "" : "|") + app->get_name();
     words_cases += fmt::format("    {}) words='{}' ;;\n", app->get_name(), joined(words));
   }
+  // Bash takes --option=value for three words.
   return fmt::format(R"(# bash completion for haul: source <(haul completion bash)
+_haul_words() {{ mapfile -t COMPREPLY < <(compgen -W "$1" -- "$current"); }}
+_haul_list() {{
+  local before=''
+  if [[ $current == *,* ]]; then before=${{current%,*}},; fi
+  mapfile -t COMPREPLY < <(compgen -W "$1" -P "$before" -- "${{current##*,}}")
+}}
+_haul_files() {{
+  compopt -o filenames 2> /dev/null
+  mapfile -t COMPREPLY < <(compgen -f -- "$current")
+}}
 _haul() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
-  local command='' words=''
+  local command='' words='' i
   COMPREPLY=()
   if ((COMP_CWORD > 1)); then command=${{COMP_WORDS[1]}}; fi
+  case $command in
+    {}) for ((i = 2; i < COMP_CWORD; i++)); do
+      if [[ ${{COMP_WORDS[i]}} == -- ]]; then
+        if ((i == COMP_CWORD - 1)); then
+          mapfile -t COMPREPLY < <(compgen -c -- "$current")
+        else
+          _haul_files
+        fi
+        return
+      fi
+    done ;;
+  esac
+  if [[ $current == '=' ]]; then current=''; fi
+  if [[ $previous == '=' ]]; then previous=${{COMP_WORDS[COMP_CWORD-2]}}; fi
   case $command:$previous in
 {}  esac
   case $command in
     '') words='{} --help --version' ;;
 {}  esac
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  _haul_words "$words"
 }}
 complete -F _haul haul
 )",
-                     value_cases, joined(command_names(tree)), words_cases);
+                     programs, value_cases, joined(command_names(tree)), words_cases);
 }
 
 std::string zsh_script(const Tree& tree) {
@@ -103,27 +133,35 @@ std::string zsh_script(const Tree& tree) {
       if (takes_file(*option)) {
         value = ":file:_files";
       } else if (!tree.values(option).empty()) {
-        value = fmt::format(":value:({})", joined(tree.values(option)));
+        const std::string words = joined(tree.values(option));
+        value = takes_list(*option) ? fmt::format(":value:_values -s , value {}", words)
+                                    : fmt::format(":value:({})", words);
       } else if (!value_name(*option).empty()) {
         value = fmt::format(":{}:", safe(value_name(*option)));
       }
-      cases += fmt::format(" \\\n          '{}[{}]{}'", flag_of(*option),
-                           safe(option->get_description()), value);
+      // Behind '=', or as the next word.
+      cases += fmt::format(" \\\n          '{}{}[{}]{}'", flag_of(*option),
+                           value.empty() ? "" : "=", safe(option->get_description()), value);
     }
     if (const auto* values = positional_values(tree, *app)) {
       cases += fmt::format(" \\\n          '1:value:({})'", joined(*values));
     }
+    if (tree.takes_program(*app)) cases += " \\\n          '*::program:_haul_program'";
     cases += " ;;\n";
   }
   return fmt::format(R"(#compdef haul
 # zsh completion for haul: haul completion zsh > a directory of $fpath, as _haul
+_haul_program() {{
+  if [[ $words[1] == -- ]]; then shift words; ((CURRENT--)); fi
+  _normal
+}}
 _haul() {{
-  local -a commands
-  commands=(
+  local -a haul_commands  # (`commands` is zsh's own)
+  haul_commands=(
 {}  )
   _arguments -C '--help[Print help]' '--version[Print the version]' '1:command:->command' '*::argument:->rest'
   case $state in
-    command) _describe command commands ;;
+    command) _describe command haul_commands ;;
     rest)
       case $words[1] in
 {}      esac ;;
@@ -150,7 +188,9 @@ std::string fish_script(const Tree& tree) {
       if (takes_file(*option)) {
         value = " -r -F";
       } else if (!tree.values(option).empty()) {
-        value = fmt::format(" -x -a '{}'", joined(tree.values(option)));
+        const std::string words = joined(tree.values(option));
+        value = takes_list(*option) ? fmt::format(" -x -a '(__fish_append , {})'", words)
+                                    : fmt::format(" -x -a '{}'", words);
       } else if (!value_name(*option).empty()) {
         value = " -x";
       }
@@ -159,6 +199,10 @@ std::string fish_script(const Tree& tree) {
     }
     if (const auto* values = positional_values(tree, *app)) {
       script += fmt::format("complete -c haul -n {} -a '{}'\n", when, joined(*values));
+    }
+    if (tree.takes_program(*app)) {
+      when.insert(when.size() - 1, "; and contains -- -- (commandline -opc)");
+      script += fmt::format("complete -c haul -n {} -F -a '(__fish_complete_command)'\n", when);
     }
   }
   return script;

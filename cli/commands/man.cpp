@@ -243,7 +243,10 @@ void add_man(Tree& tree) {
   auto directory = std::make_shared<std::string>();
   auto markdown = std::make_shared<bool>(false);
   auto table = std::make_shared<bool>(false);
-  app.add_option("page", *name, "A command, or knobs (default haul)")->type_name("");
+  std::vector<std::string> page_names{"haul", "knobs"};
+  for (const CLI::App* one : commands_of(tree)) page_names.push_back(one->get_name());
+  tree.offer(app.add_option("page", *name, "A command, or knobs (default haul)")->type_name(""),
+             page_names);
   app.add_option("--out", *directory, "Write all pages here")->type_name("DIR");
   app.add_flag("--markdown", *markdown, "Print or write Markdown, as haul's site has it");
   app.add_flag("--knobs-markdown", *table, "Print the knobs as a table of Markdown");

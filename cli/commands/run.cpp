@@ -158,11 +158,9 @@ void add_run(Tree& tree) {
       "--alloc-mem", choices->alloc_mem,
       "MPI_Alloc_mem() and MPI_Win_allocate() give memory that the node's ranks map (preloads "
       "libhaul-mpi.so)");
-  app.add_option("--memory", choices->memory,
-                 "With --mpi: large allocations are private, or born shared, so that the node's "
-                 "ranks map them (preloads libhaul-malloc.so, libhaul-mpi.so)")
-      ->type_name("private|shared")
-      ->check(CLI::IsMember({"private", "shared"}));
+  tree.choice(app, "--memory", choices->memory, {"private", "shared"},
+              "With --mpi: large allocations are private, or born shared, so that the node's "
+              "ranks map them (preloads libhaul-malloc.so, libhaul-mpi.so)");
   app.add_flag("--report", choices->report,
                "At the end, show what was copied from where, or which messages took which path");
   app.add_option("--json", choices->json, "At the end, write that as one JSON document")

@@ -37,6 +37,19 @@ CLI::Option* Tree::choice(CLI::App& app, const std::string& name, std::string& v
   return option;
 }
 
+CLI::Option* Tree::choices(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+                           const std::vector<std::string>& known, const std::string& help) {
+  CLI::Option* option =
+      app.add_option(name, values, fmt::format("{}, of {}", help, fmt::join(known, ", ")));
+  option->type_name("NAME,...")->delimiter(',')->check(check_one_of(known), "");
+  values_[option] = known;
+  return option;
+}
+
+void Tree::offer(const CLI::Option* option, const std::vector<std::string>& values) {
+  values_[option] = values;
+}
+
 CLI::Option* Tree::bytes(CLI::App& app, const std::string& name, std::string& value,
                          const std::string& help) {
   return app.add_option(name, value, help)->type_name("BYTES")->check(check_bytes, "");
@@ -76,6 +89,10 @@ const std::string& Tree::text(const CLI::App* command) const {
   static const std::string none;
   auto found = texts_.find(command);
   return found == texts_.end() ? none : found->second;
+}
+
+bool Tree::takes_program(const CLI::App& command) const {
+  return programs_.count(command.get_name()) != 0;
 }
 
 std::string check_bytes(const std::string& text) {

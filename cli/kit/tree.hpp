@@ -35,6 +35,11 @@ class Tree {
   // Adds an option that takes one of a closed set of values.
   CLI::Option* choice(CLI::App& app, const std::string& name, std::string& value,
                       const std::vector<std::string>& values, const std::string& help);
+  // Adds an option that takes some of them, with commas between.
+  CLI::Option* choices(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+                       const std::vector<std::string>& known, const std::string& help);
+  // Has completion offer these values of an option that takes others, too, or checks them itself.
+  void offer(const CLI::Option* option, const std::vector<std::string>& values);
   // Adds an option that takes a number of bytes: 4096, 64K, 1M.
   CLI::Option* bytes(CLI::App& app, const std::string& name, std::string& value,
                      const std::string& help);
@@ -48,9 +53,10 @@ class Tree {
   // untouched. Returns how many arguments are left to parse.
   int take_program(int argc, char** argv);
 
-  // The closed set of an option's values; empty if it takes any.
+  // What completion offers for an option, such as its closed set of values; empty if nothing.
   const std::vector<std::string>& values(const CLI::Option* option) const;
   const std::string& text(const CLI::App* command) const;
+  bool takes_program(const CLI::App& command) const;
 
  private:
   CLI::App root_;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The command haul from outside: exit codes, one-line errors, JSON, completion, manual pages. (demo_test.sh: what
+# The command haul from outside: exit codes, one-line errors, JSON, manual pages. (demo_test.sh: what
 # measures the machine.)
 set -u
 . "$(dirname "$0")/lib_cli.sh"
@@ -130,20 +130,7 @@ cp "$work/out" "$work/rows.json"
 expect_json "$work/rows.json" '{r["cache"] for r in d["rows"]} == {"hot", "l3", "cold"}'
 if [ -s "$work/err" ] && ! grep -q 'note' "$work/err"; then failed "bench is not silent in a pipe: $(cat "$work/err")"; fi
 
-# ---- completion and manual pages
-"$haul" completion bash > "$work/completion.bash"
-bash -n "$work/completion.bash" || failed 'bash completion does not parse'
-completed=$(bash -c "source '$work/completion.bash'; COMP_WORDS=(haul bench hi); COMP_CWORD=2; _haul; echo \"\${COMPREPLY[*]}\"")
-[ "$completed" = hide ] || failed "bash completes 'haul bench hi' to '$completed'"
-completed=$(bash -c "source '$work/completion.bash'; COMP_WORDS=(haul explain --op ''); COMP_CWORD=3; _haul; echo \"\${COMPREPLY[*]}\"")
-[ "$completed" = 'copy fill' ] || failed "bash completes 'haul explain --op' to '$completed'"
-for shell in zsh fish; do
-  "$haul" completion $shell > "$work/completion.$shell"
-  [ -s "$work/completion.$shell" ] || failed "no completion for $shell"
-  if command -v $shell > /dev/null; then
-    $shell -n "$work/completion.$shell" || failed "$shell completion does not parse"
-  fi
-done
+# ---- manual pages
 expect_status 0 'wrote 17 pages' man --out "$work/man"
 for page in "$work"/man/*; do
   if command -v groff > /dev/null; then
