@@ -11,11 +11,12 @@ CMAKE_ARGS ?=
 CTEST_ARGS ?=
 MPI_TESTS ?=
 NIC_GUEST ?=
+PYTHONS ?=
 SUITES ?= hide latency bandwidth split threads affinity order checked service clients share fresh programs
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-mpi nic-guest deps bench bench-peers site install uninstall test-rust clean help tools configure
+.PHONY: build run test test-mpi nic-guest deps bench bench-peers wheel test-python site install uninstall test-rust clean help tools configure
 
 build: configure ## build what the installed packages allow (the default)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -52,6 +53,14 @@ nic-guest: ## run the engine nic in a guest on an emulated card that is looped (
 bench-peers: ## install the MPIs that haul is compared with (~/.cache/haul/peers)
 	@scripts/deps.sh test
 	@scripts/peers.sh
+
+wheel: ## build the Python package's wheels, into BUILD/wheels (PYTHONS="python3.12" chooses interpreters)
+	@scripts/deps.sh run
+	@scripts/python.sh wheel $(BUILD)/wheels $(PYTHONS)
+
+test-python: ## the same, and test them
+	@scripts/deps.sh run
+	@HAUL_COMMAND=$${HAUL_COMMAND:-$(wildcard $(abspath $(BUILD))/bin/haul)} scripts/python.sh test $(BUILD)/wheels $(PYTHONS)
 
 deps: ## install what every face of haul, its tests and its checks need
 	@scripts/deps.sh all
