@@ -58,10 +58,10 @@ void add_fabric_metrics(Exposition* page) {
   page->sample(senders.size());
   page->gauge("haul_fabric_silent_endpoints", "Endpoints that do not answer.");
   page->sample(silent.size());
-  add_paths(page, senders, "haul_fabric_sent_messages_total", "Messages sent, by path.",
-            &Traffic::messages);
-  add_paths(page, senders, "haul_fabric_sent_bytes_total", "Bytes of messages sent, by path.",
-            &Traffic::bytes);
+  add_paths(page, senders, "haul_fabric_moved_messages_total",
+            "Messages by path, at the process that moved them.", &Traffic::messages);
+  add_paths(page, senders, "haul_fabric_moved_bytes_total",
+            "Bytes of messages by path, at the process that moved them.", &Traffic::bytes);
   for (const TrafficFigure& figure : traffic_figures) {
     if (figure.counter) {
       page->counter(figure.name, figure.help);
