@@ -4,6 +4,7 @@ COPIES is e2e_metrics_copies, WORK an empty directory. Each check that fails is 
 any has.
 """
 
+import atexit
 import os
 import re
 import signal
@@ -121,10 +122,17 @@ def until(condition, what, seconds=20):
     return check(False, f"not within {seconds} s: {what}")
 
 
+def start(*arguments, **options):
+    """A process that ends with this one, however that ends."""
+    process = subprocess.Popen(*arguments, **options)
+    atexit.register(process.kill)
+    return process
+
+
 class Serving:
     def __init__(self, *addresses_arguments, variables={}, preexec=None):
         self.log = WORK + "/log"
-        self.process = subprocess.Popen([HAUL, "serve", *addresses_arguments], stderr=open(self.log, "w"),
+        self.process = start([HAUL, "serve", *addresses_arguments], stderr=open(self.log, "w"),
                                         env={**ENVIRONMENT, **variables}, preexec_fn=preexec)
         until(lambda: "listening" in self.said() or self.process.poll() is not None, "haul serve listens")
 
@@ -145,7 +153,7 @@ class Copying:
     """A client whose bytes are all the service's."""
 
     def __init__(self):
-        self.process = subprocess.Popen([COPIES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        self.process = start([COPIES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**ENVIRONMENT, "HAUL_SERVICE_USE": "auto"})
 
     def step(self):

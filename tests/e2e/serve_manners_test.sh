@@ -95,12 +95,13 @@ unset JOURNAL_STREAM
 new_place
 if command -v python3 > /dev/null; then
   cat > "$work/manager.py" << 'EOF'
-import os, signal, socket, subprocess, sys, time
+import atexit, os, signal, socket, subprocess, sys, time
 haul, place, name = sys.argv[1:]
 manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 manager.bind("\0" + name[1:] if name[0] == "@" else name)
 manager.settimeout(20)
 service = subprocess.Popen([haul, "serve"], env=dict(os.environ, NOTIFY_SOCKET=name, WATCHDOG_USEC="400000"))
+atexit.register(service.kill)
 def heard():
     return manager.recv(100).decode().strip()
 assert heard() == "READY=1"
