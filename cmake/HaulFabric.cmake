@@ -26,7 +26,7 @@ if(NOT HAUL_FABRIC STREQUAL "OFF" AND fabric_include AND fabric_sources)
   add_library(haul_fi MODULE $<TARGET_OBJECTS:haul_fabric_objects>)
   target_link_libraries(haul_fi PRIVATE haul_options haul_base haul Threads::Threads)
   set_target_properties(haul_fi PROPERTIES OUTPUT_NAME haul-fi PREFIX lib LINKER_LANGUAGE CXX
-    BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN"
+    BUILD_RPATH "$ORIGIN" INSTALL_RPATH "${haul_plugin_rpath}"
     LINK_DEPENDS "${PROJECT_SOURCE_DIR}/fabric/fabric.map")
   target_link_options(haul_fi PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/fabric/fabric.map"
     -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--as-needed)
@@ -39,7 +39,7 @@ if(NOT HAUL_FABRIC STREQUAL "OFF" AND fabric_include AND fabric_sources)
   target_include_directories(haul_mpi PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${source_dir}")
   target_compile_options(haul_mpi PRIVATE -fvisibility=hidden -fno-exceptions -fno-rtti)
   set_target_properties(haul_mpi PROPERTIES OUTPUT_NAME haul-mpi PREFIX lib
-    BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+    BUILD_RPATH "$ORIGIN" INSTALL_RPATH "${haul_plugin_rpath}")
   target_link_options(haul_mpi PRIVATE -Wl,-z,now -Wl,-z,relro)
 
   # malloc() of MPI programs, large allocations from the arena (`haul run --mpi --memory=shared`).
@@ -52,7 +52,7 @@ if(NOT HAUL_FABRIC STREQUAL "OFF" AND fabric_include AND fabric_sources)
   target_compile_options(haul_malloc PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden -fno-exceptions -fno-rtti
     -fno-builtin)
   set_target_properties(haul_malloc PROPERTIES OUTPUT_NAME haul-malloc PREFIX lib LINKER_LANGUAGE CXX
-    BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+    BUILD_RPATH "$ORIGIN" INSTALL_RPATH "${haul_plugin_rpath}")
   target_link_options(haul_malloc PRIVATE -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--as-needed -Wl,--exclude-libs,ALL)
   if(NOT HAUL_SANITIZE)
     target_link_options(haul_malloc PRIVATE -Wl,--no-undefined -static-libstdc++ -static-libgcc)

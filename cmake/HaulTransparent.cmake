@@ -12,7 +12,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(haul_mem PRIVATE -fno-tree-loop-distribute-patterns)
 endif()
 set_target_properties(haul_mem PROPERTIES OUTPUT_NAME haul-mem PREFIX lib LINKER_LANGUAGE CXX
-  BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+  BUILD_RPATH "$ORIGIN" INSTALL_RPATH "${haul_plugin_rpath}")
 target_link_options(haul_mem PRIVATE -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--as-needed -Wl,--exclude-libs,ALL)
 if(NOT HAUL_SANITIZE)
   target_link_options(haul_mem PRIVATE -Wl,--no-undefined -static-libstdc++ -static-libgcc)

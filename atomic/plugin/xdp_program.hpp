@@ -50,8 +50,9 @@ class XdpProgram {
 
 // The plug-in's one function. nullptr and *error.
 using OpenXdp = XdpProgram* (*)(const XdpOptions& options, Error* error) noexcept;
-inline constexpr Plugin xdp_plugin{"libhaul-atomic-xdp.so", "haul_atomic_xdp_open",
-                                   "install libbpf1 and build haul with libbpf-dev and clang"};
+inline constexpr Plugin xdp_plugin{
+    "libhaul-atomic-xdp.so", "haul_atomic_xdp_open",
+    "install haul-plugin-atomic-xdp, or build haul with libbpf-dev and clang"};
 
 // Opens the plug-in, and then the program. nullptr and *error.
 XdpProgram* open_xdp(const XdpOptions& options, Error* error) noexcept;

@@ -29,8 +29,9 @@ struct FabricSides {
 // The plug-in's one function. False and *error.
 using OpenFabric = bool (*)(const FabricOptions& options, FabricSides* sides,
                             Error* error) noexcept;
-inline constexpr Plugin fabric_plugin{"libhaul-atomic-fabric.so", "haul_atomic_fabric_open",
-                                      "install libfabric1 and build haul with libfabric-dev"};
+inline constexpr Plugin fabric_plugin{
+    "libhaul-atomic-fabric.so", "haul_atomic_fabric_open",
+    "install haul-plugin-atomic-fabric, or build haul with libfabric-dev"};
 
 // Opens the plug-in, and then the endpoint. False and *error.
 bool open_fabric(const FabricOptions& options, FabricSides* sides, Error* error) noexcept;

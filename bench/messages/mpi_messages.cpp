@@ -220,7 +220,7 @@ void measure_messages(SuiteRun& session, const std::vector<Runner>& runners,
 }
 
 std::string mapped_memory_library() {
-  std::string path = library_directory() + "/libhaul-mpi.so";
+  std::string path = plugin_file("libhaul-mpi.so");
   if (!std::filesystem::exists(path))
     throw tools::CommandFailure(path + " is missing; build or install haul with an MPI's provider");
   return path;

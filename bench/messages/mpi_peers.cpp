@@ -114,7 +114,8 @@ const std::vector<std::string>& mpi_names() {
 }
 
 std::optional<MpiPeer> MpiPeer::find(const std::string& name, std::string& missing) {
-  const CommandOutcome own = ask(name, "haul", library_directory());
+  const CommandOutcome own =
+      ask(name, "haul", std::filesystem::path(plugin_file(provider_file)).parent_path());
   if (!own.good()) {
     std::string reason = reason_of(own);
     if (reason.starts_with("haul: ")) reason.erase(0, 6);
@@ -166,8 +167,7 @@ std::string MpiPeer::build(const std::string& directory, const std::string& prog
 
 std::string MpiPeer::unusable(Transport transport) const {
   if (transport != Transport::haul && transport != Transport::haul_shared) return "";
-  const std::string path =
-      library_directory() + "/" + (transport == Transport::haul ? provider_file : malloc_file);
+  const std::string path = plugin_file(transport == Transport::haul ? provider_file : malloc_file);
   if (access(path.c_str(), R_OK) == 0) return "";
   return fmt::format("there is no {}; install libfabric-dev and build haul anew", path);
 }
@@ -180,7 +180,7 @@ CommandOutcome MpiPeer::run(Transport transport, const Launch& launch, const Wor
   append(command, crowd_args_);
   switch (transport) {
     case Transport::haul_shared:
-      all.emplace_back("LD_PRELOAD", library_directory() + "/" + malloc_file);
+      all.emplace_back("LD_PRELOAD", plugin_file(malloc_file));
       [[fallthrough]];
     case Transport::haul:
       append(command, haul_args_);

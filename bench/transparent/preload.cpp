@@ -14,7 +14,7 @@ namespace {
 constexpr const char* preloaded_name = "libhaul-mem.so";
 
 std::string preloaded_file() {
-  std::string file = library_directory() + "/" + preloaded_name;
+  std::string file = plugin_file(preloaded_name);
   // There is no way to quote one.
   if (file.find_first_of(" :") != std::string::npos)
     throw tools::CommandFailure(fmt::format(

@@ -204,14 +204,14 @@ std::string missing_for_provider(const InstalledMpi& mpi) {
 }
 
 std::string provider_file() {
-  const std::string file = bench::library_directory() + "/" + provider_name;
+  const std::string file = bench::plugin_file(provider_name);
   return access(file.c_str(), R_OK) == 0 ? file : "";
 }
 
 std::string provider_remedy() {
   return fmt::format(
-      "{} is not beside libhaul.so.0; install libfabric-dev where it is missing and build all of "
-      "haul (`make`)",
+      "{} is not beside libhaul.so.0; install the package haul-mpi, or libfabric-dev where it is "
+      "missing and build all of haul (`make`)",
       provider_name);
 }
 

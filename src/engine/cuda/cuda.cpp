@@ -5,7 +5,7 @@ namespace haul {
 
 Engine& cuda_engine() noexcept {
   static constinit DevicePlugin engine("cuda", "libhaul-cuda.so",
-                                       "install it beside libhaul.so.0 (haul builds it everywhere)",
+                                       "install haul-plugin-cuda (haul builds it everywhere)",
                                        Knob::engine_cuda, DevicePlugin::Memory::apart);
   return engine;
 }

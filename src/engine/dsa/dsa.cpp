@@ -4,9 +4,10 @@
 namespace haul {
 
 Engine& dsa_engine() noexcept {
-  static constinit DevicePlugin engine("dsa", "libhaul-dsa.so",
-                                       "build haul where libaccel-config-dev is installed",
-                                       Knob::engine_dsa);
+  static constinit DevicePlugin engine(
+      "dsa", "libhaul-dsa.so",
+      "install haul-plugin-dsa, or build haul where libaccel-config-dev is installed",
+      Knob::engine_dsa);
   return engine;
 }
 

@@ -4,9 +4,10 @@
 namespace haul {
 
 Engine& nic_engine() noexcept {
-  static constinit DevicePlugin engine("nic", "libhaul-nic.so",
-                                       "build haul where clang and libbpf-dev are installed",
-                                       Knob::engine_nic);
+  static constinit DevicePlugin engine(
+      "nic", "libhaul-nic.so",
+      "install haul-plugin-nic, or build haul where clang and libbpf-dev are installed",
+      Knob::engine_nic);
   return engine;
 }
 
