@@ -71,6 +71,7 @@ endif()
 
 if(TARGET bcisim)
   install(TARGETS bcisim RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(FILES sim/cli/bcisim.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
   install(FILES sim/plots/plot.py DESTINATION "${HAUL_SIM_DATADIR}")
   install(DIRECTORY sim/traces DESTINATION "${HAUL_SIM_DATADIR}" FILES_MATCHING PATTERN "*.trace")
   add_dependencies(haul_product bcisim)
