@@ -16,7 +16,7 @@ SUITES ?= hide latency bandwidth split threads affinity order checked service cl
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-mpi nic-guest deps bench bench-peers wheel test-python site install uninstall test-rust clean help tools configure
+.PHONY: build run test test-mpi test-rust test-python nic-guest deps bench bench-peers site wheel dist deb sbom install uninstall clean help tools configure
 
 build: configure ## build what the installed packages allow (the default)
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -83,6 +83,18 @@ install: configure ## install below PREFIX (/usr/local), staged in DESTDIR
 
 uninstall: ## remove what `make install` put there (same PREFIX and DESTDIR)
 	@scripts/install.sh uninstall "$(BUILD)" "$(PREFIX)" "$(DESTDIR)"
+
+dist: ## write BUILD/haul-VERSION.tar.gz, the committed tree
+	@packaging/dist.sh $(BUILD)
+
+deb: ## build the Debian packages into BUILD/deb, and try them in a clean root
+	@scripts/deps.sh ci
+	@packaging/deb.sh $(BUILD)/deb
+	@packaging/clean_root.sh $(BUILD)/deb
+
+sbom: configure ## write BUILD/haul.spdx.json: what a build is made of
+	@cmake --build $(BUILD) -j $(JOBS) --target haul_product
+	@packaging/sbom.py $(BUILD) $(BUILD)/haul.spdx.json
 
 clean: ## remove the build directory
 	@if [ -f $(BUILD)/CMakeCache.txt ]; then rm -rf $(BUILD); fi

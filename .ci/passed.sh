@@ -8,7 +8,7 @@ passed_for_days=7
 
 # What a step does not read, as a regular expression of paths: what is not named is read. Steps without an entry always
 # run: they are what a newcomer does, and what takes seconds.
-texts='^(README|CHANGELOG|CONTRIBUTING|LICENSE)|\.md$|^docs/|^manual/(examples|man|site)/|^abi/|^examples/|^rust/|^systemd/|^scripts/(abi|check_symbols|install|check_floors|site)'
+texts='^(README|CHANGELOG|CONTRIBUTING|LICENSE)|\.md$|^docs/|^manual/(examples|man|site)/|^abi/|^debian/|^packaging/|^python/|^pyproject|^examples/|^rust/|^systemd/|^scripts/(abi|check_symbols|install|check_floors|site)'
 commands='^(cli|bench)/|^tests/(e2e/.*\.sh|mpi/)'
 declare -A unread=(
   [long]="$texts|$commands|^sim/"

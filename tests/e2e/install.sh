@@ -60,7 +60,7 @@ if [ -e "$E2E_BUILD/lib/libhaul-fi.so" ]; then
       fail "the installed haul does not find its provider"
   fi
 fi
-version=$(sed -n 's/^#define HAUL_VERSION_[A-Z]* \([0-9]*\)$/\1/p' "$usr/include/haul/haul.h" | paste -sd.)
+version=$("$E2E_SOURCE/scripts/version.sh" - < "$usr/include/haul/haul.h")
 [ "$(pkg-config --modversion haul)" = "$version" ] || fail "haul.pc and haul.h name different versions"
 if [ -n "${E2E_HAUL:-}" ]; then
   env -u LD_LIBRARY_PATH "$usr/bin/haul" --version | grep -F "$version" > /dev/null ||

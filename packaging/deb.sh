@@ -1,0 +1,39 @@
+#!/bin/sh
+# Builds the Debian packages of the committed tree, out of its tarball, and has lintian judge them.
+# Usage: packaging/deb.sh DIRECTORY   (what is there of packages is replaced)
+# DEB_BUILD_OPTIONS and the other variables of dpkg-buildpackage hold: "nocheck noautodbgsym" builds in less time.
+set -eu
+
+if [ $# != 1 ]; then
+  echo "usage: packaging/deb.sh DIRECTORY" >&2
+  exit 2
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+for tool in dpkg-buildpackage:dpkg-dev dh:debhelper lintian:lintian; do
+  command -v "${tool%:*}" > /dev/null || {
+    echo "haul: ${tool%:*} is missing; install ${tool#*:} (scripts/deps.sh ci installs all that packages need)" >&2
+    exit 1
+  }
+done
+mkdir -p "$1"
+directory=$(cd "$1" && pwd)
+rm -rf "$directory"/haul*
+tarball=$("$here/dist.sh" "$directory")
+source=${tarball%.tar.gz}
+version=${source##*-}
+mv "$tarball" "$directory/haul_$version.orig.tar.gz"
+tar -C "$directory" -xf "$directory/haul_$version.orig.tar.gz"
+
+export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-} parallel=$(nproc)"
+# ccache finds what it knows also from a tree that lies elsewhere.
+export CCACHE_BASEDIR="$source"
+started=$(date +%s)
+(cd "$source" && dpkg-buildpackage --unsigned-source --unsigned-changes > "$directory/build.log" 2>&1) || {
+  grep -vE '^\[[0-9]+/[0-9]+\] ' "$directory/build.log" | tail -n 40 >&2
+  echo "haul: dpkg-buildpackage fails; all that it says is in $directory/build.log" >&2
+  exit 1
+}
+built=$(date +%s)
+rm -rf "$source"
+lintian --fail-on error,warning --tag-display-limit 0 --display-info --pedantic --allow-root "$directory"/haul_*.changes
+echo "haul: $(ls "$directory"/*.deb | wc -l) packages in $directory, built in $((built - started)) s, judged in $(($(date +%s) - built)) s"
