@@ -89,8 +89,8 @@ class UserfaultEngine final : public Engine {
       return EngineStatus{.available = false,
                           .sentence =
                               "holding the kernel's own accesses takes root; set "
-                              "vm.unprivileged_userfaultfd=1, or give access to "
-                              "/dev/userfaultfd"};
+                              "vm.unprivileged_userfaultfd=1 (a container's filter must allow the "
+                              "call), or give access to /dev/userfaultfd"};
     }
     return EngineStatus{.available = false,
                         .sentence =
