@@ -20,9 +20,7 @@ directory=$(cd "$1" && pwd)
 rm -rf "$directory"/haul*
 tarball=$("$here/dist.sh" "$directory")
 source=${tarball%.tar.gz}
-version=${source##*-}
-mv "$tarball" "$directory/haul_$version.orig.tar.gz"
-tar -C "$directory" -xf "$directory/haul_$version.orig.tar.gz"
+tar -C "$directory" -xf "$tarball"
 
 export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-} parallel=$(nproc)"
 # ccache finds what it knows also from a tree that lies elsewhere.
