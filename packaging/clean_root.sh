@@ -40,7 +40,7 @@ if [ ! -s "$base" ]; then
   echo "haul: making a clean root (two minutes; it is kept in $cache)"
   mkdir "$work/debs"
   cp "$debs"/*.deb "$work/debs"
-  mmdebstrap --quiet --variant=apt --skip=cleanup/apt --customize-hook="copy-in $work/debs /tmp" \
+  mmdebstrap --quiet --format=tar --variant=apt --skip=cleanup/apt --customize-hook="copy-in $work/debs /tmp" \
     --customize-hook="chroot \"\$1\" sh -c 'apt-get -qq -y --download-only --no-install-recommends install /tmp/debs/*.deb $extra'" \
     --customize-hook='rm -r "$1/tmp/debs"' "$suite" "$base.new" > "$work/log" 2>&1 || {
     tail -n 5 "$work/log" >&2
@@ -57,9 +57,11 @@ unshare "${spaces[@]}" sh -eu -c '
     : > "$1/dev/$device"
     mount --bind "/dev/$device" "$1/dev/$device"
   done
+  ln -s /proc/self/fd "$1/dev/fd"
   mkdir "$1/dev/shm" "$1/packages"
   mount -t tmpfs -o mode=1777 haul "$1/dev/shm"
   mount -t proc haul "$1/proc"
   mount --rbind /sys "$1/sys"
   cp "$3"/*.deb "$4/in_root.sh" "$4/../examples/copy"/* "$1/packages"
+  (cd "$1/packages" && dpkg-scanpackages --multiversion . > Packages 2> /dev/null)
   exec chroot "$1" /packages/in_root.sh' sh "$work" "$base" "$debs" "$here"

@@ -27,10 +27,15 @@ says() {
 }
 mkdir -m 777 /tmp/home
 
+# A source of packages as any other; the network is not asked.
+echo 'deb [trusted=yes] file:/packages ./' > /etc/apt/sources.list.d/haul.list
+apt-get -qq -o Dir::Etc::SourceList=sources.list.d/haul.list -o Dir::Etc::SourceParts=- -o APT::Get::List-Cleanup=0 update
+mapfile -t packages < <(sed -n 's/^Package: //p' Packages)
+
 # What a package needs from nothing on, itself and those that libc6 needs left out.
 needs() {
-  apt-get -s -qq --no-install-recommends -o Dir::State::status=/dev/null install "./$1"_[0-9]*.deb |
-    sed -n 's/^Inst \([^ ]*\) .*/\1/p' | grep -vxE "$1|libc6|libgcc-s1|libcrypt1|gcc-12-base" | sort | paste -sd ' '
+  apt-get -s -qq --no-install-recommends -o Dir::State::status=/dev/null install "$1" |
+    awk -v own="$1" '$1 == "Inst" && $2 != own && $2 !~ /^(libc6|libgcc-s1|libcrypt1|gcc-12-base)$/ { print $2 }' | sort | paste -sd ' '
 }
 expect_needs() {
   local found
@@ -47,7 +52,7 @@ expect_needs haul-atomic 'haul libelf1 libfmt9 libhaul-atomic0 libhaul0 libstdc+
 
 files > /tmp/before
 for package in libhaul0 libhaul-atomic0 haul-mpi haul; do
-  install "./$package"_*.deb
+  install "$package"
   [ -z "$(ldconfig -p | sed -n '/libhaul.*not found/p')" ] || fail "$package lacks a library"
   [ $package != haul ] || says haul info 'libhaul-dsa.so cannot be loaded; install haul-plugin-dsa'
   [ $package != haul ] || says haul info 'provider  *absent\|libhaul-fi.so'
@@ -56,7 +61,7 @@ done
 files > /tmp/after
 diff /tmp/before /tmp/after > /tmp/left || fail "the base packages, purged, leave or change: $(head -20 /tmp/left)"
 
-install ./*.deb
+install "${packages[@]}"
 files > /tmp/installed
 says haul --version "$(dpkg-query -W -f '${Version}' haul | sed 's/-.*//')"
 plugins=/usr/lib/x86_64-linux-gnu/haul
@@ -86,7 +91,7 @@ user /tmp/home/example | diff expected.txt - || fail "examples/copy prints somet
 # Over themselves, as an upgrade does it.
 apt_get purge gcc libc6-dev pkg-config
 apt_get autoremove --purge
-apt_get --reinstall install ./*.deb
+apt_get --reinstall install "${packages[@]}"
 files | diff /tmp/installed - > /tmp/left || fail "installing again changes: $(head -20 /tmp/left)"
 says haul info "$plugins/libhaul-fi.so"
 
