@@ -171,7 +171,7 @@ constexpr const char* explain_text =
 nb::object copy_as_asked(nb::handle dst, nb::handle src, nb::handle dst_affinity,
                          nb::handle src_affinity, nb::handle mover, nb::handle fence,
                          nb::handle checked, nb::handle nonblock) {
-  const Words words{dst_affinity, src_affinity, mover, fence, checked, nonblock};
+  const Keywords words{dst_affinity, src_affinity, mover, fence, checked, nonblock};
   if (words.none()) return copy(dst, src);
   look_at_abandoned();
   return copy_with(dst, src, read_options(words));

@@ -113,12 +113,12 @@ void abandon_first(const std::vector<haul_ticket>& tickets, std::size_t count,
 
 }  // namespace
 
-bool Words::none() const {
+bool Keywords::none() const {
   return dst_affinity.is_none() && src_affinity.is_none() && mover.is_none() && fence.is_none() &&
          checked.is_none() && nonblock.is_none();
 }
 
-CopyOptions read_options(const Words& words) {
+CopyOptions read_options(const Keywords& words) {
   CopyOptions options;
   options.dst_affinity = affinity_of(words.dst_affinity);
   options.src_affinity = affinity_of(words.src_affinity);

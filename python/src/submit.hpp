@@ -20,12 +20,12 @@ struct CopyOptions {
 };
 
 // The same as Python gives them: None, or no object at all, where they were left out.
-struct Words {
+struct Keywords {
   nb::handle dst_affinity, src_affinity, mover, fence, checked, nonblock;
   bool none() const;
 };
 // Raises ValueError for an unknown word.
-CopyOptions read_options(const Words& words);
+CopyOptions read_options(const Keywords& words);
 
 // A copy as haul's requests, each of at most 1024 pieces a side; or a fill (`src` NULL), of as
 // many.
