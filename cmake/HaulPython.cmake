@@ -16,6 +16,7 @@ endif()
 find_package(nanobind CONFIG REQUIRED)
 
 set(HAUL_PYTHON_DIR "haul" CACHE STRING "Where the package's files are installed, below the prefix")
+option(HAUL_PYTHON_BUNDLED "Install libhaul with the Python package, as wheels need it" ON)
 file(GLOB_RECURSE python_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/src/*.cpp")
 set(python_atomic_sources ${python_sources})
 list(FILTER python_atomic_sources INCLUDE REGEX "/src/(atomic|errors)/")
@@ -28,13 +29,27 @@ set_target_properties(haul_python PROPERTIES OUTPUT_NAME _haul)
 set_target_properties(haul_python_atomic PROPERTIES OUTPUT_NAME _atomic)
 foreach(module haul_python haul_python_atomic)
   target_include_directories(${module} PRIVATE "${PROJECT_SOURCE_DIR}")
-  set_target_properties(${module} PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
+  if(HAUL_PYTHON_BUNDLED)
+    set_target_properties(${module} PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
+  endif()
   target_link_options(${module} PRIVATE -static-libstdc++ -static-libgcc)
   install(TARGETS ${module} LIBRARY DESTINATION "${HAUL_PYTHON_DIR}" COMPONENT python)
 endforeach()
-# A wheel holds no links: each library has the name by which the loader knows it. So a process has one libhaul, whoever
-# loads it.
-foreach(library haul haul_atomic)
-  install(FILES $<TARGET_FILE:${library}> RENAME $<TARGET_SONAME_FILE_NAME:${library}>
-    DESTINATION "${HAUL_PYTHON_DIR}" COMPONENT python)
-endforeach()
+add_dependencies(haul_product haul_python haul_python_atomic)
+
+# The package is whole by itself in a wheel, to which scikit-build-core adds what is written in Python; elsewhere libhaul is
+# the system's. A wheel holds no links: each library has the name by which the loader knows it, so that a process has one
+# libhaul, whoever loads it.
+if(HAUL_PYTHON_BUNDLED)
+  foreach(library haul haul_atomic)
+    install(FILES $<TARGET_FILE:${library}> RENAME $<TARGET_SONAME_FILE_NAME:${library}>
+      DESTINATION "${HAUL_PYTHON_DIR}" COMPONENT python)
+  endforeach()
+else()
+  install(DIRECTORY python/haul/ DESTINATION "${HAUL_PYTHON_DIR}" COMPONENT python
+    FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
+  file(WRITE "${PROJECT_BINARY_DIR}/METADATA"
+    "Metadata-Version: 2.1\nName: haul\nVersion: ${PROJECT_VERSION}\nSummary: ${PROJECT_DESCRIPTION}\n")
+  install(FILES "${PROJECT_BINARY_DIR}/METADATA" DESTINATION "${HAUL_PYTHON_DIR}-${PROJECT_VERSION}.dist-info"
+    COMPONENT python)
+endif()

@@ -22,6 +22,16 @@ tarball=$("$here/dist.sh" "$directory")
 source=${tarball%.tar.gz}
 tar -C "$directory" -xf "$tarball"
 
+# Where Debian has no nanobind, the Python package's environment has it; without either, python3-haul is left out.
+if ! dpkg-query -W nanobind-dev > /dev/null 2>&1; then
+  profile=pkg.haul.nanobind
+  HAUL_NANOBIND=$("$here/../scripts/python.sh" nanobind /usr/bin/python3) || {
+    profile=pkg.haul.nopython
+    echo "haul: python3-haul is left out: nanobind could not be had" >&2
+  }
+  export HAUL_NANOBIND DEB_BUILD_PROFILES="${DEB_BUILD_PROFILES:-} $profile"
+fi
+
 export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-} parallel=$(nproc)"
 # ccache finds what it knows also from a tree that lies elsewhere.
 export CCACHE_BASEDIR="$source"

@@ -78,6 +78,8 @@ for responder in xdp:lo fabric:tcp; do
   ! grep 'cannot be loaded' /tmp/said >&2 || fail "the plug-in of $responder is not found"
 done
 says haul completion bash complete
+[ ! -d /usr/lib/python3/dist-packages/haul ] ||
+  says python3 -c 'import haul; target = bytearray(9 << 20); haul.copy(target, b"x" * (9 << 20)).wait(); haul.atomic.Node(); print(target[-1:])' "b'x'"
 says bcisim info /usr/share/haul/bcisim/traces/fio.trace instructions
 for page in haul.1 haul-demo.1 haul-knobs.7 bcisim.1; do
   [ -s "/usr/share/man/man${page##*.}/$page.gz" ] || fail "there is no manual page $page"

@@ -3,6 +3,7 @@
 # versions (python/requirements.txt), below HAUL_VENVS_DIR (~/.cache/haul/python).
 # Usage: scripts/python.sh wheel DIRECTORY [PYTHON...]   wheels for these interpreters, repaired and checked
 #        scripts/python.sh test DIRECTORY [PYTHON...]    the same, then install each and run python/tests
+#        scripts/python.sh nanobind PYTHON               print where nanobind's CMake files are, for that interpreter
 # PYTHON: an interpreter's name or path (default: python3, and the newest from 3.12 on that is here, whose wheel serves all
 # later ones). Exit status: 2 wrong usage, 3 no Python that could be used.
 set -eu
@@ -16,13 +17,13 @@ give_up() {
 }
 
 usage() {
-  sed -n '4,5s/^# Usage: *\|^#  *//p' "$0" >&2
+  sed -n '4,6s/^# Usage: *\|^#  *//p' "$0" >&2
   exit 2
 }
 [ $# -ge 2 ] || usage
 action=$1 directory=$2
 shift 2
-case $action in wheel | test) ;; *) usage ;; esac
+case $action in wheel | test | nanobind) ;; *) usage ;; esac
 
 # (The distribution's Python first: it outlives those that people build themselves.)
 find_pythons() {
@@ -78,6 +79,12 @@ test_wheel() {
   "$1" -m pip install -q --disable-pip-version-check --force-reinstall --no-deps "$wheel"
   (cd "$here/python/tests" && "$1" -m pytest -q -p no:cacheprovider ${PYTEST_ARGS:-})
 }
+
+if [ "$action" = nanobind ]; then
+  can_build "$directory" || give_up "$directory has no headers or no venv; install python3-dev and python3-venv"
+  python=$(environment_of "$directory") || exit $?
+  exec "$python" -m nanobind --cmake_dir
+fi
 
 mkdir -p "$directory"
 directory=$(cd "$directory" && pwd)

@@ -48,7 +48,7 @@ def consume(queue, answers):
 if __name__ == "__main__":
     context = multiprocessing.get_context(sys.argv[1])
     queue, answers = context.Queue(), context.Queue()
-    consumer = context.Process(target=consume, args=(queue, answers))
+    consumer = context.Process(target=consume, args=(queue, answers), daemon=True)
     consumer.start()
     for i in range(5):
         array = haul.empty((100, 1000), "f4")
