@@ -14,7 +14,6 @@ ended. Free-threaded builds of CPython are supported; subinterpreters are refuse
 """
 
 import atexit as _atexit
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ._errors import Error
 from ._haul import (
@@ -69,7 +68,8 @@ __all__ = [
 _atexit.register(_finish)
 
 
-if _TYPE_CHECKING:
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from . import atomic as atomic
     from .atomic import Lock
 

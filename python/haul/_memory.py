@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from ._haul import Memory
 
+TYPE_CHECKING = False  # (Type checkers take it for True; importing typing takes longer than haul does.)
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

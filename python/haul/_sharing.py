@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copyreg
-import json
-import os
-import socket as _socket
-import struct
-from typing import TYPE_CHECKING
 
 from ._haul import Extent, Grant, _open_grant, _share, copy
 
+TYPE_CHECKING = False  # (Type checkers take it for True; importing typing takes longer than haul does.)
 if TYPE_CHECKING:
+    import socket as _socket
     from typing import Any
 
     import numpy
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
     from ._typing import Memory
 
 # What goes over a socket beside the descriptor: the grant's index, and how long the description after it is.
-_HEAD = struct.Struct("<8sQI")
+_HEAD = "<8sQI"
 _MAGIC = b"haulgrnt"
 _LONGEST_DESCRIPTION = 4096
 
@@ -39,11 +36,14 @@ def share(memory: Memory, *, read: bool = True, write: bool = False) -> Grant:
 
 def send(socket: _socket.socket, grant: Grant) -> None:
     """Sends a grant over a connected Unix socket; haul.attach(socket) receives it. Blocks as the socket does."""
+    import json
+    import socket as sockets
+    import struct
+
     shape, dtype = grant._described
     description = json.dumps({"shape": shape, "dtype": dtype}).encode()
-    _socket.send_fds(
-        socket, [_HEAD.pack(_MAGIC, grant.index, len(description)) + description], [grant.fileno()]
-    )
+    head = struct.pack(_HEAD, _MAGIC, grant.index, len(description))
+    sockets.send_fds(socket, [head + description], [grant.fileno()])
 
 
 def attach(source: _socket.socket | tuple[int, int]) -> Extent:
@@ -52,17 +52,23 @@ def attach(source: _socket.socket | tuple[int, int]) -> Extent:
     source: a connected Unix socket on which haul.send() sends, or a pair (descriptor, index). Raises haul.Error: EPERM
     (there is no such grant any more), ENOTSUP (no service). Blocks as the socket does.
     """
-    if not isinstance(source, _socket.socket):
+    if isinstance(source, tuple):
         descriptor, index = source
         return _open_grant(descriptor, index)
-    message, descriptors, _, _ = _socket.recv_fds(source, _HEAD.size + _LONGEST_DESCRIPTION, 1)
+    import json
+    import os
+    import socket as sockets
+    import struct
+
+    head = struct.calcsize(_HEAD)
+    message, descriptors, _, _ = sockets.recv_fds(source, head + _LONGEST_DESCRIPTION, 1)
     try:
-        if len(message) < _HEAD.size or len(descriptors) != 1:
+        if len(message) < head or len(descriptors) != 1:
             raise ConnectionError("the peer closed the socket, or sent no grant; it has to call haul.send()")
-        magic, index, length = _HEAD.unpack_from(message)
-        if magic != _MAGIC or length != len(message) - _HEAD.size:
+        magic, index, length = struct.unpack_from(_HEAD, message)
+        if magic != _MAGIC or length != len(message) - head:
             raise ConnectionError("what came over the socket is no grant; the peer has to call haul.send()")
-        description = json.loads(message[_HEAD.size :])
+        description = json.loads(message[head:])
         return _described_extent(descriptors[0], index, description["shape"], description["dtype"])
     finally:
         for descriptor in descriptors:
@@ -90,6 +96,8 @@ def _described_extent(descriptor, index, shape, dtype):
 
 
 def _rebuild(duplicate, index, shape, dtype):
+    import os
+
     descriptor = duplicate.detach()
     try:
         return _described_extent(descriptor, index, shape, dtype)

@@ -144,6 +144,13 @@ def test_overlap_of_two_pieces_is_a_move():
     assert np.array_equal(data, expected)
 
 
+def test_dates():
+    source = np.arange(1000).view("M8[s]")
+    target = np.zeros_like(source)
+    haul.copy(target, source).wait()
+    assert np.array_equal(target, source)
+
+
 def test_shapes_need_not_agree():
     source = pattern(240)
     target = np.zeros((2, 3, 40), np.uint8)

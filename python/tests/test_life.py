@@ -199,3 +199,13 @@ def test_import_loads_no_numpy_and_no_asyncio():
         except ImportError:
             print("needs numpy")
     """) == "needs numpy\n"
+
+
+def test_import_loads_little():
+    loaded = set(output_of("""
+        import sys
+        before = set(sys.modules)
+        import haul
+        print(*(name for name in set(sys.modules) - before))
+    """).split())
+    assert "haul._haul" in loaded and not loaded & {"typing", "json", "socket", "re", "enum", "haul._atomic"}

@@ -25,6 +25,7 @@ def read_only():
         (np.zeros(250, np.float32), np.ones(250, np.int32), TypeError, "float32 and the source int32"),
         (np.zeros(250, np.float32), np.ones(125, np.float64), TypeError, "float32 and the source float64"),
         (np.zeros(125, "M8[s]"), np.ones(125, "f8"), TypeError, "does not convert"),
+        (np.zeros(125, "M8[s]"), np.ones(125, "M8[ms]"), TypeError, "does not convert"),
         (np.zeros(1000, np.uint8), np.ones((1000, 2), np.uint8)[:, 0], ValueError, "stretches of 1 bytes"),
         (np.zeros(1000, np.uint8), 5, TypeError, "buffer protocol or __dlpack__"),
         (None, ONES, TypeError, "NoneType"),
@@ -130,3 +131,10 @@ def test_empty_and_memory():
     del memory
     view[0] = 7
     assert view[0] == 7 and view.nbytes == 5000
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="this numpy has no strings of any length")
+def test_strings_of_any_length_lie_elsewhere():
+    texts = np.array(["a", "b" * 100], np.dtypes.StringDType())
+    with pytest.raises((TypeError, ValueError)):
+        haul.copy(np.zeros_like(texts), texts)

@@ -117,12 +117,8 @@ Export::Export(nb::handle object, SideAccess access, const char* role) {
 }
 
 void Export::take_buffer(nb::handle object, const char* role) {
-  // (Some of numpy's types, dates for one, have no format: they are compared by their size.)
   if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
-    if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw nb::python_error();
-    PyErr_Clear();
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDES) != 0) throw nb::python_error();
-    view_.format = const_cast<char*>(view_.itemsize == 1 ? "B" : "?unknown");
+    take_dates(object);
   }
   if (holds_objects(view_.format)) {
     PyBuffer_Release(&view_);
@@ -137,6 +133,17 @@ void Export::take_buffer(nb::handle object, const char* role) {
   dimensions_ = view_.ndim;
   read_only_ = view_.readonly != 0;
   c_contiguous_ = contiguous(true);
+}
+
+// numpy gives times and dates no format, and buffers of them only without. Other types without a
+// format (strings of any length) keep their data elsewhere.
+void Export::take_dates(nb::handle object) {
+  nb::python_error refused;
+  nb::object dtype = nb::getattr(object, "dtype", nb::none());
+  const std::string kind = nb::str(nb::getattr(dtype, "kind", nb::none())).c_str();
+  if (kind != "m" && kind != "M") throw refused;
+  if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDES) != 0) throw nb::python_error();
+  type_name_ = nb::str(dtype.attr("str")).c_str();
 }
 
 void Export::take_dlpack(nb::handle object, SideAccess access, const char* role) {
@@ -176,7 +183,8 @@ Export::Export(Export&& other) noexcept
       read_only_(other.read_only_),
       has_view_(other.has_view_),
       tensor_(std::move(other.tensor_)),
-      kept_(std::move(other.kept_)) {
+      kept_(std::move(other.kept_)),
+      type_name_(std::move(other.type_name_)) {
   if (!has_view_) return;
   view_ = other.view_;
   if (view_.shape == &other.view_.len) view_.shape = &view_.len;
@@ -221,6 +229,7 @@ bool Export::is_f_contiguous() const {
 ItemType Export::items() const {
   if (tensor_) return type_of_tensor(tensor_->dtype());
   if (!has_view_) return {};
+  if (!type_name_.empty()) return {'?', item_bytes_, type_name_.c_str()};
   return type_of_format(view_.format, item_bytes_);
 }
 

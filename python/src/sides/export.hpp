@@ -53,6 +53,7 @@ class Export {
 
  private:
   void take_buffer(nb::handle object, const char* role);
+  void take_dates(nb::handle object);
   void take_dlpack(nb::handle object, SideAccess access, const char* role);
   bool contiguous(bool rows_first) const;
 
@@ -67,6 +68,7 @@ class Export {
   Py_buffer view_;
   std::optional<nb::ndarray<nb::ro>> tensor_;
   nb::object kept_;
+  std::string type_name_;  // of what has no format
 };
 
 }  // namespace haul_python

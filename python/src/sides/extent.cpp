@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include <array>
+#include <atomic>
 #include <string>
 
 #include "python/src/errors/failure.hpp"
@@ -44,15 +45,14 @@ class GrantObject {
 
  private:
   int take_back() {
-    if (!given_) return 0;
-    given_ = false;
+    if (!given_.exchange(false)) return 0;
     nb::gil_scoped_release released;
     return haul_unshare(&raw_);
   }
 
   Export memory_;
   haul_grant raw_{-1, 0, 0};
-  bool given_ = false;
+  std::atomic<bool> given_{false};
 };
 
 // Opening a space may wait for the service, or for a driver.
@@ -96,19 +96,22 @@ ExtentObject part_of(const ExtentObject& whole, nb::slice slice) {
 }  // namespace
 
 haul_space SpaceObject::handle() const {
-  if (!is_open()) raise(PyExc_ValueError, "this space is closed; open it again");
-  return handle_;
+  const haul_space open = handle_;
+  if (open == HAUL_SPACE_SELF) raise(PyExc_ValueError, "this space is closed; open it again");
+  return open;
 }
 
 void SpaceObject::close() {
-  if (is_open()) haul_space_close(handle_);
-  handle_ = HAUL_SPACE_SELF;
+  const haul_space open = handle_.exchange(HAUL_SPACE_SELF);
+  if (open != HAUL_SPACE_SELF) haul_space_close(open);
 }
 
 haul_space device_space(int number) {
+  static nb::ft_mutex mutex;
   static std::array<std::shared_ptr<SpaceObject>, 64> spaces;
   if (number < 0 || number >= 64)
     raise(PyExc_ValueError, "there is no such GPU; haul opens numbers 0 to 63");
+  nb::ft_lock_guard guard(mutex);
   auto& space = spaces[static_cast<std::size_t>(number)];
   if (!space) space = device("cuda:" + std::to_string(number));
   return space->handle();

@@ -4,6 +4,7 @@
 #include <haul/haul.h>
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <memory>
 
 namespace haul_python {
@@ -22,10 +23,9 @@ class SpaceObject {
   // How long it is: what was granted; 0 where nobody can say (a process, a device).
   std::size_t bytes() const { return bytes_; }
   void close();
-  bool is_open() const { return handle_ != HAUL_SPACE_SELF; }
 
  private:
-  haul_space handle_;
+  std::atomic<haul_space> handle_;
   std::size_t bytes_;
 };
 
