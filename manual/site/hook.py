@@ -88,7 +88,9 @@ class Site:
         self.lists["reference/python"] = []
         if (ROOT / "python/haul").is_dir():
             self.pages["reference/python.md"] = "# Python\n\n::: haul\n"
-            self.lists["reference/python"] = [{"Python": "reference/python.md"}]
+            self.pages["reference/python-atomic.md"] = "# Python: remote atomics\n\n::: haul.atomic\n"
+            self.lists["reference/python"] = [
+                {"Python": "reference/python.md"}, {"Python: remote atomics": "reference/python-atomic.md"}]
 
     def manual(self, headers):
         prose = c_reference.Text(self.places, "reference/man.md")

@@ -6,7 +6,7 @@
     compute()                              # touch neither array
     ticket.wait()                          # every byte is there (or: await ticket)
 
-Sides of a copy are objects with the buffer protocol or with __dlpack__ (arrays, tensors, bytes, memoryviews),
+Sides of a copy are objects with the buffer protocol or with `__dlpack__` (arrays, tensors, bytes, memoryviews),
 haul.Extent, or lists of these. haul copies bytes: it converts no types. Sizes are in bytes, times in seconds.
 
 Importing starts no thread. A copy that is under way when the process forks is finished first; the child's tickets have

@@ -132,7 +132,7 @@ def process(pid: int) -> Space:
 
 def device(name: str = 'cuda:0') -> Space:
     """
-    Opens the memory of a GPU. Arrays with __dlpack__ on a GPU need no such call.
+    Opens the memory of a GPU. Arrays with `__dlpack__` on a GPU need no such call.
     """
 
 class Plan:
@@ -205,7 +205,7 @@ def copy(dst: haul._typing.CopySide, src: haul._typing.CopySide, *, dst_affinity
     """
     Copies all of src to dst, byte by byte, and returns a Ticket; long copies go on while the program computes.
 
-    dst: a writable, C-contiguous object with the buffer protocol or __dlpack__, a haul.Extent, or a list of these,
+    dst: a writable, C-contiguous object with the buffer protocol or `__dlpack__`, a haul.Extent, or a list of these,
     filled in order. src: likewise; it may be read-only, and may have gaps (a slice of columns), if its stretches
     without gaps have 64 bytes or more. Shapes need not agree, sizes must: elements are taken in row-major order,
     or, where both sides are column-major arrays of one shape, as they lie. Two objects in one piece may overlap.

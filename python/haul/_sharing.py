@@ -24,7 +24,7 @@ _LONGEST_DESCRIPTION = 4096
 def share(memory: Memory, *, read: bool = True, write: bool = False) -> Grant:
     """Lets other processes of this user copy from `memory` (read), to it (write) or both, and returns a haul.Grant.
 
-    memory: a contiguous object with the buffer protocol or __dlpack__; it is kept until the grant is closed. The node's
+    memory: a contiguous object with the buffer protocol or `__dlpack__`; it is kept until the grant is closed. The node's
     service (`haul serve`) does the copying: haul.Error (ENOTSUP) says that none runs. Memory of haul.empty() is copied
     at the speed of memory. Waits for the service, up to 2.5 s.
     """

@@ -123,7 +123,7 @@ constexpr const char* copy_signature =
 constexpr const char* copy_text =
     "Copies all of src to dst, byte by byte, and returns a Ticket; long copies go on while the "
     "program computes.\n\n"
-    "dst: a writable, C-contiguous object with the buffer protocol or __dlpack__, a haul.Extent, "
+    "dst: a writable, C-contiguous object with the buffer protocol or `__dlpack__`, a haul.Extent, "
     "or a list of these,\n"
     "filled in order. src: likewise; it may be read-only, and may have gaps (a slice of columns), "
     "if its stretches\n"

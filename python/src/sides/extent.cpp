@@ -184,7 +184,7 @@ void define_spaces(nb::module_& module) {
              "The kernel asks for the right to ptrace it, each time. Raises haul.Error (EPERM, "
              "EPEER, ENOTSUP).");
   module.def("device", &device, nb::arg("name") = "cuda:0",
-             "Opens the memory of a GPU. Arrays with __dlpack__ on a GPU need no such call.");
+             "Opens the memory of a GPU. Arrays with `__dlpack__` on a GPU need no such call.");
 }
 
 }  // namespace haul_python
