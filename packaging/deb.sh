@@ -33,8 +33,11 @@ if ! dpkg-query -W nanobind-dev > /dev/null 2>&1; then
 fi
 
 export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-} parallel=$(nproc)"
-# ccache finds what it knows also from a tree that lies elsewhere.
-export CCACHE_BASEDIR="$source"
+# Debian's tools hide the home directory, and with it ccache's. It finds what it knows also from a tree that lies elsewhere.
+if command -v ccache > /dev/null; then
+  CCACHE_DIR=$(ccache --get-config cache_dir) CCACHE_MAXSIZE=$(ccache --get-config max_size) CCACHE_BASEDIR=$source
+  export CCACHE_DIR CCACHE_MAXSIZE CCACHE_BASEDIR
+fi
 started=$(date +%s)
 (cd "$source" && dpkg-buildpackage --unsigned-source --unsigned-changes > "$directory/build.log" 2>&1) || {
   grep -vE '^\[[0-9]+/[0-9]+\] ' "$directory/build.log" | tail -n 40 >&2
