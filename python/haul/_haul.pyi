@@ -201,7 +201,7 @@ def tune() -> None:
     Measures this machine (a fraction of a second, without the GIL) and stores the figures for later processes.
     """
 
-def copy(dst: haul._typing.CopySide, src: haul._typing.CopySide, *, dst_affinity: haul._typing.Affinity = 'cacheable', src_affinity: haul._typing.Affinity = 'cacheable', mover: haul._typing.Mover = 'auto', fence: bool = False, checked: bool = False, nonblock: bool = False) -> Ticket:
+def copy(dst: haul._typing.Side, src: haul._typing.Side, *, dst_affinity: haul._typing.Affinity = 'cacheable', src_affinity: haul._typing.Affinity = 'cacheable', mover: haul._typing.Mover = 'auto', fence: bool = False, checked: bool = False, nonblock: bool = False) -> Ticket:
     """
     Copies all of src to dst, byte by byte, and returns a Ticket; long copies go on while the program computes.
 
@@ -220,7 +220,7 @@ def copy(dst: haul._typing.CopySide, src: haul._typing.CopySide, *, dst_affinity
     refuses), haul.Error. What goes wrong later Ticket.wait() raises. Any thread may call.
     """
 
-def fill(dst: haul._typing.CopySide, value: complex | bytes = 0, *, dst_affinity: haul._typing.Affinity = 'cacheable', mover: haul._typing.Mover = 'auto', fence: bool = False, checked: bool = False, nonblock: bool = False) -> Ticket:
+def fill(dst: haul._typing.Side, value: complex | bytes = 0, *, dst_affinity: haul._typing.Affinity = 'cacheable', mover: haul._typing.Mover = 'auto', fence: bool = False, checked: bool = False, nonblock: bool = False) -> Ticket:
     """
     Fills dst with a value, and returns a Ticket.
 
@@ -229,7 +229,7 @@ def fill(dst: haul._typing.CopySide, value: complex | bytes = 0, *, dst_affinity
     ValueError where the value is none of that type.
     """
 
-def explain(dst: haul._typing.CopySide, src: haul._typing.CopySide | None = None, value: complex | bytes | None = None, *, dst_affinity: haul._typing.Affinity = 'cacheable', src_affinity: haul._typing.Affinity = 'cacheable', mover: haul._typing.Mover = 'auto', fence: bool = False, checked: bool = False, nonblock: bool = False) -> Plan:
+def explain(dst: haul._typing.Side, src: haul._typing.Side | None = None, value: complex | bytes | None = None, *, dst_affinity: haul._typing.Affinity = 'cacheable', src_affinity: haul._typing.Affinity = 'cacheable', mover: haul._typing.Mover = 'auto', fence: bool = False, checked: bool = False, nonblock: bool = False) -> Plan:
     """
     What haul would do now with copy(dst, src, ...), or, without src, with fill(dst, value, ...), and why: a Plan.
 

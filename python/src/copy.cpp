@@ -115,7 +115,7 @@ PlanObject explain(nb::handle dst, nb::handle src, nb::object value, const CopyO
 }
 
 constexpr const char* copy_signature =
-    "def copy(dst: haul._typing.CopySide, src: haul._typing.CopySide, *, dst_affinity: "
+    "def copy(dst: haul._typing.Side, src: haul._typing.Side, *, dst_affinity: "
     "haul._typing.Affinity = 'cacheable', "
     "src_affinity: haul._typing.Affinity = 'cacheable', mover: haul._typing.Mover = 'auto', fence: "
     "bool = False, "
@@ -144,7 +144,7 @@ constexpr const char* copy_text =
     "(an exporter\n"
     "refuses), haul.Error. What goes wrong later Ticket.wait() raises. Any thread may call.";
 constexpr const char* fill_signature =
-    "def fill(dst: haul._typing.CopySide, value: complex | bytes = 0, *, dst_affinity: "
+    "def fill(dst: haul._typing.Side, value: complex | bytes = 0, *, dst_affinity: "
     "haul._typing.Affinity = 'cacheable', "
     "mover: haul._typing.Mover = 'auto', fence: bool = False, checked: bool = False, nonblock: "
     "bool = False) -> Ticket";
@@ -156,7 +156,7 @@ constexpr const char* fill_text =
     "copy(), and\n"
     "ValueError where the value is none of that type.";
 constexpr const char* explain_signature =
-    "def explain(dst: haul._typing.CopySide, src: haul._typing.CopySide | None = None, value: "
+    "def explain(dst: haul._typing.Side, src: haul._typing.Side | None = None, value: "
     "complex | "
     "bytes | None = None, *, "
     "dst_affinity: haul._typing.Affinity = 'cacheable', src_affinity: haul._typing.Affinity = "

@@ -35,9 +35,11 @@ async def wait() -> haul.Ticket:
     return await ticket
 with haul.Lock("name") as token:
     word: int = token
+haul.copy(haul.Memory(4), haul.process(1).extent(0, 4))
 haul.copy(bytearray(4), b"abcd", dst_affinity="warm")
+haul.copy(bytearray(4), 5)
 """
     said = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "-c", program], capture_output=True, text=True, check=False
     ).stdout
-    assert said.count("error:") == 1 and "dst_affinity" in said, said
+    assert said.count("error:") == 2 and "dst_affinity" in said and '"int"' in said, said
