@@ -43,31 +43,13 @@ give_up() {
   exit 3
 }
 
-# The distribution's Python outlives those that people build themselves.
-find_python() {
-  if [ -x /usr/bin/python3 ]; then echo /usr/bin/python3; else command -v python3; fi
-}
+. "$(dirname "$0")/venv.sh"
 
 install_wheels() {
-  name=$1 where=$peers/$1 log=$peers/$1.log
+  name=$1 where=$peers/$1
   python=$(find_python) || give_up "$name cannot be installed without Python; install python3-venv"
-  echo "haul: installing $(requirements "$name") into $where" >&2
-  rm -rf "$where"
-  # Without ensurepip (Debian: python3-venv) another pip fills the environment.
-  if "$python" -m venv "$where" > "$log" 2>&1; then
-    pip="$where/bin/python -m pip"
-  elif "$python" -m pip --version >> "$log" 2>&1 &&
-    "$python" -m venv --clear --without-pip "$where" >> "$log" 2>&1; then
-    pip="$python -m pip --python $where/bin/python"
-  else
-    rm -rf "$where"
-    give_up "$name cannot be installed without Python's venv module; install python3-venv (log: $log)"
-  fi
-  # shellcheck disable=SC2046,SC2086 # words
-  if ! $pip install --quiet --disable-pip-version-check $(requirements "$name") >> "$log" 2>&1; then
-    rm -rf "$where"
-    give_up "pip could not install $(requirements "$name"): is there a network or a mirror? (log: $log)"
-  fi
+  # shellcheck disable=SC2046 # words
+  make_venv "$python" "$where" "$(requirements "$name")" $(requirements "$name")
   # The wheels' own compiler wrappers need variables or a Fortran library; this one does not.
   cat > "$where/bin/haul-mpicc" << EOF
 #!/bin/sh
@@ -75,7 +57,6 @@ exec \${CC:-cc} -I'$where/include' "\$@" -L'$where/lib' -Wl,-rpath,'$where/lib' 
 EOF
   chmod 755 "$where/bin/haul-mpicc"
   stamp "$name" > "$where/haul-stamp"
-  rm -f "$log"
 }
 
 install_missing() {

@@ -21,34 +21,14 @@ give_up() {
 stamp() { echo "haul site 1: $(cksum < "$requirements")"; }
 is_ready() { [ "$(cat "$venv/haul-stamp" 2> /dev/null)" = "$(stamp)" ]; }
 
-# The distribution's Python outlives those that people build themselves.
-find_python() {
-  if [ -x /usr/bin/python3 ]; then echo /usr/bin/python3; else command -v python3; fi
-}
+. "$(dirname "$0")/venv.sh"
 
 install_mkdocs() {
-  log=$venv.log
   python=$(find_python) || give_up "the site cannot be built without Python; install python3-venv"
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     give_up "the site needs Python 3.11 or newer, and $python is older; build it on a newer distribution"
-  echo "haul: installing MkDocs into $venv" >&2
-  rm -rf "$venv"
-  # Without ensurepip (Debian: python3-venv) another pip fills the environment.
-  if "$python" -m venv "$venv" > "$log" 2>&1; then
-    pip="$venv/bin/python -m pip"
-  elif "$python" -m pip --version >> "$log" 2>&1 &&
-    "$python" -m venv --clear --without-pip "$venv" >> "$log" 2>&1; then
-    pip="$python -m pip --python $venv/bin/python"
-  else
-    rm -rf "$venv"
-    give_up "MkDocs cannot be installed without Python's venv module; install python3-venv (log: $log)"
-  fi
-  if ! $pip install --quiet --disable-pip-version-check --require-hashes -r "$requirements" >> "$log" 2>&1; then
-    rm -rf "$venv"
-    give_up "pip could not install MkDocs: is there a network or a mirror? (log: $log)"
-  fi
+  make_venv "$python" "$venv" MkDocs --require-hashes -r "$requirements"
   stamp > "$venv/haul-stamp"
-  rm -f "$log"
 }
 
 install_missing() {

@@ -196,7 +196,7 @@ PlanObject explain_as_asked(nb::handle dst, nb::handle src, nb::object value,
 // (Keyword arguments come as they are, None where they were left out: what nobody gave costs
 // nothing.)
 void define_copy(nb::module_& module) {
-  const nb::none left_out;
+  const nb::object left_out = nb::none();
   module.def("copy", &copy_as_asked, nb::arg("dst"), nb::arg("src"), nb::kw_only(),
              nb::arg("dst_affinity") = left_out, nb::arg("src_affinity") = left_out,
              nb::arg("mover") = left_out, nb::arg("fence") = left_out,
