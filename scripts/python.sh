@@ -17,6 +17,7 @@ give_up() {
 }
 
 usage() {
+  echo usage: >&2
   sed -n '4,6s/^# Usage: *\|^#  *//p' "$0" >&2
   exit 2
 }
@@ -25,9 +26,10 @@ action=$1 directory=$2
 shift 2
 case $action in wheel | test | nanobind) ;; *) usage ;; esac
 
-# (The distribution's Python first: it outlives those that people build themselves.)
+. "$here/scripts/venv.sh"
+
 find_pythons() {
-  if [ -x /usr/bin/python3 ]; then echo /usr/bin/python3; else command -v python3 || true; fi
+  find_python || true
   for version in 3.15 3.14 3.13 3.12; do
     if command -v pyenv > /dev/null && found=$(pyenv prefix "$version" 2> /dev/null); then
       echo "$found/bin/python3"
@@ -47,15 +49,15 @@ can_build() {
 # Prints the environment's python; makes it where it is not there, or has other versions.
 environment_of() {
   where=$venvs/$("$1" -c 'import sys, sysconfig; print(sysconfig.get_config_var("SOABI"), *sys.version_info[:3], sep="-")')
-  stamp="$where/haul-stamp"
-  if ! cmp -s "$here/python/requirements.txt" "$stamp"; then
-    echo "haul: making an environment for $("$1" --version) in $where" >&2
-    rm -rf "$where"
-    mkdir -p "$venvs"
-    "$1" -m venv "$where" > "$where.log" 2>&1 &&
-      "$where/bin/python" -m pip install -q --disable-pip-version-check -r "$here/python/requirements.txt" >> "$where.log" 2>&1 ||
-      { tail -5 "$where.log" >&2; give_up "the packages for Python could not be installed; python3-venv and a network are needed"; }
-    cp "$here/python/requirements.txt" "$stamp"
+  requirements=$here/python/requirements.txt
+  if ! cmp -s "$requirements" "$where/haul-stamp"; then
+    if [ "${HAUL_NO_INSTALL:-}" = 1 ]; then
+      give_up "the packages for Python are missing; unset HAUL_NO_INSTALL to have them installed into $where"
+    fi
+    mkdir -p "$venvs" 2> /dev/null && [ -w "$venvs" ] ||
+      give_up "cannot write to $venvs; set HAUL_VENVS_DIR to a directory that you can write to"
+    make_venv "$1" "$where" "nanobind, numpy and others" -r "$requirements"
+    cp "$requirements" "$where/haul-stamp"
   fi
   echo "$where/bin/python"
 }
