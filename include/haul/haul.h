@@ -312,6 +312,12 @@ HAUL_API int haul_wait_for(haul_ticket ticket, uint64_t timeout_ns);
  * this range or elsewhere (counts as observing). (Paper 003, IV: per-block progress.) */
 HAUL_API int haul_wait_range(haul_ticket ticket, size_t offset, size_t len);
 
+/* Waits as haul_wait_range(), for at most timeout_ns nanoseconds (UINT64_MAX: no limit); like
+ * haul_wait_for() it may overrun by one chunk's time. HAUL_ETIMEDOUT: the time ran out; the request
+ * goes on. (Paper 003, IV.) */
+HAUL_API int haul_wait_range_for(haul_ticket ticket, size_t offset, size_t len,
+                                 uint64_t timeout_ns);
+
 /* Tests whether bytes [offset, offset + len) of the request are visible. Blocks of
  * HAUL_COPY_BLOCK_BYTES (4096) become visible as a whole; overlapping copies show no progress
  * before they end. 1: they are visible. 0: not yet. Negative: the error that the request has ended

@@ -58,16 +58,18 @@ class ticket {
   // haul_wait_for: true when done, false if the time ran out first; throws if it failed. A negative
   // time counts as 0. May overrun by one chunk's time.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout) const {
-    const auto count = timeout.count();
-    const int result = haul_wait_for(raw_, count > 0 ? static_cast<std::uint64_t>(count) : 0);
-    if (result == HAUL_ETIMEDOUT) return false;
-    check(result);
-    return true;
+    return in_time(haul_wait_for(raw_, nanoseconds_of(timeout)));
   }
   // haul_wait_range, haul_test_range: bytes [offset, offset + len) of the request, whatever the
   // element type was. Waiting moves these first. Both throw if the request failed.
   void wait_range(std::size_t offset, std::size_t len) const {
     check(haul_wait_range(raw_, offset, len));
+  }
+  // haul_wait_range_for: true when they are visible, false if the time ran out first; else as
+  // wait_for().
+  [[nodiscard]] bool wait_range_for(std::size_t offset, std::size_t len,
+                                    std::chrono::nanoseconds timeout) const {
+    return in_time(haul_wait_range_for(raw_, offset, len, nanoseconds_of(timeout)));
   }
   [[nodiscard]] bool test_range(std::size_t offset, std::size_t len) const {
     return check(haul_test_range(raw_, offset, len)) == 1;
@@ -81,6 +83,11 @@ class ticket {
   }
 
  private:
+  static std::uint64_t nanoseconds_of(std::chrono::nanoseconds timeout) noexcept {
+    return timeout.count() > 0 ? static_cast<std::uint64_t>(timeout.count()) : 0;
+  }
+  static bool in_time(int result) { return result != HAUL_ETIMEDOUT && check(result) >= 0; }
+
   haul_ticket raw_{0, 0};
 };
 

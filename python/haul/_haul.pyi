@@ -26,11 +26,11 @@ class Ticket:
         where the copy failed, and what a signal's handler raises (KeyboardInterrupt; the copy goes on).
         """
 
-    def wait_range(self, offset: int, length: int) -> None:
+    def wait_range(self, offset: int, length: int, timeout: float | None = None) -> None:
         """
         Waits until bytes [offset, offset + length) of the destination are there; they are moved first.
 
-        offset, length: bytes, within the copy; else ValueError. Raises haul.Error where the copy failed.
+        offset, length: bytes, within the copy; else ValueError. timeout, and what is raised: as wait().
         """
 
     def range_done(self, offset: int, length: int) -> bool:

@@ -196,21 +196,20 @@ PlanObject explain_as_asked(nb::handle dst, nb::handle src, nb::object value,
 // (Keyword arguments come as they are, None where they were left out: what nobody gave costs
 // nothing.)
 void define_copy(nb::module_& module) {
-  const nb::object left_out = nb::none();
   module.def("copy", &copy_as_asked, nb::arg("dst"), nb::arg("src"), nb::kw_only(),
-             nb::arg("dst_affinity") = left_out, nb::arg("src_affinity") = left_out,
-             nb::arg("mover") = left_out, nb::arg("fence") = left_out,
-             nb::arg("checked") = left_out, nb::arg("nonblock") = left_out, nb::sig(copy_signature),
-             copy_text);
+             nb::arg("dst_affinity") = nb::none(), nb::arg("src_affinity") = nb::none(),
+             nb::arg("mover") = nb::none(), nb::arg("fence") = nb::none(),
+             nb::arg("checked") = nb::none(), nb::arg("nonblock") = nb::none(),
+             nb::sig(copy_signature), copy_text);
   module.def("fill", &fill_as_asked, nb::arg("dst"), nb::arg("value") = 0, nb::kw_only(),
-             nb::arg("dst_affinity") = left_out, nb::arg("mover") = left_out,
-             nb::arg("fence") = left_out, nb::arg("checked") = left_out,
-             nb::arg("nonblock") = left_out, nb::sig(fill_signature), fill_text);
-  module.def("explain", &explain_as_asked, nb::arg("dst"), nb::arg("src") = left_out,
-             nb::arg("value") = left_out, nb::kw_only(), nb::arg("dst_affinity") = left_out,
-             nb::arg("src_affinity") = left_out, nb::arg("mover") = left_out,
-             nb::arg("fence") = left_out, nb::arg("checked") = left_out,
-             nb::arg("nonblock") = left_out, nb::sig(explain_signature), explain_text);
+             nb::arg("dst_affinity") = nb::none(), nb::arg("mover") = nb::none(),
+             nb::arg("fence") = nb::none(), nb::arg("checked") = nb::none(),
+             nb::arg("nonblock") = nb::none(), nb::sig(fill_signature), fill_text);
+  module.def("explain", &explain_as_asked, nb::arg("dst"), nb::arg("src") = nb::none(),
+             nb::arg("value") = nb::none(), nb::kw_only(), nb::arg("dst_affinity") = nb::none(),
+             nb::arg("src_affinity") = nb::none(), nb::arg("mover") = nb::none(),
+             nb::arg("fence") = nb::none(), nb::arg("checked") = nb::none(),
+             nb::arg("nonblock") = nb::none(), nb::sig(explain_signature), explain_text);
 }
 
 }  // namespace haul_python

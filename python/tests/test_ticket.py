@@ -28,7 +28,10 @@ def test_a_copy_under_way(memory_that_waits):
     with pytest.raises(TimeoutError, match="goes on"):
         ticket.wait(timeout=0.1)
     assert 0.1 <= time.monotonic() - begun
-    ticket.wait_range(NBYTES // 2, 4096)
+    with pytest.raises(TimeoutError, match="goes on"):
+        ticket.wait_range(0, 4096, timeout=0.1)
+    assert 0.2 <= time.monotonic() - begun
+    ticket.wait_range(NBYTES // 2, 4096, timeout=30)
     assert ticket.range_done(NBYTES // 2, 4096) and not target[NBYTES // 2 : NBYTES // 2 + 4096].any()
     memory_that_waits.arrive()
     ticket.wait()
@@ -93,13 +96,14 @@ def test_with_waits_at_the_end():
     assert ticket.done() and target.all()
 
 
-def test_a_signal_ends_a_wait_and_not_the_copy(memory_that_waits):
+@pytest.mark.parametrize("wait", [haul.Ticket.wait, lambda ticket: ticket.wait_range(0, 4096)])
+def test_a_signal_ends_a_wait_and_not_the_copy(memory_that_waits, wait):
     target = np.ones(NBYTES, np.uint8)
     ticket = haul.copy(target, memory_that_waits.buffer, mover="dedicated")
     time.sleep(0.05)
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        ticket.wait()
+        wait(ticket)
     assert not ticket.done()
     memory_that_waits.arrive()
     ticket.wait()

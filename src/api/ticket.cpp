@@ -126,6 +126,11 @@ int report(const Ring& ring, std::uint64_t seq, Code code) noexcept {
   return code == Code::ok ? 1 : report(*named.ring, ticket.tenancy, code);
 }
 
+std::uint64_t deadline_after(std::uint64_t timeout_ns) noexcept {
+  const std::uint64_t now = now_ns();
+  return timeout_ns >= no_deadline - now ? no_deadline : now + timeout_ns;
+}
+
 int wait_until(Ticket ticket, std::uint64_t deadline_ns) noexcept {
   const Named named = resolve(ticket);
   if (named.ring == nullptr) return report(named.code);
@@ -155,6 +160,21 @@ std::uint64_t good_of_ended(Ring& ring, std::uint64_t seq, Code code) noexcept {
 bool range_end(std::size_t offset, std::size_t len, std::size_t* end) noexcept {
   *end = len > SIZE_MAX - offset ? SIZE_MAX : offset + len;
   return len != 0;
+}
+
+int wait_range_until(Ticket ticket, std::size_t offset, std::size_t len,
+                     std::uint64_t deadline_ns) noexcept {
+  const Named named = resolve(ticket);
+  if (named.ring == nullptr) return report(named.code);
+  std::size_t end = 0;
+  if (!range_end(offset, len, &end)) return 0;
+  const Code code = wait_for_range(*named.ring, ticket.tenancy, offset, end, deadline_ns);
+  if (!named.ring->ended(ticket.tenancy)) {
+    if (code != Code::timed_out) return 0;
+    return fail_with(code,
+                     "The time is up and not all bytes of the range are visible; wait again.");
+  }
+  return report(*named.ring, ticket.tenancy, outcome(*named.ring, ticket.tenancy, true));
 }
 
 }  // namespace
@@ -188,19 +208,16 @@ extern "C" HAUL_API int haul_wait_for(haul_ticket ticket, std::uint64_t timeout_
     thread_slot.burst_bytes = 0;
     return 0;
   }
-  const std::uint64_t now = now_ns();
-  return wait_until(from_c(ticket),
-                    timeout_ns >= no_deadline - now ? no_deadline : now + timeout_ns);
+  return wait_until(from_c(ticket), deadline_after(timeout_ns));
 }
 
 extern "C" HAUL_API int haul_wait_range(haul_ticket ticket, std::size_t offset, std::size_t len) {
-  const Named named = resolve(from_c(ticket));
-  if (named.ring == nullptr) return report(named.code);
-  std::size_t end = 0;
-  if (!range_end(offset, len, &end)) return 0;
-  wait_for_range(*named.ring, ticket.tenancy, offset, end);
-  if (!named.ring->ended(ticket.tenancy)) return 0;
-  return report(*named.ring, ticket.tenancy, outcome(*named.ring, ticket.tenancy, true));
+  return wait_range_until(from_c(ticket), offset, len, no_deadline);
+}
+
+extern "C" HAUL_API int haul_wait_range_for(haul_ticket ticket, std::size_t offset, std::size_t len,
+                                            std::uint64_t timeout_ns) {
+  return wait_range_until(from_c(ticket), offset, len, deadline_after(timeout_ns));
 }
 
 extern "C" HAUL_API int haul_test_range(haul_ticket ticket, std::size_t offset, std::size_t len) {

@@ -128,28 +128,33 @@ Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept
   return code;
 }
 
-Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t to) noexcept {
+Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t to,
+                    std::uint64_t deadline_ns) noexcept {
   Code code = Code::ok;
   if (ended(ring, seq, &code)) return code;
   const Tenancy tenancy = ring.tenancy(seq);
   Job job;
-  WaitPace pace(no_deadline, WaitPace::Until::range);
-  if (!ring.read(seq, &job)) return wait_for(ring, seq, no_deadline);
+  WaitPace pace(deadline_ns, WaitPace::Until::range);
+  if (!ring.read(seq, &job)) return wait_for(ring, seq, deadline_ns);
   // The parameters may be a torn copy if the tenancy ended meanwhile; then its state says so.
   if (ended(ring, seq, &code)) return code;
   to = std::min(to, job.chunks.length);
-  pass_fence(ring, job, no_deadline);
+  if (!pass_fence(ring, job, deadline_ns)) return Code::timed_out;
   const bool polls = is_driven(job);
-  for (;;) {
-    if (ring.nobody_moves(seq)) tend_inherited(ring, seq, no_deadline);
+  for (bool over = false;;) {
+    if (ring.nobody_moves(seq)) tend_inherited(ring, seq, deadline_ns);
     if (polls && drive(ring, seq)) pace.start_over();
     std::uint32_t missing = 0;
     const bool visible = tenancy.range_visible(job.chunks, from, to, &missing);
     if (ended(ring, seq, &code)) return code;
     if (visible) return Code::ok;
-    if (help(ring, job, tenancy, missing)) continue;
-    tenancy.want(missing);
-    pace.wait(tenancy);
+    if (over) return Code::timed_out;
+    if (help(ring, job, tenancy, missing)) {
+      over = deadline_ns != no_deadline && now_ns() >= deadline_ns;
+    } else {
+      tenancy.want(missing);
+      over = !pace.wait(tenancy);
+    }
   }
 }
 

@@ -13,8 +13,10 @@ namespace haul {
 // now_ns()'s clock) is over first. Seq must have been published.
 Code wait_for(Ring& ring, std::uint64_t seq, std::uint64_t deadline_ns) noexcept;
 
-// Waits until bytes [from, to) of it are visible (ok), or it has ended (its code).
-Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t to) noexcept;
+// Waits until bytes [from, to) of it are visible (ok), or it has ended (its code), or timed_out as
+// wait_for() says.
+Code wait_for_range(Ring& ring, std::uint64_t seq, std::size_t from, std::size_t to,
+                    std::uint64_t deadline_ns) noexcept;
 
 // HAUL_MOVER_PATIENCE_MS: how long the process waits for requests that make no progress, where it
 // cannot help.

@@ -28,12 +28,15 @@ bench() {
     failed "haul bench $*: $(tail -n 1 "$work/err")"
 }
 
-# holds EXPRESSION: true of the document d and its rows r.
+# holds EXPRESSION: true of the document d and its rows r. (Figures are rounded to three places: on a machine that is busy
+# enough a bandwidth is 0, and a share of the time is 1.)
 holds() {
   python3 - "$work/rows.json" "$1" << 'END' || failed "not true of the rows: $1"
 import json, sys
 d = json.load(open(sys.argv[1]))
-sys.exit(0 if eval(f"({sys.argv[2]})", {"d": d, "r": d["rows"]}) else 1)
+if not eval(f"({sys.argv[2]})", {"d": d, "r": d["rows"]}):
+    print(*d["rows"], sep="\n")
+    sys.exit(1)
 END
 }
 
@@ -62,8 +65,8 @@ bench mpi --test pingpong,rate --buffers reused,fresh --sizes 100,8K
 holds 'd["suite"] == "mpi" and {x["mpi"] for x in r} == {"'"$mpi"'"}'
 holds '{(x["test"], x["buffers"], x["size_bytes"]) for x in r if x["transport"] == "native"} ==
   {(t, b, s) for t in ("pingpong", "rate") for b in ("reused", "fresh") for s in (100, 8192)}'
-holds 'all(x["median_us"] > 0 and x["gbps"] > 0 and x["ranks"] == 2 and x["rounds"] == 3 for x in r)'
-holds 'all(abs(x["gbps"] * x["median_us"] * 1e3 / x["size_bytes"] - 1) < 0.5 for x in r)'
+holds 'all(x["median_us"] > 0 and x["ranks"] == 2 and x["rounds"] == 3 for x in r)'
+holds 'all(abs(x["gbps"] - g) < 0.5 * g + 0.001 for x in r for g in [x["size_bytes"] / x["median_us"] * 1e-3])'
 holds 'all(x["ratio_to_native"] > 0 for x in r if x["transport"] != "native")'
 holds 'all(x["placement"] in ("near", "far", "mixed", "none") for x in r)'
 if [ -e "$(dirname "$E2E_LIBRARY")/libhaul-fi.so" ]; then
@@ -89,11 +92,12 @@ fi
 
 bench nas --class S --ranks 2
 holds '{(x["kernel"], x["class"], x["ranks"]) for x in r} == {(k, "S", 2) for k in ("is", "ft", "cg", "mg")}'
-holds 'all(x["verified"] and x["seconds"] > 0 and x["mops"] > 0 and 0 < x["comm_share"] < 1 for x in r)'
+holds 'all(x["verified"] and x["seconds"] > 0 and x["mops"] > 0 and 0 <= x["comm_share"] <= 1 for x in r)'
+holds 'any(x["comm_share"] > 0 for x in r)'
 bench mpi-kernels --test halo --sizes 32K --ranks 2
 holds '{(x["test"], x["form"], x["size_bytes"], x["message_bytes"]) for x in r} ==
   {("halo", "2d-1", 32768, 512), ("halo", "3d-2", 32768, 4096)}'
-holds 'all(x["median_us"] > 0 and 0 < x["comm_share"] < 1 for x in r)'
+holds 'all(x["median_us"] > 0 and 0 <= x["comm_share"] <= 1 for x in r)'
 bench mpi-overlap --test nbc --sizes 64K
 holds '{x["transport"] for x in r} <= {"haul", "native"} and all(x["label"] == ("" if x["cpus"] > 2 else "no free core") for x in r)'
 holds 'all(0 <= x[s + "_overlap_ratio"] <= 1 and x[s + "_pure_us"] > 0 and x[s + "_cpu_us"] > 0 for x in r for s in ("sender", "receiver"))'

@@ -99,6 +99,7 @@ TEST(Hpp, TicketsTellTheirProgress) {
   with_both([] {
     const haul::ticket none;
     CHILD_CHECK(none.test() && none.wait_for(0ns) && none.test_range(0, 1));
+    CHILD_CHECK(none.wait_range_for(0, 1, 0ns));
     none.wait();
     CHILD_EQUAL(none.raw().where, 0);
     CHILD_EQUAL(none.raw().tenancy, 0);
@@ -109,6 +110,9 @@ TEST(Hpp, TicketsTellTheirProgress) {
     const haul::ticket ticket = haul::copy(dst.data(), src.data(), src.size());
     ticket.wait_range(5 * mib + 1, 3 * mib);
     CHILD_CHECK(ticket.test_range(5 * mib + 1, 3 * mib));
+    CHILD_CHECK(ticket.wait_range_for(5 * mib + 1, 3 * mib, -1ns));
+    CHILD_CHECK(ticket.wait_range_for(15 * mib, mib, std::chrono::hours(1)));
+    CHILD_EQUAL(std::memcmp(dst.data() + 15 * mib, src.data() + 15 * mib, mib), 0);
     CHILD_EQUAL(std::memcmp(dst.data() + 5 * mib + 1, src.data() + 5 * mib + 1, 3 * mib), 0);
     const std::size_t good = ticket.good_bytes();
     CHILD_EQUAL(std::memcmp(dst.data(), src.data(), std::min(good, src.size())), 0);
@@ -138,6 +142,7 @@ TEST(Hpp, FailedTicketsThrow) {
     CHILD_EQUAL(thrown([&] { (void)ticket.test(); }), HAUL_EFAULT);
     CHILD_EQUAL(thrown([&] { (void)ticket.wait_for(1s); }), HAUL_EFAULT);
     CHILD_EQUAL(thrown([&] { ticket.wait_range(0, src.size()); }), HAUL_EFAULT);
+    CHILD_EQUAL(thrown([&] { (void)ticket.wait_range_for(0, kib, 1s); }), HAUL_EFAULT);
     CHILD_EQUAL(thrown([&] { (void)ticket.test_range(60 * kib, kib); }), HAUL_EFAULT);
     CHILD_EQUAL(ticket.good_bytes(), 32 * kib);
 

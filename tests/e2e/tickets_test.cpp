@@ -88,6 +88,7 @@ TEST(Tickets, OfTheFutureAreInvalid) {
                 CHILD_EQUAL(haul_test(later), HAUL_EINVAL);
                 CHILD_EQUAL(haul_wait(later), HAUL_EINVAL);
                 CHILD_EQUAL(haul_wait_range(later, 0, 1), HAUL_EINVAL);
+                CHILD_EQUAL(haul_wait_range_for(later, 0, 1, 0), HAUL_EINVAL);
               }
               return 0;
             }),
@@ -117,6 +118,7 @@ TEST(Tickets, OfAnotherProcessAreStale) {
               CHILD_EQUAL(haul_wait(foreign), HAUL_ESTALE);
               CHILD_EQUAL(haul_wait_for(foreign, 1000), HAUL_ESTALE);
               CHILD_EQUAL(haul_wait_range(foreign, 0, 1), HAUL_ESTALE);
+              CHILD_EQUAL(haul_wait_range_for(foreign, 0, 1, 1000), HAUL_ESTALE);
               CHILD_EQUAL(haul_test_range(foreign, 0, 1), HAUL_ESTALE);
               std::size_t good = 1;
               CHILD_EQUAL(haul_progress(foreign, &good), HAUL_ESTALE);

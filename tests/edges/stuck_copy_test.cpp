@@ -109,6 +109,34 @@ TEST(StuckCopy, OfAThreadThatHelps) {
             5);
 }
 
+std::uint64_t nanoseconds_now() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// What the mover has begun is nobody's to help with, so such a wait ends by its limit alone.
+TEST(StuckCopy, AWaitWithALimitEnds) {
+  NEEDS_USERFAULTFD();
+  if (cpus_allowed() < 2) GTEST_SKIP() << "no mover to begin it";
+  EXPECT_EQ(run_child([] {
+              const haul_ticket ticket = stuck_copy("300");
+              for (const std::uint64_t limit_ns : {0u, 1000u, 30'000'000u}) {
+                const std::uint64_t begun = nanoseconds_now();
+                CHILD_EQUAL(haul_wait_range_for(ticket, 0, 1, limit_ns), HAUL_ETIMEDOUT);
+                CHILD_CHECK(nanoseconds_now() - begun >= limit_ns);
+                CHILD_CHECK(std::strstr(haul_last_error(), "range") != nullptr);
+              }
+              CHILD_EQUAL(haul_wait_range_for(ticket, bytes, 1, 0), 0);  // an empty range
+              CHILD_EQUAL(haul_test_range(ticket, 0, 1), 0);
+              CHILD_EQUAL(haul_test(ticket), 0);
+              _exit(5);
+              return 0;
+            }),
+            5);
+}
+
 double cpu_seconds() {
   timespec used;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);

@@ -163,6 +163,9 @@ class Submitter {
         case 1: {
           const std::size_t from = random_.below(flight.length);
           const std::size_t bytes = 1 + random_.below(flight.length - from);
+          while (haul_wait_range_for(flight.ticket, from, bytes, random_.below(50'000)) ==
+                 HAUL_ETIMEDOUT) {
+          }
           CHILD_EQUAL(haul_wait_range(flight.ticket, from, bytes), 0);
           verify(flight, from, bytes);
           break;

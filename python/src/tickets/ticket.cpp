@@ -73,41 +73,42 @@ void TicketObject::report() {
   throw haul::error(result);
 }
 
-// One round: 0 where it is worth another.
-int TicketObject::wait_for(double seconds) {
-  const auto wanted = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, 1e9) * 1e9);
-  const haul_ticket* pending = &requests_.first;
-  for (const haul_ticket& other : requests_.others) {
-    if (haul_test(*pending) == 0) break;
-    pending = &other;
+// Round after round until one is true or the request has ended, which may be badly.
+template <class Round>
+void TicketObject::wait_in_rounds(std::optional<double> timeout, const char* late, Round round) {
+  if (timeout && std::isnan(*timeout))
+    raise(PyExc_ValueError, "the timeout is not a number; give seconds, or None");
+  const auto begun = Clock::now();
+  double left = timeout.value_or(1e9);
+  while (!settle()) {
+    if (round(static_cast<std::uint64_t>(std::clamp(left, 0.0, 1e9) * 1e9))) return;
+    if (settle()) break;
+    let_signals_raise();
+    if (!timeout) continue;
+    left = *timeout - std::chrono::duration<double>(Clock::now() - begun).count();
+    if (left <= 0) raise(PyExc_TimeoutError, late);
   }
-  if (bytes_ < keeps_gil_below_bytes &&
-      haul_wait_for(*pending, std::min(wanted, short_wait_ns)) != HAUL_ETIMEDOUT) {
-    return 0;
-  }
-  nb::gil_scoped_release released;
-  return haul_wait_for(*pending, std::min(wanted, slice_ns));
+  report();
 }
 
 void TicketObject::wait(std::optional<double> timeout) {
-  if (timeout && std::isnan(*timeout))
-    raise(PyExc_ValueError, "the timeout is not a number; give seconds, or None");
-  if (!settle()) {
-    const auto begun = Clock::now();
-    double left = timeout.value_or(1e9);
-    for (;;) {
-      wait_for(left);
-      if (settle()) break;
-      let_signals_raise();
-      if (!timeout) continue;
-      left = *timeout - std::chrono::duration<double>(Clock::now() - begun).count();
-      if (left <= 0) {
-        raise(PyExc_TimeoutError,
-              "the copy has not ended in time; it goes on, so wait again before using its memory");
-      }
+  const auto round = [this](std::uint64_t left_ns) {
+    const haul_ticket* pending = &requests_.first;
+    for (const haul_ticket& other : requests_.others) {
+      if (haul_test(*pending) == 0) break;
+      pending = &other;
     }
-  }
-  report();
+    if (bytes_ < keeps_gil_below_bytes &&
+        haul_wait_for(*pending, std::min(left_ns, short_wait_ns)) != HAUL_ETIMEDOUT) {
+      return false;
+    }
+    nb::gil_scoped_release released;
+    haul_wait_for(*pending, std::min(left_ns, slice_ns));
+    return false;
+  };
+  wait_in_rounds(
+      timeout, "the copy has not ended in time; it goes on, so wait again before using its memory",
+      round);
 }
 
 void TicketObject::refuse_range(std::size_t offset, std::size_t length) const {
@@ -117,20 +118,22 @@ void TicketObject::refuse_range(std::size_t offset, std::size_t length) const {
                               "; give a range within it");
 }
 
-void TicketObject::wait_range(std::size_t offset, std::size_t length) {
+void TicketObject::wait_range(std::size_t offset, std::size_t length,
+                              std::optional<double> timeout) {
   if (offset > bytes_ || length > bytes_ - offset) refuse_range(offset, length);
-  while (!settle()) {
-    if (!requests_.others.empty()) return wait(std::nullopt);
-    if (haul_test_range(requests_.first, offset, length) == 1) return;
-    if (length < keeps_gil_below_bytes && haul_wait_range(requests_.first, offset, length) == 0)
-      return;
-    {
-      nb::gil_scoped_release released;
-      if (haul_wait_range(requests_.first, offset, length) == 0) return;
+  if (!requests_.others.empty()) return wait(timeout);
+  const auto round = [this, offset, length](std::uint64_t left_ns) {
+    const haul_ticket request = requests_.first;
+    if (haul_test_range(request, offset, length) == 1) return true;
+    if (length < keeps_gil_below_bytes &&
+        haul_wait_range_for(request, offset, length, std::min(left_ns, short_wait_ns)) == 0) {
+      return true;
     }
-    let_signals_raise();
-  }
-  report();
+    nb::gil_scoped_release released;
+    return haul_wait_range_for(request, offset, length, std::min(left_ns, slice_ns)) == 0;
+  };
+  wait_in_rounds(timeout, "these bytes are not there in time; the copy goes on, so wait again",
+                 round);
 }
 
 bool TicketObject::range_done(std::size_t offset, std::size_t length) {
@@ -172,10 +175,11 @@ void define_ticket(nb::module_& module) {
            "where the copy failed, and what a signal's handler raises (KeyboardInterrupt; the copy "
            "goes on).")
       .def("wait_range", &TicketObject::wait_range, nb::arg("offset"), nb::arg("length"),
+           nb::arg("timeout") = nb::none(),
            "Waits until bytes [offset, offset + length) of the destination are there; they are "
            "moved first.\n\n"
-           "offset, length: bytes, within the copy; else ValueError. Raises haul.Error where the "
-           "copy failed.")
+           "offset, length: bytes, within the copy; else ValueError. timeout, and what is raised: "
+           "as wait().")
       .def("range_done", &TicketObject::range_done, nb::arg("offset"), nb::arg("length"),
            "Whether bytes [offset, offset + length) are there. Never blocks; raises as "
            "wait_range() does.")

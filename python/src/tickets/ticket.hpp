@@ -39,7 +39,7 @@ class TicketObject {
   // Waits, without the GIL where that may be long; handlers of signals run, and may end the wait by
   // raising. Raises TimeoutError after `timeout` seconds, haul.Error where a request failed.
   void wait(std::optional<double> timeout);
-  void wait_range(std::size_t offset, std::size_t length);
+  void wait_range(std::size_t offset, std::size_t length, std::optional<double> timeout);
   bool range_done(std::size_t offset, std::size_t length);
   std::size_t progress();
   std::size_t bytes() const { return bytes_; }
@@ -50,7 +50,8 @@ class TicketObject {
  private:
   // The result, once it is known: then the memory is nobody's any more.
   std::optional<int> settle();
-  int wait_for(double seconds);
+  template <class Round>
+  void wait_in_rounds(std::optional<double> timeout, const char* late, Round round);
   void report();
   [[noreturn]] void refuse_range(std::size_t offset, std::size_t length) const;
 

@@ -258,6 +258,7 @@ extern "C" {
     pub fn haul_wait(ticket: haul_ticket) -> c_int;
     pub fn haul_wait_for(ticket: haul_ticket, timeout_ns: u64) -> c_int;
     pub fn haul_wait_range(ticket: haul_ticket, offset: usize, len: usize) -> c_int;
+    pub fn haul_wait_range_for(ticket: haul_ticket, offset: usize, len: usize, timeout_ns: u64) -> c_int;
     pub fn haul_test_range(ticket: haul_ticket, offset: usize, len: usize) -> c_int;
     pub fn haul_progress(ticket: haul_ticket, good_bytes: *mut usize) -> c_int;
     pub fn haul_drain() -> c_int;

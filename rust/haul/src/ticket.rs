@@ -49,13 +49,8 @@ impl Ticket {
     /// Blocks for about as long at most: true if the request is done, false if it goes on. A chunk that the waiter has
     /// begun is finished first.
     pub fn wait_timeout(self, timeout: Duration) -> Result<bool, Error> {
-        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         // SAFETY: as above.
-        match check(unsafe { haul_sys::haul_wait_for(self.0, timeout) }) {
-            Ok(_) => Ok(true),
-            Err(error) if error.code() == Code::TimedOut => Ok(false),
-            Err(error) => Err(error),
-        }
+        in_time(unsafe { haul_sys::haul_wait_for(self.0, nanoseconds(timeout)) })
     }
 
     /// Blocks until these bytes of the request are visible; they are copied first. The range is clipped to the request.
@@ -63,6 +58,14 @@ impl Ticket {
         let len = bytes.end.saturating_sub(bytes.start);
         // SAFETY: as above.
         check(unsafe { haul_sys::haul_wait_range(self.0, bytes.start, len) }).map(drop)
+    }
+
+    /// Blocks for about as long at most: true if these bytes of the request are visible, false if not yet. A chunk that
+    /// the waiter has begun is finished first.
+    pub fn wait_range_timeout(self, bytes: Range<usize>, timeout: Duration) -> Result<bool, Error> {
+        let len = bytes.end.saturating_sub(bytes.start);
+        // SAFETY: as above.
+        in_time(unsafe { haul_sys::haul_wait_range_for(self.0, bytes.start, len, nanoseconds(timeout)) })
     }
 
     /// Are these bytes of the request visible? Never blocks, never copies.
@@ -79,6 +82,19 @@ impl Ticket {
         // SAFETY: as above; `good` is written, or not.
         unsafe { haul_sys::haul_progress(self.0, &mut good) };
         good
+    }
+}
+
+/// Durations of more than 584 years are no limit.
+fn nanoseconds(timeout: Duration) -> u64 {
+    u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn in_time(result: std::ffi::c_int) -> Result<bool, Error> {
+    match check(result) {
+        Ok(_) => Ok(true),
+        Err(error) if error.code() == Code::TimedOut => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -165,6 +181,14 @@ impl<T> Destination<T> {
         let bytes = self.bytes_of(&elements);
         self.ticket.wait_range(bytes)?;
         Ok(self.part(elements))
+    }
+
+    /// Blocks for about as long at most: these elements, if they are there by then. Panics if the range does not lie
+    /// within.
+    pub fn wait_range_timeout(&self, elements: Range<usize>, timeout: Duration) -> Result<Option<&[T]>, Error> {
+        let bytes = self.bytes_of(&elements);
+        let visible = self.ticket.wait_range_timeout(bytes, timeout)?;
+        Ok(visible.then(|| self.part(elements)))
     }
 
     /// These elements, if they are there by now. Panics if the range does not lie within.

@@ -3,6 +3,7 @@
 use haul::Options;
 use std::mem::forget;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::time::Duration;
 
 const LARGE: usize = 16 << 20;
 
@@ -109,6 +110,25 @@ fn parts_are_seen_while_the_rest_is_under_way() {
         assert!(finished == &src[..finished.len()]);
         assert!(copy.wait_timeout(std::time::Duration::from_secs(60)).unwrap() && copy.is_done().unwrap());
         assert_eq!(copy.finished().len(), copy.len());
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_range_is_waited_for_with_a_limit() {
+    let (mut dst, src) = (vec![0u8; LARGE], numbers(LARGE, 5));
+    haul::scope(|s| {
+        let copy = s.copy(&mut dst, &src);
+        let mut turns = 0;
+        let first = loop {
+            match copy.wait_range_timeout(100..5000, Duration::from_micros(10)).unwrap() {
+                Some(elements) => break elements,
+                None => turns += 1,
+            }
+        };
+        assert!(first == &src[100..5000], "after {turns} turns");
+        assert!(copy.wait_range_timeout(0..0, Duration::ZERO).unwrap().is_some());
+        assert!(copy.wait_range_timeout(0..copy.len(), Duration::MAX).unwrap() == Some(&src[..]));
     })
     .unwrap();
 }
