@@ -51,7 +51,7 @@ if(NOT HAUL_FABRIC STREQUAL "OFF" AND HAUL_LIBFABRIC AND HAUL_LIBFABRIC_INCLUDE)
     "${PROJECT_SOURCE_DIR}/atomic/wire/wire_packet.cpp" "${PROJECT_SOURCE_DIR}/atomic/link/socket_address.cpp"
     "${PROJECT_SOURCE_DIR}/atomic/link/fabric_host.cpp"
     "${PROJECT_SOURCE_DIR}/atomic/responder/responder.cpp")
-  haul_unity_where_slow(haul_atomic_fabric APART "/fabric_endpoint")
+  haul_unity(haul_atomic_fabric APART "/fabric_endpoint")
   target_link_libraries(haul_atomic_fabric PRIVATE haul_options haul_base Threads::Threads
     "${HAUL_LIBFABRIC}")
   target_include_directories(haul_atomic_fabric PRIVATE "${PROJECT_SOURCE_DIR}"
@@ -103,7 +103,7 @@ set_source_files_properties("${PROJECT_SOURCE_DIR}/atomic/xdp/object.cpp" PROPER
   OBJECT_DEPENDS "${bpf_object}" COMPILE_DEFINITIONS "HAUL_BPF_OBJECT=\"${bpf_object}\"")
 add_library(haul_atomic_xdp MODULE ${xdp_sources} ${atomic_operators}
   "${PROJECT_SOURCE_DIR}/atomic/link/kernel_object.cpp")
-haul_unity_where_slow(haul_atomic_xdp)
+haul_unity(haul_atomic_xdp)
 add_dependencies(haul_atomic_xdp haul_bpf)
 target_link_libraries(haul_atomic_xdp PRIVATE haul_options haul_base "${HAUL_LIBBPF}")
 target_include_directories(haul_atomic_xdp PRIVATE

@@ -43,17 +43,13 @@ if(NOT HAUL_CLI STREQUAL "OFF" AND NOT HAUL_CLI_MISSING AND command_sources)
   # That takes four tenths off the whole compilation.
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     target_compile_options(haul_bench PRIVATE -g1)
-    target_compile_options(haul_cli PRIVATE -g1 -O1)
+    target_compile_options(haul_cli PRIVATE -g1 -Og)
   endif()
-  # What measures stays apart: its loops are compiled as they stand. So does a file with dependences of its own (below).
-  set(apart_bench "/bench/copy/|/bench/transparent/(fresh|small_calls)|/mpi_sources")
-  if(HAUL_UNITY STREQUAL "ALL")
-    set(apart_bench "/(mpi_sources|small_calls|clients|order|receive)\\.cpp$")
-  endif()
-  haul_unity(haul_bench APART "${apart_bench}")
+  # Apart: what has names that others use as well, and a file with dependences of its own (below).
+  haul_unity(haul_bench APART "/(mpi_sources|fresh|small_calls|clients|order|receive)\\.cpp$")
   haul_unity(haul_cli)
   haul_precompile(haul_bench <nlohmann/json.hpp> <fmt/format.h>)
-  haul_precompile(haul_cli <nlohmann/json.hpp> <fmt/format.h>)
+  haul_precompile(haul_cli <nlohmann/json.hpp> <fmt/format.h> <CLI/CLI.hpp>)
   # Embedded by .incbin, which no compiler reports as a dependence.
   file(GLOB embedded CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/messages/mpi/*")
   set_source_files_properties("${PROJECT_SOURCE_DIR}/bench/messages/mpi_sources.cpp" PROPERTIES

@@ -45,7 +45,7 @@ if(NOT HAUL_FABRIC STREQUAL "OFF" AND fabric_include AND fabric_sources)
   # malloc() of MPI programs, large allocations from the arena (`haul run --mpi --memory=shared`).
   file(GLOB born_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/preload/born/*.cpp")
   add_library(haul_malloc MODULE ${born_sources})
-  haul_unity_where_slow(haul_malloc APART "/(heap|pages)\\.cpp$")
+  haul_unity(haul_malloc APART "/(heap|pages)\\.cpp$")
   target_link_libraries(haul_malloc PRIVATE haul_options haul_base haul ${CMAKE_DL_LIBS})
   target_include_directories(haul_malloc PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${source_dir}")
   # What replaces malloc must not be taken for a call of it.

@@ -27,9 +27,8 @@ set_source_files_properties("${source_dir}/copy/kernels_avx2.cpp" PROPERTIES
 set_source_files_properties("${source_dir}/copy/kernels_avx512.cpp" PROPERTIES
   COMPILE_OPTIONS "${kernel_options};-mavx512f;-mavx512vl;-mavx512bw")
 
-# Where libhaul's speed is of no interest, by a sanitizer and for clang-tidy (HAUL_UNITY=ALL), its files are merged, too,
-# but for these: they have names of their own that others use as well, or flags of their own. A compiler that says
-# "redefinition" there wants one more. (And api/: a test that links the static library as well, for something that happens
+# Not merged with others (HAUL_UNITY): these have names of their own that others use as well, or flags of their own. A
+# compiler that says "redefinition" there wants one more. (And api/: a test that links the static library as well, for something that happens
 # to be merged with it, would get haul's functions from there, and with them a second haul.)
 set(apart_sources "/copy/|/api/|/(arena|changes|cma|cpu|device_spaces|fault|files|gate|last_error|link|link_socket|link_status|listen|messages|procmem|region_cache|rings|roster|sealed|settle|socket|spaces|survey|thread|thread_stack|try_out|uffd|uring|userfault)\\.cpp$")
 
@@ -42,7 +41,7 @@ foreach(part base upper)
     # initial-exec: one load for a thread's state, and no __tls_get_addr from ld.so.
     target_compile_options(haul_${part}_objects PRIVATE -fvisibility=hidden
       -fvisibility-inlines-hidden -fno-exceptions -fno-rtti -ftls-model=initial-exec)
-    haul_unity_where_slow(haul_${part}_objects APART "${apart_sources}")
+    haul_unity(haul_${part}_objects APART "${apart_sources}")
     list(APPEND all_objects $<TARGET_OBJECTS:haul_${part}_objects>)
   endif()
 endforeach()

@@ -30,7 +30,7 @@ file(GLOB nic_sources CONFIGURE_DEPENDS "${nic_dir}/*.cpp" "${nic_dir}/card/*.cp
 set_source_files_properties("${nic_dir}/program.cpp" PROPERTIES
   OBJECT_DEPENDS "${nic_bpf_object}" COMPILE_DEFINITIONS "HAUL_NIC_BPF_OBJECT=\"${nic_bpf_object}\"")
 add_library(haul_nic MODULE ${nic_sources})
-haul_unity_where_slow(haul_nic APART "/(lane|vfio)\\.cpp$")
+haul_unity(haul_nic APART "/(lane|vfio)\\.cpp$")
 add_dependencies(haul_nic haul_nic_bpf)
 target_link_libraries(haul_nic PRIVATE haul_options "${HAUL_LIBBPF}" Threads::Threads)
 target_include_directories(haul_nic PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${source_dir}")

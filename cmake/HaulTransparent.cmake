@@ -2,7 +2,7 @@
 file(GLOB mem_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/preload/mem/*.cpp"
   "${PROJECT_SOURCE_DIR}/preload/defer/*.cpp" "${PROJECT_SOURCE_DIR}/preload/protect/*.cpp")
 add_library(haul_mem MODULE ${mem_sources})
-haul_unity_where_slow(haul_mem APART "/defer/|/mem/calls")
+haul_unity(haul_mem APART "/defer/|/mem/calls")
 target_link_libraries(haul_mem PRIVATE haul_options haul_base haul ${CMAKE_DL_LIBS})
 target_include_directories(haul_mem PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${source_dir}")
 # What replaces memcpy must not be compiled into calls of it.

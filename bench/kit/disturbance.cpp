@@ -7,13 +7,13 @@
 namespace haul::bench {
 namespace {
 
-constexpr unsigned pairs = 6;  // pairs of spans, each time
+constexpr unsigned span_pairs = 6;  // each time
 
 }  // namespace
 
 void Disturbance::take_turns(unsigned rate, const std::function<double(double rate)>& speed,
                              const std::function<std::uint64_t()>& operations) {
-  for (unsigned pair = 0; pair < pairs; ++pair) {
+  for (unsigned pair = 0; pair < span_pairs; ++pair) {
     const double alone = speed(0);
     const std::uint64_t before = operations(), begin = now_ns();
     const double beside = speed(rate);

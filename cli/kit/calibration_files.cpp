@@ -26,7 +26,7 @@ bool is_temporary(const std::string& name, const std::string& base) {
 }
 
 // The number after "\nkey=", if there is one.
-std::optional<double> number_of(const std::string& text, const std::string& key) {
+std::optional<double> figure_of(const std::string& text, const std::string& key) {
   const auto at = text.find("\n" + key + "=");
   if (at == std::string::npos) return std::nullopt;
   const char* begin = text.c_str() + at + key.size() + 2;
@@ -41,8 +41,8 @@ std::optional<double> number_of(const std::string& text, const std::string& key)
 std::optional<CalibrationQuality> calibration_quality(const fs::path& file) {
   char text[2048];
   if (os::read_file(file.c_str(), text, sizeof text) <= 0) return std::nullopt;
-  const auto at = number_of(text, "measured_at"), ran = number_of(text, "ran_share"),
-             stolen = number_of(text, "stolen_share"), spread = number_of(text, "spread");
+  const auto at = figure_of(text, "measured_at"), ran = figure_of(text, "ran_share"),
+             stolen = figure_of(text, "stolen_share"), spread = figure_of(text, "spread");
   if (!at || !ran || !stolen || !spread || *at < 0 || *at > 1e12) return std::nullopt;
   return CalibrationQuality{static_cast<std::uint64_t>(*at), *ran, *stolen, *spread};
 }

@@ -12,11 +12,11 @@ namespace {
 
 using preload::Table;
 
-WayCount count_of(const preload::WayTally& tally) {
+WayCount counted(const preload::WayTally& tally) {
   return {tally.calls.load(), tally.bytes.load(), tally.ns.load()};
 }
 
-DistanceCount count_of(const preload::DistanceTally& tally) {
+DistanceCount counted(const preload::DistanceTally& tally) {
   DistanceCount count;
   for (std::size_t i = 0; i < preload::distance_classes; ++i)
     count.calls[i] = tally.counts[i].load();
@@ -26,8 +26,7 @@ DistanceCount count_of(const preload::DistanceTally& tally) {
 SiteCount site_of(const preload::Site& from) {
   SiteCount site;
   for (std::size_t size = 0; size < preload::size_classes; ++size)
-    site.distances[size] = {count_of(from.distances[size].use),
-                            count_of(from.distances[size].write)};
+    site.distances[size] = {counted(from.distances[size].use), counted(from.distances[size].write)};
   if (from.named.load() != 0) {
     site.module.assign(from.module, strnlen(from.module, sizeof from.module));
     site.file_offset = from.file_offset;
@@ -38,7 +37,7 @@ SiteCount site_of(const preload::Site& from) {
       kind.pages = static_cast<preload::Pages>(pages);
       kind.size_class = size;
       for (std::size_t way = 0; way < preload::way_count; ++way)
-        kind.ways[way] = count_of(from.kinds[pages][size].ways[way]);
+        kind.ways[way] = counted(from.kinds[pages][size].ways[way]);
       if (kind.all().calls != 0) site.kinds.push_back(kind);
     }
   }

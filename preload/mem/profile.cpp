@@ -9,7 +9,7 @@
 namespace haul::preload {
 namespace {
 
-constinit std::atomic<bool> on{false};
+constinit std::atomic<bool> recording{false};
 constinit std::atomic<unsigned> short_calls{0};
 constinit std::atomic<std::uint64_t> one_in{0};
 
@@ -26,11 +26,11 @@ bool is_huge(std::uintptr_t page) noexcept {
 }  // namespace
 
 void begin_profile() noexcept {
-  on.store(true, std::memory_order_relaxed);
+  recording.store(true, std::memory_order_relaxed);
 }
 
 bool profiling() noexcept {
-  return on.load(std::memory_order_relaxed);
+  return recording.load(std::memory_order_relaxed);
 }
 
 Pages look_closely(std::uintptr_t dst, std::size_t length) noexcept {

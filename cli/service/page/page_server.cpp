@@ -26,7 +26,7 @@ struct StatusLine {
   int code;
   const char* text;
 };
-constexpr StatusLine ok{200, "OK"}, bad{400, "Bad Request"}, forbidden{403, "Forbidden"},
+constexpr StatusLine ok{200, "OK"}, bad_request{400, "Bad Request"}, forbidden{403, "Forbidden"},
     not_found{404, "Not Found"}, not_allowed{405, "Method Not Allowed"},
     too_large{431, "Request Header Fields Too Large"}, unavailable{503, "Service Unavailable"};
 
@@ -192,7 +192,7 @@ std::string PageServer::answer_to(const std::string& request) const {
   const bool spoken = words.size() == 3 && words[2].size() == 8 &&
                       words[2].rfind("HTTP/1.", 0) == 0 && words[2][7] >= '0' && words[2][7] <= '9';
   if (!spoken || words[0].empty() || words[1].empty())
-    return sentence(bad, "this is no request of HTTP/1.1");
+    return sentence(bad_request, "this is no request of HTTP/1.1");
   const bool head = words[0] == "HEAD";
   if (!head && words[0] != "GET") return sentence(not_allowed, "only GET and HEAD are answered");
   if (at_port_ && !names_loopback(host_of(header)))

@@ -7,7 +7,6 @@ namespace haul::atomics::test {
 namespace {
 
 using Found = Session::Found;
-const haul_atomic_operation add_one = ask_for(HAUL_ATOMIC_ADD, 0, 1);
 
 class CompletionMap : public testing::Test, public Outlet {
  protected:
@@ -21,7 +20,7 @@ class CompletionMap : public testing::Test, public Outlet {
   void send(const WirePacket& packet) noexcept override { last = packet; }
   std::uint64_t submit(std::size_t count = 1) {
     haul_atomic_operation operations[HAUL_ATOMIC_MAX_BATCH];
-    for (auto& one : operations) one = add_one;
+    for (auto& one : operations) one = ask_for(HAUL_ATOMIC_ADD, 0, 1);
     std::uint64_t ticket = 0;
     EXPECT_EQ(session.submit(operations, count, 0, 10, &ticket), Code::ok);
     return ticket;
