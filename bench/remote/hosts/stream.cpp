@@ -20,7 +20,7 @@ constexpr std::uint16_t stream_port = 9475;
 constexpr std::size_t page_bytes = 4096, chunk_bytes = 64 * page_bytes;
 constexpr std::size_t datagram_bytes = 1472;  // a frame of 1500 bytes
 constexpr int buffer_bytes = 4 << 20, quiet_ms = 200;
-constexpr std::uint64_t patience_ns = 10'000'000'000, step_ns = 10'000'000;
+constexpr std::uint64_t stream_patience_ns = 10'000'000'000, stream_step_ns = 10'000'000;
 
 struct StreamBlock {
   int source_cpu, sink_cpu;
@@ -140,11 +140,11 @@ void work_as_stream_source(unsigned, int block_fd) {
   const SharedBlock shared(block_fd, sizeof(StreamBlock));
   auto& block = shared.as<StreamBlock>();
   os::pin_thread(static_cast<unsigned>(block.source_cpu));
-  const std::uint64_t deadline = now_ns() + patience_ns;
+  const std::uint64_t deadline = now_ns() + stream_patience_ns;
   while (!block.listening.load()) {
     if (now_ns() > deadline)
       throw tools::CommandFailure("a stream's sink does not start; is memory short?");
-    os::sleep_ns(step_ns);
+    os::sleep_ns(stream_step_ns);
   }
   const Socket socket(block.protocol);
   const sockaddr_in at = place_of(block);
