@@ -30,7 +30,7 @@ set_source_files_properties("${source_dir}/copy/kernels_avx512.cpp" PROPERTIES
 # Not merged with others (HAUL_UNITY): these have names of their own that others use as well, or flags of their own. A
 # compiler that says "redefinition" there wants one more. (And api/: a test that links the static library as well, for something that happens
 # to be merged with it, would get haul's functions from there, and with them a second haul.)
-set(apart_sources "/copy/|/api/|/(arena|changes|cma|cpu|device_spaces|fault|files|gate|last_error|link|link_socket|link_status|listen|messages|procmem|region_cache|rings|roster|sealed|settle|socket|spaces|survey|thread|thread_stack|try_out|uffd|uring|userfault)\\.cpp$")
+set(apart_sources "/copy/|/api/|/(cma|cpu|fault|procmem|uffd|uring)\\.cpp$")
 
 foreach(part base upper)
   if(${part}_sources)

@@ -74,6 +74,10 @@ function(haul_precompile_always target)
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess> "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endfunction()
 
+# What one file names, another that is compiled with it may name within.
+add_library(haul_merged INTERFACE)
+target_compile_options(haul_merged INTERFACE -Wno-shadow)
+
 # haul_unity(TARGET [APART REGEX]): several files of the target are compiled as one, so that what they include is read
 # and instantiated once: that takes two thirds off their compilation. Files that match APART are compiled alone.
 # Without it (preset dev, and Clang in CI, but for the tests) each file shows that it includes what it needs.
@@ -83,6 +87,7 @@ function(haul_unity target)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 20)
+  target_link_libraries(${target} PRIVATE haul_merged)
   if(merge_APART)
     get_target_property(sources ${target} SOURCES)
     list(FILTER sources INCLUDE REGEX "${merge_APART}")

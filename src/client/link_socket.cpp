@@ -21,10 +21,10 @@
 namespace haul {
 namespace {
 
-constexpr std::uint64_t step_ns = 200'000;
+constexpr std::uint64_t connect_step_ns = 200'000;
 
-constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // opening, closing, sending
-constinit os::SharedDescriptor link{};                        // set under the mutex
+constinit pthread_mutex_t link_mutex = PTHREAD_MUTEX_INITIALIZER;  // opening, closing, sending
+constinit os::SharedDescriptor service_link{};                     // set under the mutex
 constinit bool shut = false;
 constinit std::atomic<bool> may_tell{false};
 
@@ -32,13 +32,13 @@ constinit std::atomic<bool> may_tell{false};
 // connected: so a child of fork closes it, and a file that the program opens under its number
 // meanwhile is not taken for it.
 int make_socket() noexcept {
-  const QuietLock lock(mutex);
+  const QuietLock lock(link_mutex);
   if (shut) return -ESHUTDOWN;
   const Unforked unforked;  // a child closes it only if it knows of it
   if (!unforked) return -EAGAIN;
   const int fd = os::packet_socket();
   if (fd < 0) return fd;
-  link.set(os::Descriptor::of(fd));
+  service_link.set(os::Descriptor::of(fd));
   return 0;
 }
 
@@ -48,9 +48,9 @@ int open_link_socket() noexcept {
   int best = -ENOENT;
   for (unsigned place = 0;;) {
     if (const int failed = make_socket(); failed != 0) return failed;
-    const int failed = connect_to_service(link.now(), &place);
+    const int failed = connect_to_service(service_link.now(), &place);
     if (failed == 0) {
-      const QuietLock lock(mutex);
+      const QuietLock lock(link_mutex);
       if (!shut) return 0;
     }
     close_link_socket();
@@ -61,18 +61,18 @@ int open_link_socket() noexcept {
 }
 
 void close_link_socket() noexcept {
-  const QuietLock lock(mutex);
-  os::Descriptor old = link.now();
-  link.set(os::Descriptor());
+  const QuietLock lock(link_mutex);
+  os::Descriptor old = service_link.now();
+  service_link.set(os::Descriptor());
   old.close();
 }
 
 bool link_socket_open() noexcept {
-  return link.now().valid();
+  return service_link.now().valid();
 }
 
 int link_socket_fd() noexcept {
-  return link.now().get();
+  return service_link.now().get();
 }
 
 void allow_telling(bool yes) noexcept {
@@ -84,7 +84,7 @@ Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience
   const std::uint64_t deadline = now_ns() + patience_ns;
   for (;;) {
     {
-      const QuietLock lock(mutex);
+      const QuietLock lock(link_mutex);
       const int fd = may_tell.load(std::memory_order_acquire) ? link_socket_fd() : -1;
       if (fd < 0) return Code::closed;
       const ssize_t sent = os::send_packet(fd, message, bytes, fds, fd_count);
@@ -92,7 +92,7 @@ Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience
       if (sent != -EAGAIN && sent != -ENOBUFS) return Code::closed;
     }
     if (now_ns() >= deadline) return Code::timed_out;
-    os::sleep_ns(step_ns);
+    os::sleep_ns(connect_step_ns);
   }
 }
 
@@ -104,13 +104,13 @@ void ring_service_bell(std::atomic<std::uint32_t>* bell) noexcept {
 }
 
 void wake_service() noexcept {
-  const QuietLock lock(mutex);  // keeps it open meanwhile
+  const QuietLock lock(link_mutex);  // keeps it open meanwhile
   std::atomic<std::uint32_t>* bell = gate.service_bell.load(std::memory_order_acquire);
   if (bell != nullptr && bell->load(std::memory_order_relaxed) != 0) ring_service_bell(bell);
 }
 
 void shut_link_socket(bool at_once) noexcept {
-  const QuietLock lock(mutex);
+  const QuietLock lock(link_mutex);
   shut = true;
   if (at_once) {
     os::shut_socket(link_socket_fd());
@@ -120,9 +120,9 @@ void shut_link_socket(bool at_once) noexcept {
 }
 
 void forget_link_socket() noexcept {
-  mutex = PTHREAD_MUTEX_INITIALIZER;
-  os::Descriptor parents = link.now();
-  link.set(os::Descriptor());
+  link_mutex = PTHREAD_MUTEX_INITIALIZER;
+  os::Descriptor parents = service_link.now();
+  service_link.set(os::Descriptor());
   parents.close();
   shut = false;
   may_tell.store(false, std::memory_order_relaxed);

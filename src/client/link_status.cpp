@@ -10,12 +10,12 @@
 namespace haul {
 namespace {
 
-constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit pthread_mutex_t status_mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit int service_pid = -1;
 constinit char sentence[sizeof(ServiceStatus::sentence)] = "No service has been looked for yet.";
 
 void set_service_pid(int pid) noexcept {
-  const QuietLock lock(mutex);
+  const QuietLock lock(status_mutex);
   service_pid = pid;
 }
 
@@ -23,7 +23,7 @@ void set_service_pid(int pid) noexcept {
 
 void say_of_link(const Error& said) noexcept {
   {
-    const QuietLock lock(mutex);
+    const QuietLock lock(status_mutex);
     std::snprintf(sentence, sizeof sentence, "%s", said.sentence);
   }
   log(LogLevel::info, "%s", said.sentence);
@@ -47,13 +47,13 @@ void say_detached() noexcept {
 }
 
 void read_link_status(ServiceStatus* status) noexcept {
-  const QuietLock lock(mutex);
+  const QuietLock lock(status_mutex);
   status->pid = service_pid;
   std::snprintf(status->sentence, sizeof status->sentence, "%s", sentence);
 }
 
 void forget_link_status() noexcept {
-  mutex = PTHREAD_MUTEX_INITIALIZER;
+  status_mutex = PTHREAD_MUTEX_INITIALIZER;
   service_pid = -1;
 }
 

@@ -27,8 +27,8 @@
 namespace haul {
 namespace {
 
-constexpr std::uint64_t arena_patience_ns = 100'000'000, step_ns = 200'000,
-                        parting_ns = 1'000'000'000, patience_ns = 1'000'000'000;
+constexpr std::uint64_t arena_patience_ns = 100'000'000, listen_step_ns = 200'000,
+                        listen_parting_ns = 1'000'000'000, listen_patience_ns = 1'000'000'000;
 constexpr int look_ms = 1000;
 
 constinit std::atomic<bool> arena_owed{false};
@@ -75,7 +75,7 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
   const os::Rights rights = os::rights_of_this_thread();
   const std::uint64_t begun_ns = now_ns();
   for (bool in_use = false;;) {
-    if (!in_use && (bindings_are_known() || now_ns() - begun_ns >= patience_ns)) {
+    if (!in_use && (bindings_are_known() || now_ns() - begun_ns >= listen_patience_ns)) {
       in_use = true;
       use();
     }
@@ -83,7 +83,7 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
     // looks now and then. (Never wait for -1, which poll() ignores in silence.)
     const int waited = link_socket_fd();
     const int ready = waited >= 0 ? os::wait_readable(waited, look_ms) : 0;
-    if (ready < 0 && ready != -EINTR) os::sleep_ns(step_ns);
+    if (ready < 0 && ready != -EINTR) os::sleep_ns(listen_step_ns);
     if (ready == 0 && !parting && nobody_needs_service()) {
       // Idle twice in a row: a thread that copies and ends may be followed by another.
       parting = was_idle;
@@ -105,7 +105,7 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
     }
     if (link_socket_fd() < 0) {
       // The program has closed our descriptor: the service reads that, and lets go in a moment.
-      os::sleep_ns(parting_ns);
+      os::sleep_ns(listen_parting_ns);
       return make_error(Code::closed, 0,
                         "The program has closed the descriptor of the link to the service.");
     }
@@ -124,7 +124,7 @@ Error listen_to_service(void (*use)(), bool* let_go) noexcept {
         // The service may be working on a chunk of ours. It lets go when it reads that we have
         // closed, and then closes.
         os::shut_sending(link_socket_fd());
-        os::sleep_ns(step_ns);
+        os::sleep_ns(listen_step_ns);
         continue;
       case Received::nothing: continue;
       case Received::message: break;

@@ -4,13 +4,14 @@
 #include <cstring>
 
 #include "base/machine/clock.hpp"
+#include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 
 namespace haul {
 namespace {
 
-constexpr std::uint64_t patience_ns = 3'000'000'000;  // for one copy
-constexpr std::size_t page_bytes = 4096;
+constexpr std::uint64_t copy_patience_ns = 3'000'000'000;  // for one copy
+using os::page_bytes;
 constexpr std::size_t long_bytes = std::size_t{256} << 10, short_bytes = 64;
 constexpr unsigned rounds = 7;
 
@@ -96,7 +97,7 @@ class FirstCopies {
     piece.channel = channel_;
     Outcome outcome;
     failure_ = "it does not take a copy";
-    const std::uint64_t deadline = now_ns() + patience_ns;
+    const std::uint64_t deadline = now_ns() + copy_patience_ns;
     Submitted answer = Submitted::full;
     // (A queue that other processes share may be full.)
     while (answer == Submitted::full && now_ns() < deadline)

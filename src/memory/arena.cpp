@@ -5,20 +5,22 @@
 // lock is not held across a fork, since the program's own fork handlers may wait for a thread that
 // allocates. Instead a word in a page that the kernel clears in every child says whose the tables
 // are. A child that finds it 0, a bare clone()'s too, takes over before it does anything else;
-// `changing` tells it whether the fork came in the middle of another thread's change, which makes
-// the tables worthless. Pages are given back without the lock, piece by piece, from a range that is
-// marked as leaving; by `takeovers` a call during which a handler forks can tell that it goes on in
-// the child.
+// `changing_arena` tells it whether the fork came in the middle of another thread's change, which
+// makes the tables worthless. Pages are given back without the lock, piece by piece, from a range
+// that is marked as leaving; by `takeovers` a call during which a handler forks can tell that it
+// goes on in the child.
 #include "memory/arena.hpp"
 
 #include <pthread.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <new>
 
 #include "base/knobs.hpp"
 #include "base/machine/huge_pages.hpp"
+#include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 #include "base/os/pages/sealed.hpp"
 #include "base/sync/backoff.hpp"
@@ -30,8 +32,7 @@ constinit ArenaBounds arena_bounds;
 
 namespace {
 
-constexpr unsigned page_log2 = 12;
-constexpr std::size_t page_bytes = std::size_t{1} << page_log2;
+constexpr unsigned page_log2 = std::countr_zero(os::page_bytes);
 constexpr std::size_t smallest_bytes = 4u << 20;  // when an arena had to shrink
 // In a program that locks its memory: reserving counts against its limit for a moment.
 constexpr std::size_t locked_bytes = std::size_t{1} << 30;
@@ -47,13 +48,13 @@ struct Arena {
   std::size_t mapped = 0;  // from base on; the rest is reserved
 };
 
-constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit pthread_mutex_t arena_mutex = PTHREAD_MUTEX_INITIALIZER;
 // All under the lock, but file, base and bytes may also be read once arena_bounds.bytes was read.
 constinit Arena arena;
-constinit PageMap used{0, 0};  // page numbers are addresses / page_bytes
+constinit PageMap used{0, 0};  // page numbers are addresses / os::page_bytes
 constinit PageMap inherited{0, ~std::uint64_t{0} >> page_log2};
 
-constinit std::atomic<bool> changing{false};
+constinit std::atomic<bool> changing_arena{false};
 // A fork came during a change: unknown addresses may be inherited ones.
 constinit bool lost = false;
 
@@ -77,9 +78,9 @@ bool is_ours() noexcept {
 // Takes no lock: two threads may make one at once, and one of them makes it in vain.
 bool make_owner_word() noexcept {
   if (owner_word.load(std::memory_order_acquire) != nullptr) return true;
-  void* page = os::map_anonymous(page_bytes);
+  void* page = os::map_anonymous(os::page_bytes);
   if (page == nullptr) return false;
-  if (os::wipe_on_fork(page, page_bytes)) {
+  if (os::wipe_on_fork(page, os::page_bytes)) {
     std::atomic<std::uint32_t>* none = nullptr;
     // Release: pairs with is_ours().
     if (owner_word.compare_exchange_strong(none, new (page) std::atomic<std::uint32_t>(ours),
@@ -87,15 +88,15 @@ bool make_owner_word() noexcept {
       return true;
     }
   }
-  os::unmap(page, page_bytes);
+  os::unmap(page, os::page_bytes);
   return owner_word.load(std::memory_order_acquire) != nullptr;
 }
 
 // For a child, by its only thread: what was the parent's arena becomes memory like any other.
 void forget_parents() noexcept {
-  if (changing.load(std::memory_order_relaxed)) {
+  if (changing_arena.load(std::memory_order_relaxed)) {
     // The memory of the tables is abandoned.
-    changing.store(false, std::memory_order_relaxed);
+    changing_arena.store(false, std::memory_order_relaxed);
     lost = true;
     used = PageMap{0, 0};
     inherited = PageMap{0, ~std::uint64_t{0} >> page_log2};
@@ -121,7 +122,7 @@ void take_over() noexcept {
     if (word.compare_exchange_strong(seen, taking_over, std::memory_order_acquire)) break;
     if (seen == ours) return;
   }
-  mutex = PTHREAD_MUTEX_INITIALIZER;
+  arena_mutex = PTHREAD_MUTEX_INITIALIZER;
   forget_parents();
   takeovers.fetch_add(1, std::memory_order_relaxed);
   word.store(ours, std::memory_order_release);  // pairs with is_ours()
@@ -134,11 +135,11 @@ class Lock {
     for (Backoff backoff; !take(); backoff.pause()) {
     }
     // An exchange, so that no store of a change becomes visible before it.
-    changing.exchange(true, std::memory_order_acq_rel);
+    changing_arena.exchange(true, std::memory_order_acq_rel);
   }
   ~Lock() {
-    changing.store(false, std::memory_order_release);
-    pthread_mutex_unlock(&mutex);
+    changing_arena.store(false, std::memory_order_release);
+    pthread_mutex_unlock(&arena_mutex);
     os::restore_signals(saved_);
   }
   Lock(const Lock&) = delete;
@@ -148,7 +149,7 @@ class Lock {
   bool take() noexcept {
     os::block_signals(&saved_);
     if (!is_ours()) take_over();
-    if (pthread_mutex_trylock(&mutex) == 0) return true;
+    if (pthread_mutex_trylock(&arena_mutex) == 0) return true;
     os::restore_signals(saved_);
     return false;
   }
@@ -166,7 +167,7 @@ std::size_t wanted_bytes(std::size_t first) noexcept {
     bytes = std::min(bytes, std::max<std::uint64_t>(share, smallest_bytes));
   }
   if (os::locks_new_memory()) bytes = std::min<std::uint64_t>(bytes, locked_bytes);
-  return bytes & ~(page_bytes - 1);
+  return bytes & ~(os::page_bytes - 1);
 }
 
 // Locked.
@@ -190,7 +191,7 @@ bool make_arena(std::size_t first, Error* error) noexcept {
     if (bytes <= smallest_bytes || fd == -EMFILE || fd == -ENFILE || fd == -ENOSYS) {
       failure = -fd;
     } else {
-      bytes = std::max(bytes / 4 & ~(page_bytes - 1), smallest_bytes);
+      bytes = std::max(bytes / 4 & ~(os::page_bytes - 1), smallest_bytes);
     }
   }
   *error = make_error(Code::no_memory, failure,
@@ -244,7 +245,7 @@ void* allocate(std::size_t bytes, std::size_t alignment, Error* error) noexcept 
                    bytes, arena.bytes);
     return nullptr;
   }
-  const std::size_t pages = (bytes + page_bytes - 1) >> page_log2;
+  const std::size_t pages = (bytes + os::page_bytes - 1) >> page_log2;
   PageMap::Full full;
   const std::uint64_t page = used.take(pages, &full, alignment >> page_log2);
   if (page == PageMap::no_page) {
@@ -358,7 +359,7 @@ void* arena_allocate(std::size_t bytes, std::size_t alignment, Error* error) noe
 
 Code arena_free(void* address, Error* error) noexcept {
   // Without an owner word nothing was ever allocated.
-  if (reinterpret_cast<std::uintptr_t>(address) % page_bytes == 0 &&
+  if (reinterpret_cast<std::uintptr_t>(address) % os::page_bytes == 0 &&
       owner_word.load(std::memory_order_acquire) != nullptr) {
     const std::uint64_t page = reinterpret_cast<std::uintptr_t>(address) >> page_log2;
     bool refused = false;

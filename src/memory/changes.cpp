@@ -28,7 +28,7 @@ struct Settling {
   std::uint64_t until_ns = 0;
 };
 
-constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit pthread_mutex_t changes_mutex = PTHREAD_MUTEX_INITIALIZER;
 constinit std::atomic<WatchStage> stage{WatchStage::closed};
 constinit os::SharedDescriptor userfault;
 // Set before an event is read, which lets the program go on, and cleared once all that was read has
@@ -55,7 +55,7 @@ void lose() noexcept {
 }
 
 void note_settling(std::uintptr_t begin, std::uintptr_t end) noexcept {
-  const QuietLock lock(mutex);
+  const QuietLock lock(changes_mutex);
   Settling& place = settling[next_settling++ % most_settling];
   const std::uint64_t now = now_ns();
   if (place.until_ns > now) {
@@ -66,7 +66,7 @@ void note_settling(std::uintptr_t begin, std::uintptr_t end) noexcept {
 }
 
 bool is_settling(std::uintptr_t begin, std::uintptr_t end) noexcept {
-  const QuietLock lock(mutex);
+  const QuietLock lock(changes_mutex);
   const std::uint64_t now = now_ns();
   return std::any_of(settling, settling + most_settling, [&](const Settling& place) {
     return place.until_ns > now && place.begin < end && begin < place.end;
@@ -105,7 +105,7 @@ void* serve(void*) noexcept {
 bool open() noexcept {
   if (const WatchStage now = stage.load(std::memory_order_acquire); now != WatchStage::closed)
     return now == WatchStage::open;
-  const QuietLock lock(mutex);
+  const QuietLock lock(changes_mutex);
   if (stage.load(std::memory_order_relaxed) != WatchStage::closed)
     return stage.load(std::memory_order_relaxed) == WatchStage::open;
   const int fd = os::open_memory_events();
@@ -171,7 +171,7 @@ void tell_of_change(std::uintptr_t begin, std::uintptr_t end) noexcept {
 }
 
 void forget_changes() noexcept {
-  mutex = telling_lock = PTHREAD_MUTEX_INITIALIZER;
+  changes_mutex = telling_lock = PTHREAD_MUTEX_INITIALIZER;
   if (stage.load(std::memory_order_relaxed) == WatchStage::open) userfault.now().close();
   userfault.set(os::Descriptor());
   telling.store(false, std::memory_order_relaxed);

@@ -36,7 +36,7 @@ namespace {
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // which threads there are
 constexpr std::uint64_t moment_ns = 10'000'000;               // for the lock, past a deadline
-constinit bool forbidden = false;                             // in a bare clone()'s child
+constinit bool bare_child = false;                            // in a bare clone()'s child
 
 // Under the mutex: whether a mover was refused because the helper threads had been made before it.
 // They are then made last, and one that is not made is asked for again later. Otherwise they come
@@ -50,7 +50,7 @@ void make_aides() noexcept {
 
 // Locked.
 Code make_threads(Error* error) noexcept {
-  if (forbidden) {
+  if (bare_child) {
     *error = make_error(Code::not_supported, 0,
                         "No mover: this process was made by clone() without fork's handlers, so it "
                         "cannot make threads; use fork().");
@@ -284,7 +284,7 @@ void forget_movers() noexcept {
 
 void forbid_movers() noexcept {
   forget_movers();
-  forbidden = true;
+  bare_child = true;
 }
 
 }  // namespace haul

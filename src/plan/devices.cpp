@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/machine/pages.hpp"
 #include "plan/plan.hpp"
 #include "plan/reasons.hpp"
 #include "plan/thresholds.hpp"
@@ -9,7 +10,7 @@
 namespace haul::plan {
 namespace {
 
-constexpr double page_bytes = 4096;
+constexpr auto bytes_of_page = static_cast<double>(os::page_bytes);
 
 // A waiting caller may lose a twentieth, as with a dedicated core (thresholds.cpp).
 constexpr double tolerable = 1.05;
@@ -25,7 +26,8 @@ double device_ns(const EngineView& engine, std::size_t length) noexcept {
   const auto bytes = static_cast<double>(length);
   const auto queued = static_cast<double>(engine.queued_bytes);
   const double moving_ns = (queued + bytes) / engine.facts.bytes_per_ns;
-  const double pinning_ns = engine.cached ? 0 : 2 * bytes / page_bytes * engine.facts.pin_page_ns;
+  const double pinning_ns =
+      engine.cached ? 0 : 2 * bytes / bytes_of_page * engine.facts.pin_page_ns;
   return engine.facts.startup_ns + std::max(moving_ns, pinning_ns);
 }
 
@@ -47,7 +49,7 @@ double callers_ns(const Inputs& inputs, const EngineView& engine, std::size_t le
   const bool would_be_near = length <= inputs.l2_bytes / 2;
   const double reading_ns = reads_soon && would_be_near ? lines * inputs.calibration.l3_line_ns : 0;
   const double pinning_ns =
-      engine.cached ? 0 : 2 * lines * 64 / page_bytes * engine.facts.pin_page_ns;
+      engine.cached ? 0 : 2 * lines * 64 / bytes_of_page * engine.facts.pin_page_ns;
   return inputs.calibration.submit_ns + reading_ns + pinning_ns;
 }
 

@@ -1,4 +1,5 @@
 #include "plan/messages.hpp"
+#include "base/machine/pages.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +8,7 @@ namespace haul::plan {
 namespace {
 
 constexpr double line_bytes = 64;
-constexpr std::size_t page_bytes = 4096;
+using os::page_bytes;
 
 }  // namespace
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/machine/clock.hpp"
+#include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 #include "base/sync/process_lock.hpp"
 #include "request/rest.hpp"
@@ -23,7 +24,7 @@
 namespace haul {
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
+using os::page_bytes;
 constinit std::atomic<std::uint32_t> no_cookie{0};
 
 }  // namespace

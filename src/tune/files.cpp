@@ -59,7 +59,7 @@ struct Work {
   CpuTimes times;
   Error error;
 };
-constinit Work work;
+constinit Work file_work;
 
 // What is being read or written, for describe_stall(): a thread that reads this while the next
 // piece of work begins may see two names mixed.
@@ -83,22 +83,22 @@ void load_or_store() noexcept {
   tell_place(key_files);
   machine_key();
   char path[path_bytes];
-  work.error = default_calibration_path(path, sizeof path);
-  if (work.error.code != Code::ok) return;
+  file_work.error = default_calibration_path(path, sizeof path);
+  if (file_work.error.code != Code::ok) return;
   tell_place(path);
-  if (work.kind == Kind::store) {
-    work.error = store_calibration(path, work.measured);
+  if (file_work.kind == Kind::store) {
+    file_work.error = store_calibration(path, file_work.measured);
   } else if (const auto stored = load_calibration(path); stored) {
-    work.measured = *stored;
+    file_work.measured = *stored;
   } else {
-    work.error = stored.error();
+    file_work.error = stored.error();
   }
 }
 
 void access_file(void* /*unused*/) noexcept {
-  if (work.kind == Kind::look) {
+  if (file_work.kind == Kind::look) {
     tell_place(times_file);
-    work.times = read_cpu_times(times_file);
+    file_work.times = read_cpu_times(times_file);
   } else {
     load_or_store();
   }
@@ -159,7 +159,7 @@ bool take(std::uint64_t until_ns) noexcept {
 Error have_done(Work* wanted, std::uint64_t patience_ns) noexcept {
   const std::uint64_t until_ns = now_ns() + patience_ns;
   if (!take(until_ns)) return no_answer();
-  work = *wanted;
+  file_work = *wanted;
   began_ns.store(now_ns(), std::memory_order_relaxed);
   word.store(own(running), std::memory_order_relaxed);
   if (const int failed = begin_access(until_ns); failed != 0) {
@@ -177,7 +177,7 @@ Error have_done(Work* wanted, std::uint64_t patience_ns) noexcept {
       return no_answer();
     }
   }
-  *wanted = work;
+  *wanted = file_work;
   let_go();
   return wanted->error;
 }

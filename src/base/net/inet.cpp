@@ -27,11 +27,6 @@ int new_socket(int family) noexcept {
   return fd < 0 ? -errno : above_streams(fd);
 }
 
-int close_with(int fd, int error) noexcept {
-  close(fd);
-  return -error;
-}
-
 socklen_t make_address(const InetAddress& address, std::uint16_t port,
                        sockaddr_storage* storage) noexcept {
   *storage = {};

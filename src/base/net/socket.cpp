@@ -39,11 +39,6 @@ int new_socket(SocketKind kind = SocketKind::packets) noexcept {
   return fd < 0 ? -errno : above_streams(fd);
 }
 
-int close_with(int fd, int error) noexcept {
-  close(fd);
-  return -error;
-}
-
 // A new socket with which begin(fd, address, bytes) has bound to, or connected to, this abstract
 // name. The kernel looks at all `bytes` of the address, for NULs count in such names.
 template <class Begin>

@@ -33,6 +33,11 @@ int above_streams(int fd) noexcept {
   return moved < 0 ? -error : moved;
 }
 
+int close_with(int fd, int error) noexcept {
+  close(fd);
+  return -error;
+}
+
 Descriptor Descriptor::of(int fd) noexcept {
   Descriptor made;
   if (fd < 0) return made;

@@ -25,6 +25,9 @@ FileId file_id(int fd) noexcept;
 // write. Returns the number, or -errno (also if fd was one); closes fd if the number is another.
 int above_streams(int fd) noexcept;
 
+// Closes fd, which could not be used because of this errno. Returns -error.
+int close_with(int fd, int error) noexcept;
+
 // A number and the file that is expected there. A small value: copies name the same descriptor, and
 // its owner closes one of them. Not thread-safe by itself.
 class Descriptor {

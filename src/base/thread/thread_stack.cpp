@@ -67,7 +67,7 @@ bool is_mapped(ThreadStack* stack, std::size_t bytes) noexcept {
   return true;
 }
 
-void* run(void* argument) noexcept {
+void* run_on_stack(void* argument) noexcept {
   auto* stack = static_cast<ThreadStack*>(argument);
   stack->owner.store(process_part() | static_cast<std::uint32_t>(thread_id()),
                      std::memory_order_relaxed);
@@ -96,7 +96,7 @@ int create_on(ThreadStack* stack, std::size_t bytes, pthread_t* thread,
               pthread_attr_t* attributes) noexcept {
   char* const top = stack->memory + guard_bytes + stack->bytes;
   int error = pthread_attr_setstack(attributes, top - bytes, bytes);
-  if (error == 0) error = pthread_create(thread, attributes, run, stack);
+  if (error == 0) error = pthread_create(thread, attributes, run_on_stack, stack);
   if (error == 0) {
     stack->handle = *thread;
   } else {

@@ -4,13 +4,14 @@
 #include <atomic>
 #include <cerrno>
 
+#include "base/machine/pages.hpp"
 #include "base/os/os.hpp"
 
 namespace haul::cma {
 namespace {
 
 // The kernel protects memory, and reports faults, by pages of this size or multiples of it.
-constexpr std::size_t page_bytes = 4096;
+using os::page_bytes;
 // Far below MAX_RW_COUNT (2 GiB - 4 KiB). A call pins a megabyte or more at a time anyway.
 constexpr std::size_t call_bytes = 64 * 1024 * 1024;
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/machine/pages.hpp"
 #include "base/os/descriptor.hpp"
 #include "base/os/keep_errno.hpp"
 #include "base/os/os.hpp"
@@ -20,8 +21,6 @@
 namespace haul::os {
 
 namespace {
-
-constexpr std::size_t page_bytes = 4096;
 
 std::uint64_t soft_limit(__rlimit_resource resource) noexcept {
   const KeepErrno keep;
