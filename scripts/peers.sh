@@ -43,8 +43,6 @@ give_up() {
   exit 3
 }
 
-. "$(dirname "$0")/venv.sh"
-
 install_wheels() {
   name=$1 where=$peers/$1
   python=$(find_python) || give_up "$name cannot be installed without Python; install python3-venv"
@@ -66,6 +64,8 @@ install_missing() {
   if [ "${HAUL_NO_INSTALL:-}" = 1 ]; then
     give_up "MPIs are missing:$missing; unset HAUL_NO_INSTALL and run scripts/peers.sh to install them"
   fi
+  # (Here alone: the command haul carries this script to ask it what is there.)
+  . "$(dirname "$0")/venv.sh"
   mkdir -p "$peers" 2> /dev/null && [ -w "$peers" ] ||
     give_up "cannot write to $peers; set HAUL_PEERS_DIR to a directory that you can write to"
   # One at a time; whoever waited finds the work done. The lock goes with this process.

@@ -66,6 +66,27 @@ ItemType type_of_tensor(const nb::dlpack::dtype& dtype) {
   }
 }
 
+// What the object's own __dlpack__() gives. (nanobind would get a tensor elsewhere where that
+// refuses, such as one of which torch says that its numbers are to be conjugated when they are
+// read.)
+nb::object capsule_of(nb::handle object, const char* role) {
+  const nb::object method = object.attr("__dlpack__");
+  try {
+    try {
+      return method(nb::arg("max_version") = nb::make_tuple(1, 0));
+    } catch (const nb::python_error& refused) {
+      if (!refused.matches(PyExc_TypeError)) throw;
+    }
+    return method();  // of a version that has no versions
+  } catch (nb::python_error& refused) {
+    const std::string reason = nb::str(refused.value()).c_str();
+    nb::raise_from(refused, PyExc_TypeError,
+                   "the %s cannot be exported by its __dlpack__(): %s; pass another view of it, or "
+                   "a copy",
+                   role, reason.c_str());
+  }
+}
+
 constexpr int device_cpu = nb::device::cpu::value;
 constexpr int device_cuda = nb::device::cuda::value;
 constexpr int device_cuda_host = nb::device::cuda_host::value;
@@ -148,13 +169,13 @@ void Export::take_dates(nb::handle object) {
 
 void Export::take_dlpack(nb::handle object, SideAccess access, const char* role) {
   nb::ndarray<nb::ro> tensor;
-  if (!nb::try_cast(object, tensor)) {
+  if (!nb::try_cast(capsule_of(object, role), tensor)) {
     raise(PyExc_TypeError,
           std::string("the ") + role + "'s __dlpack__() gives no tensor that can be read");
   }
   if (access == SideAccess::write) {
     nb::ndarray<> writable;
-    read_only_ = !nb::try_cast(object, writable);
+    read_only_ = !nb::try_cast(capsule_of(object, role), writable);
   }
   tensor_ = std::move(tensor);
   if (tensor_->device_type() == device_cuda) {

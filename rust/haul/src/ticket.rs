@@ -90,7 +90,7 @@ fn nanoseconds(timeout: Duration) -> u64 {
     u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn in_time(result: std::ffi::c_int) -> Result<bool, Error> {
+fn in_time(result: std::os::raw::c_int) -> Result<bool, Error> {
     match check(result) {
         Ok(_) => Ok(true),
         Err(error) if error.code() == Code::TimedOut => Ok(false),
