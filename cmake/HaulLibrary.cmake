@@ -28,9 +28,10 @@ set_source_files_properties("${source_dir}/copy/kernels_avx512.cpp" PROPERTIES
   COMPILE_OPTIONS "${kernel_options};-mavx512f;-mavx512vl;-mavx512bw")
 
 # Not merged with others (HAUL_UNITY): these have names of their own that others use as well, or flags of their own. A
-# compiler that says "redefinition" there wants one more. (And api/: a test that links the static library as well, for something that happens
-# to be merged with it, would get haul's functions from there, and with them a second haul.)
-set(apart_sources "/copy/|/api/|/(cma|cpu|fault|procmem|uffd|uring)\\.cpp$")
+# compiler that says "redefinition" there wants one more. api/ is apart because a test that links the static library as
+# well, for something merged with it, would get haul's functions from there, and with them a second haul; last_error.cpp
+# because Clang calls what it sees defined in the same file and never another library's.
+set(apart_sources "/copy/|/api/|/(last_error|cma|cpu|fault|procmem|uffd|uring)\\.cpp$")
 
 foreach(part base upper)
   if(${part}_sources)
