@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 
 LIBRARY = re.compile(r"^haul/(libhaul\.so\.0|libhaul-atomic\.so\.0|_(haul|atomic)\.(abi3|abi3t|cpython-[\w-]+)\.so)$")
-NEEDED = {"libhaul.so.0", "libhaul-atomic.so.0", "libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+NEEDED = {"libhaul.so.0", "libhaul-atomic.so.0", "libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 LARGEST_BYTES = 2_000_000
 
 

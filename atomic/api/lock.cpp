@@ -244,6 +244,13 @@ extern "C" int haul_atomic_lock_test(haul_atomic_lock* lock, uint64_t* token) {
   return 1;
 }
 
+extern "C" int haul_atomic_lock_cancel(haul_atomic_lock* lock) {
+  const haul::Uncancelled guard;
+  const int wrong = check_lock(lock);
+  if (wrong == 0) lock->member->hurry(now_ns());
+  return wrong;
+}
+
 extern "C" int haul_atomic_lock_acquire(haul_atomic_lock* lock, uint64_t timeout_ns,
                                         uint64_t* token) {
   const haul::Uncancelled guard;

@@ -461,6 +461,12 @@ typedef enum haul_atomic_lock_action {
 HAUL_API int haul_atomic_lock_start(haul_atomic_lock* lock, haul_atomic_lock_action action,
                                     uint64_t timeout_ns);
 HAUL_API int haul_atomic_lock_test(haul_atomic_lock* lock, uint64_t* token);
+/* Has an acquire that was started end as soon as it can, as if its timeout were over:
+ * haul_atomic_lock_test() then returns HAUL_ETIMEDOUT, or 1 where the lock came first, which is to
+ * be released. Call that until it does: it may take round trips, and a lease and a half where the
+ * queue is broken. Without an acquire under way nothing changes. HAUL_EINVAL: lock is NULL. Never
+ * blocks. */
+HAUL_API int haul_atomic_lock_cancel(haul_atomic_lock* lock);
 
 /* What this member has seen of the lock. */
 typedef struct haul_atomic_lock_counts {

@@ -1,6 +1,6 @@
 /* haul_atomic_lock_start, haul_atomic_lock_test,
- * haul_atomic_lock_action: a program that must not block acquires a
- * lock. */
+ * haul_atomic_lock_cancel, haul_atomic_lock_action: a program that must
+ * not block acquires a lock, and gives up when it has waited enough. */
 #include <haul/atomic.h>
 #include <stdio.h>
 
@@ -26,9 +26,10 @@ int main(void) {
   }
   unsigned long turns = 0;
   int code = haul_atomic_lock_start(lock, HAUL_ATOMIC_LOCK_ACQUIRE,
-                                    1000000000);
+                                    UINT64_MAX);
   while (code == 0 && (code = haul_atomic_lock_test(lock, &token)) == 0)
-    turns++; /* serve others */
+    if (++turns == 1000000000) /* serves others; and at last */
+      haul_atomic_lock_cancel(lock);
   printf("token %llu after %lu turns\n", (unsigned long long)token,
          turns);
   if (code == 1) code = haul_atomic_lock_release(lock);

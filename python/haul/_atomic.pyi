@@ -127,7 +127,9 @@ class Lock:
         """
         Waits for the lock, without the GIL, and returns the fencing token.
 
-        timeout: seconds, or None for no limit; TimeoutError after that. A broken queue may take a lease longer.
+        timeout: seconds, or None for no limit; TimeoutError after that. A broken queue may take a lease and a half
+        longer. Raises haul.Error where the home cannot be reached (ETIMEDOUT after the node's 5 s, EPEER, EPERM) or
+        the lock is held by this object (EINVAL), and what a signal's handler raises: it then leaves the queue.
         """
 
     def release(self) -> None:
@@ -151,7 +153,10 @@ class Lock:
         """What this member has seen of the lock: a dict of counts."""
 
     def close(self) -> None:
-        """Leaves the lock, releasing it where it is held."""
+        """
+        Leaves the lock, releasing it where it is held. A few round trips, or 5 s where the home does not answer.
+        Any use afterwards raises ValueError.
+        """
 
     def __enter__(self) -> int: ...
 

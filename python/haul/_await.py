@@ -8,7 +8,7 @@ add_reader(), or a task of trio's. The queue names a ticket by a number, whose w
 import sys
 import threading
 
-from ._haul import _arm, _queue, _reap
+from ._haul import _anyone_waits, _arm, _queue, _reap
 
 _LOOKS_FROM_S = 0.00005
 _LOOKS_UP_TO_S = 0.001
@@ -73,6 +73,7 @@ class _Listener:
                     wake()
 
     def add(self, number, wake):
+        _anyone_waits(True)
         self.waiters.setdefault(number, []).append(wake)
 
     def remove(self, number, wake):
@@ -80,6 +81,7 @@ class _Listener:
         waiting.remove(wake)
         if not waiting:
             del self.waiters[number]
+            _anyone_waits(bool(self.waiters))
 
 
 class _AsyncioListener(_Listener):

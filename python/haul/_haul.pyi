@@ -64,7 +64,9 @@ class Space:
     """
 
     def extent(self, address: int, nbytes: int) -> Extent:
-        """nbytes bytes of it from an address on, in that space's addresses."""
+        """
+        nbytes bytes of it from an address on, in that space's addresses. ValueError past 2**56.
+        """
 
     def close(self) -> None:
         """
@@ -95,12 +97,16 @@ class Grant:
     """
     Memory that other processes of the user may name in their copies; made by haul.share().
 
-    Pass it on through multiprocessing (a Queue, a Pipe, an argument of Process), where it arrives as a
-    haul.Extent, or over a Unix socket: send(), and haul.attach() there. `with` takes it back at the end.
+    It lasts as long as this object: keep it until others have what they want, and close() it, or leave its
+    `with` block. Pass it on through multiprocessing (a Queue, a Pipe, an argument of Process), where it
+    arrives as a haul.Extent (a child of fork gets it as it is, and haul.attach() makes an Extent of it there),
+    or over a Unix socket: send(), and haul.attach() there.
     """
 
     def fileno(self) -> int:
-        """The descriptor that stands for it; it is haul's, so do not close it."""
+        """
+        The descriptor that stands for it; it is the grant's, so do not close it.
+        """
 
     @property
     def index(self) -> int:
@@ -110,9 +116,14 @@ class Grant:
     def nbytes(self) -> int:
         """How many bytes are shared."""
 
+    @property
+    def _type_name(self) -> str: ...
+
     def close(self) -> None:
         """
-        Takes the grant back: when it returns, nobody reads or writes there any more. Waits for the service.
+        Takes the grant back: when it returns, nobody reads or writes there any more, and the memory is let go.
+        Waits for the service. Raises haul.Error: ETIMEDOUT where the service does not answer for 5 s (the memory
+        is kept; close it again), EINVAL in a child of fork, which has granted nothing.
         """
 
     def __enter__(self) -> Grant: ...
@@ -133,6 +144,9 @@ def process(pid: int) -> Space:
 def device(name: str = 'cuda:0') -> Space:
     """
     Opens the memory of a GPU. Arrays with `__dlpack__` on a GPU need no such call.
+
+    name: cuda:0 to cuda:63. May take seconds, without the GIL. Raises haul.Error: ENOTSUP (no such GPU,
+    driver or engine), EINVAL (a name of another form), EIO (it cannot be used).
     """
 
 class Plan:
@@ -217,7 +231,8 @@ def copy(dst: haul._typing.Side, src: haul._typing.Side, *, dst_affinity: haul._
 
     Nothing has moved where it raises: ValueError (sizes differ, dst is read-only or not contiguous, pieces overlap),
     TypeError (element types differ, and neither is bytes; an object without memory), BufferError (an exporter
-    refuses), haul.Error. What goes wrong later Ticket.wait() raises. Any thread may call.
+    refuses), haul.Error. (A part has moved where one of more than 1024 pieces raises haul.Error, as with nonblock.)
+    What goes wrong later Ticket.wait() raises. Any thread may call.
     """
 
 def fill(dst: haul._typing.Side, value: complex | bytes = 0, *, dst_affinity: haul._typing.Affinity = 'cacheable', mover: haul._typing.Mover = 'auto', fence: bool = False, checked: bool = False, nonblock: bool = False) -> Ticket:
@@ -256,6 +271,11 @@ class Memory:
 def _queue() -> int:
     """
     The descriptor of this thread's completion queue, which is used from now on.
+    """
+
+def _anyone_waits(waits: bool) -> None:
+    """
+    Whether anybody listens for this thread's numbers: else _reap() forgets them.
     """
 
 def _arm() -> bool:

@@ -24,18 +24,27 @@ _LONGEST_DESCRIPTION = 4096
 def share(memory: Memory, *, read: bool = True, write: bool = False) -> Grant:
     """Lets other processes of this user copy from `memory` (read), to it (write) or both, and returns a haul.Grant.
 
-    memory: a contiguous object with the buffer protocol or `__dlpack__`; it is kept until the grant is closed. The node's
-    service (`haul serve`) does the copying: haul.Error (ENOTSUP) says that none runs. Memory of haul.empty() is copied
-    at the speed of memory. Waits for the service, up to 2.5 s.
+    memory: a contiguous object with the buffer protocol or `__dlpack__`, which is kept until the grant is closed or
+    dropped: keep the grant until others have what they want. The node's service (`haul serve`) does the copying:
+    haul.Error (ENOTSUP) says that none runs. Memory of haul.empty() is copied at the speed of memory. Waits for the
+    service, up to 2.5 s. Raises haul.Error, ValueError (gaps, read-only memory with `write`) and TypeError.
     """
     grant = _share(memory, read, write)
-    shape = [int(length) for length in getattr(memory, "shape", (grant.nbytes,))]
-    grant._described = shape, getattr(getattr(memory, "dtype", None), "str", "|u1")
+    dtype = getattr(getattr(memory, "dtype", None), "str", None)
+    if not isinstance(dtype, str):
+        dtype = grant._type_name
+    shape = getattr(memory, "shape", None)
+    if not dtype or shape is None:
+        dtype, shape = "|u1", (grant.nbytes,)
+    grant._described = [int(length) for length in shape], dtype
     return grant
 
 
 def send(socket: _socket.socket, grant: Grant) -> None:
-    """Sends a grant over a connected Unix socket; haul.attach(socket) receives it. Blocks as the socket does."""
+    """Sends a grant over a connected Unix socket; haul.attach(socket) receives it.
+
+    Blocks as the socket does. Raises ValueError where the grant was taken back, OSError where the socket fails.
+    """
     import json
     import socket as sockets
     import struct
@@ -46,12 +55,15 @@ def send(socket: _socket.socket, grant: Grant) -> None:
     sockets.send_fds(socket, [head + description], [grant.fileno()])
 
 
-def attach(source: _socket.socket | tuple[int, int]) -> Extent:
+def attach(source: _socket.socket | Grant | tuple[int, int]) -> Extent:
     """Opens what another process has granted, and returns a haul.Extent, with the shape and dtype where they are known.
 
-    source: a connected Unix socket on which haul.send() sends, or a pair (descriptor, index). Raises haul.Error: EPERM
-    (there is no such grant any more), ENOTSUP (no service). Blocks as the socket does.
+    source: a connected Unix socket on which haul.send() sends, a Grant that a child of fork has from its parent, or a
+    pair (descriptor, index). Raises haul.Error: EPERM (there is no such grant any more: who shared it has closed or
+    dropped it), ENOTSUP (no service); ConnectionError where no grant comes over the socket. Blocks as the socket does.
     """
+    if isinstance(source, Grant):
+        return _described_extent(source.fileno(), source.index, *source._described)
     if isinstance(source, tuple):
         descriptor, index = source
         return _open_grant(descriptor, index)
@@ -75,11 +87,14 @@ def attach(source: _socket.socket | tuple[int, int]) -> Extent:
             os.close(descriptor)
 
 
-def fetch(extent: Extent, out: numpy.ndarray[Any, Any] | None = None) -> numpy.ndarray[Any, Any]:
+def fetch(extent: Extent | Grant, out: numpy.ndarray[Any, Any] | None = None) -> numpy.ndarray[Any, Any]:
     """Copies a granted array here, in one copy, and returns a numpy array of its shape and dtype; waits for it.
 
-    out: an array of that size to copy to, or None for a new one.
+    out: an array of that size to copy to, or None for a new one (of haul.empty()). Raises as haul.attach() and
+    haul.copy(), and haul.Error where the copy fails (EPERM: the grant was taken back; EPEER: its process is gone).
     """
+    if isinstance(extent, Grant):
+        extent = attach(extent)
     if out is None:
         from ._memory import empty
 

@@ -43,12 +43,17 @@ std::vector<Export> memory_of(CopySide& dst, CopySide& src) {
   return memory;
 }
 
+// (Those of several requests, which would fill the queue, are looked at now and then.)
+nb::object submit_all(Requests& requests, std::size_t bytes, std::vector<Export> memory) {
+  const std::uint64_t completion = requests.several() ? 0 : completion_for(bytes);
+  return new_ticket(requests.submit(bytes, completion, std::move(memory)), bytes, completion);
+}
+
 nb::object copy_with(nb::handle dst, nb::handle src, const CopyOptions& options) {
   auto [to, from] = read_sides(dst, src);
   const std::size_t bytes = to.bytes;
   Requests requests(to, &from, options);
-  const std::uint64_t completion = completion_for(bytes);
-  return new_ticket(requests.submit(bytes, completion, memory_of(to, from)), bytes, completion);
+  return submit_all(requests, bytes, memory_of(to, from));
 }
 
 // The common case: two objects, each in one piece, and everything else as it is by default.
@@ -62,7 +67,7 @@ nb::object copy(nb::handle dst, nb::handle src) {
     if (is_plain(to) && is_plain(from) && completion_for(bytes) == 0) {
       RequestsInFlight requests;
       {
-        LongSubmit submit(bytes);
+        LongSubmit submit(bytes, 0);
         requests.first = haul_copy(to.data(), from.data(), bytes);
         submit.ran_inline(haul_test(requests.first) != 0);
       }
@@ -98,8 +103,7 @@ nb::object fill(nb::handle dst, nb::handle value, const CopyOptions& options) {
   check_apart(to, CopySide{});
   const std::size_t bytes = to.bytes;
   Requests requests = fill_requests(to, value, options);
-  const std::uint64_t completion = completion_for(bytes);
-  return new_ticket(requests.submit(bytes, completion, std::move(to.memory)), bytes, completion);
+  return submit_all(requests, bytes, std::move(to.memory));
 }
 
 PlanObject explain(nb::handle dst, nb::handle src, nb::object value, const CopyOptions& options) {
@@ -142,7 +146,10 @@ constexpr const char* copy_text =
     "contiguous, pieces overlap),\n"
     "TypeError (element types differ, and neither is bytes; an object without memory), BufferError "
     "(an exporter\n"
-    "refuses), haul.Error. What goes wrong later Ticket.wait() raises. Any thread may call.";
+    "refuses), haul.Error. (A part has moved where one of more than 1024 pieces raises haul.Error, "
+    "as "
+    "with nonblock.)\n"
+    "What goes wrong later Ticket.wait() raises. Any thread may call.";
 constexpr const char* fill_signature =
     "def fill(dst: haul._typing.Side, value: complex | bytes = 0, *, dst_affinity: "
     "haul._typing.Affinity = 'cacheable', "

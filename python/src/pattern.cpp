@@ -53,6 +53,7 @@ Pattern read_pattern(nb::handle value, const ItemType& type) {
   try {
     return pattern_of_bytes(nb::module_::import_("struct").attr("pack")(format, value));
   } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
     const std::string cause = nb::str(error.value()).c_str();
     raise(PyExc_ValueError,
           "the destination holds " + describe(type) + ", which this value is not (" + cause + ")");

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "python/src/errors/failure.hpp"
+#include "python/src/errors/without_gil.hpp"
 
 namespace haul_python {
 namespace {
@@ -81,7 +82,7 @@ nb::dict state() {
 void tune() {
   int result;
   {
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     result = haul_tune(nullptr, nullptr);
     if (result < 0 && haul_last_error()[0] == '\0') result = HAUL_EIO;
   }

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "python/src/errors/failure.hpp"
-#include "python/src/tickets/abandoned.hpp"
 
 namespace haul_python {
 namespace {
@@ -47,14 +46,16 @@ std::uint32_t flag_if(nb::handle word, std::uint32_t flag) {
   return truth != 0 ? flag : 0;
 }
 
-// Pieces of one request, as they are gathered: a piece that continues the last one makes that
-// longer.
+// Pieces of one request, as they are gathered: all in one space, and a piece that continues the
+// last one makes that longer.
 struct Row {
   std::vector<haul_extent>& pieces;
   std::size_t first = pieces.size();
 
   bool takes(const haul_extent& piece) const {
-    return pieces.size() - first < most_pieces || continues(piece);
+    if (pieces.size() == first) return true;
+    return pieces.back().space == piece.space &&
+           (pieces.size() - first < most_pieces || continues(piece));
   }
   bool continues(const haul_extent& piece) const {
     return pieces.size() > first && pieces.back().space == piece.space &&
@@ -99,16 +100,6 @@ haul_request request_of(const CopyOptions& options) {
   request.src_affinity = static_cast<std::uint8_t>(options.src_affinity);
   request.flags = options.flags;
   return request;
-}
-
-void abandon_first(const std::vector<haul_ticket>& tickets, std::size_t count,
-                   std::vector<Export> memory) {
-  if (count == 0) return;
-  RequestsInFlight begun;
-  begun.first = tickets[0];
-  begun.others.assign(tickets.begin() + 1, tickets.begin() + static_cast<std::ptrdiff_t>(count));
-  begun.memory = std::move(memory);
-  abandon(std::move(begun));
 }
 
 }  // namespace
@@ -183,16 +174,14 @@ void Requests::fill_with(std::uint64_t pattern, std::uint8_t pattern_bytes) {
 RequestsInFlight Requests::submit(std::size_t bytes, std::uint64_t completion,
                                   std::vector<Export> memory) {
   if (completion != 0) {
-    for (haul_request& request : all_) {
-      request.flags |= HAUL_COMPLETE;
-      request.user_data = completion;
-    }
+    all_.front().flags |= HAUL_COMPLETE;
+    all_.front().user_data = completion;
   }
   std::vector<haul_ticket> tickets(all_.size());
   std::size_t taken = 0;
   int result = 0;
   {
-    LongSubmit submit(bytes);
+    LongSubmit submit(bytes, all_.front().flags);
     // Where a part was taken, submitting the rest again takes it, or says why not.
     while (taken < all_.size()) {
       result = haul_submit(all_.data() + taken, all_.size() - taken, tickets.data() + taken);
@@ -202,8 +191,12 @@ RequestsInFlight Requests::submit(std::size_t bytes, std::uint64_t completion,
     submit.ran_inline(taken > 0 && haul_test(tickets[taken - 1]) != 0);
   }
   if (result < 0) {
-    abandon_first(tickets, taken, std::move(memory));
-    throw haul::error(result);
+    // Nobody gets a ticket for what was taken, so it ends before anybody hears of the rest.
+    const haul::error refused(result);
+    without_gil([&] {
+      for (std::size_t i = 0; i < taken; ++i) haul_wait(tickets[i]);
+    });
+    throw refused;
   }
   RequestsInFlight requests;
   requests.first = tickets[0];
@@ -233,17 +226,15 @@ nb::object new_ended_ticket(std::size_t bytes) {
   return make_ticket(bytes);
 }
 
-LongSubmit::LongSubmit(std::size_t bytes) : long_(bytes >= long_from_bytes) {
-  if (long_ && long_ones_run_inline.load(std::memory_order_relaxed))
-    released_ = PyEval_SaveThread();
-}
-
-LongSubmit::~LongSubmit() {
-  if (released_ != nullptr) PyEval_RestoreThread(released_);
-}
+LongSubmit::LongSubmit(std::size_t bytes, std::uint32_t flags)
+    : tells_(bytes >= long_from_bytes && (flags & (HAUL_INLINE | HAUL_FENCE)) == 0),
+      released_(
+          (flags & HAUL_FENCE) != 0 ||
+          (bytes >= long_from_bytes &&
+           ((flags & HAUL_INLINE) != 0 || long_ones_run_inline.load(std::memory_order_relaxed)))) {}
 
 void LongSubmit::ran_inline(bool inline_now) {
-  if (long_) long_ones_run_inline.store(inline_now, std::memory_order_relaxed);
+  if (tells_) long_ones_run_inline.store(inline_now, std::memory_order_relaxed);
 }
 
 }  // namespace haul_python

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "python/src/errors/without_gil.hpp"
 #include "python/src/sides/side.hpp"
 #include "python/src/tickets/ticket.hpp"
 
@@ -35,8 +36,9 @@ class Requests {
   void fill_with(std::uint64_t pattern, std::uint8_t pattern_bytes);
   // The first of them; one of no bytes where the sides are empty.
   const haul_request& front() const { return all_.front(); }
-  // Raises haul.Error where one is refused; those before it go on, with their memory. `completion`
-  // as in Ticket.
+  bool several() const { return all_.size() > 1; }
+  // Raises haul.Error where one is refused, once those before it have ended. `completion` as in
+  // Ticket; 0 for several.
   RequestsInFlight submit(std::size_t bytes, std::uint64_t completion, std::vector<Export> memory);
 
  private:
@@ -51,17 +53,17 @@ class Requests {
 nb::object new_ticket(RequestsInFlight requests, std::size_t bytes, std::uint64_t completion);
 nb::object new_ended_ticket(std::size_t bytes);
 
-// Where haul copies on the calling thread, a long copy lets go of the GIL. Whether it will is not
-// known before, so the last one of such a length tells.
+// Where haul copies on the calling thread, a long copy lets go of the GIL, and so does a fence,
+// which may wait there. Whether a request without flags will is not known before, so the last one
+// of such a length tells.
 class LongSubmit {
  public:
-  explicit LongSubmit(std::size_t bytes);
-  ~LongSubmit();
+  LongSubmit(std::size_t bytes, std::uint32_t flags);
   void ran_inline(bool inline_now);
 
  private:
-  bool long_;
-  PyThreadState* released_ = nullptr;
+  bool tells_;
+  WithoutGil released_;
 };
 
 }  // namespace haul_python

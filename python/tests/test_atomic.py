@@ -1,6 +1,9 @@
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -68,8 +71,30 @@ def test_bad_arguments(counter):
     node = atomic.Node("block:127.0.0.1")
     node.close()
     node.close()
-    with pytest.raises(ValueError, match="closed"):
-        node.window(10)
+    for use in (lambda: node.window(10), lambda: node.connect(window.name), node.describe, node.counters):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+def test_a_node_is_closed_while_others_use_it(counter):
+    window, _ = counter
+    for _ in range(20):
+        node = atomic.Node()
+
+        def work():
+            try:
+                while True:
+                    node.connect(window.name).fetch_add(0, 1)
+            except ValueError as error:
+                assert "closed" in str(error)
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        node.close()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
 
 
 def test_a_node_that_is_gone():
@@ -153,8 +178,11 @@ def test_timeouts_and_misuse(home):
     other.release()
     assert other.stats()["acquired"] == 1
     other.close()
-    with pytest.raises(ValueError, match="closed"):
-        other.acquire()
+    for use in (other.acquire, other.release, other.renew, other.stats, other.close, lambda: other.remaining):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+    with pytest.raises(ValueError, match="not a number"):
+        one.acquire(timeout=float("nan"))
     with pytest.raises(ValueError):
         member(home, lease=0.001)
 
@@ -165,6 +193,44 @@ def test_a_signal_ends_the_wait_for_a_lock(home):
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
             other.acquire()
+
+
+def test_who_gave_up_is_no_waiter_any_more(home):
+    one, other = member(home, lease=60.0), member(home, lease=60.0)
+    with one:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            other.acquire()
+        with pytest.raises(TimeoutError):
+            other.acquire(timeout=0.01)
+    with one:
+        pass
+    with other:
+        pass
+
+
+HOME = """
+import sys
+import haul
+owner = haul.atomic.Node("block:127.0.0.1")
+window = owner.window(haul.atomic.directory_nbytes(8))
+print(window.name, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_whose_home_is_gone():
+    there = subprocess.Popen([sys.executable, "-c", HOME], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    lock = haul.Lock(there.stdout.readline().strip(), members=8, responder="block:127.0.0.1")
+    with lock:
+        pass
+    there.kill()
+    there.communicate()
+    for timeout in (None, 100):
+        begun = time.monotonic()
+        with pytest.raises(haul.Error) as caught:
+            lock.acquire(timeout)
+        assert caught.value.name in ("ETIMEDOUT", "EPEER") and time.monotonic() - begun < 30
 
 
 def test_one_thread_at_a_time(home):

@@ -45,6 +45,41 @@ def test_asyncio_in_other_threads():
         thread.join()
 
 
+def test_a_ticket_of_a_thread_that_has_ended():
+    for _ in range(5):
+        box = []
+        with stalled(NBYTES) as memory:
+
+            def make():
+                asyncio.run(copy_one(1))
+                box.append(haul.copy(np.ones(NBYTES, np.uint8), memory.buffer, mover="dedicated"))
+
+            async def until(ticket):
+                return await ticket
+
+            async def hear():
+                asyncio.get_running_loop().call_later(0.05, memory.arrive)
+                await asyncio.wait_for(until(box[0]), 20)
+
+            for target in (make, lambda: asyncio.run(hear())):
+                thread = threading.Thread(target=target)
+                thread.start()
+                thread.join(30)
+                assert not thread.is_alive()
+            assert box[0].done()
+
+
+def test_many_pieces_in_a_thread_that_awaits():
+    async def run():
+        await copy_one(1)
+        source = np.random.default_rng(3).integers(0, 256, (40_000, 96), dtype=np.uint8)
+        target = np.zeros((40_000, 64), np.uint8)
+        await haul.copy(target, source[:, :64])
+        assert np.array_equal(target, source[:, :64])
+
+    asyncio.run(run())
+
+
 def test_what_waits_lets_others_run():
     async def run():
         with stalled(NBYTES) as memory:

@@ -1,10 +1,11 @@
 """What a host program does: it forks, exits, is interrupted, has threads and other interpreters."""
 
-import ctypes
 import multiprocessing
 import os
 import pathlib
+import re
 import shutil
+import subprocess
 import sys
 import threading
 
@@ -182,9 +183,31 @@ def test_a_library_of_another_version(tmp_path):
 
 
 def test_the_module_needs_libhaul_and_libc_alone():
-    package = pathlib.Path(haul.__file__).parent
-    for file in package.glob("*.so*"):
-        ctypes.CDLL(str(file))
+    allowed = {"libhaul.so.0", "libhaul-atomic.so.0", "libc.so.6", "libgcc_s.so.1", "libm.so.6"}
+    allowed |= {"libstdc++.so.6", "ld-linux-x86-64.so.2"}
+    files = list(pathlib.Path(haul.__file__).parent.glob("*.so*"))
+    assert files
+    for file in files:
+        listing = subprocess.run(["readelf", "-d", file], capture_output=True, text=True, check=True).stdout
+        needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", listing))
+        assert needed <= allowed, (file, needed - allowed)
+
+
+@pytest.mark.parametrize("wait", ["ticket.wait()", "lock.acquire()"])
+def test_a_daemon_thread_waits_when_the_interpreter_ends(wait):
+    for _ in range(3):
+        assert output_of(IN_FLIGHT + f"""
+    import threading, time
+    owner = haul.atomic.Node("block:127.0.0.1")
+    home = owner.window(haul.atomic.directory_nbytes(8))
+    held, lock = (haul.Lock(home.name, members=8, lease=60.0, responder="block:127.0.0.1") for _ in range(2))
+    held.acquire()
+    ticket = haul.copy(target, memory.buffer, mover="dedicated")
+    threading.Thread(target=lambda: {wait}, daemon=True).start()
+    time.sleep(0.1)
+    threading.Timer(0.15, memory.arrive).start()
+    print("ended")
+    """) == "ended\n"
 
 
 def test_import_loads_no_numpy_and_no_asyncio():

@@ -1,5 +1,8 @@
 """Whatever is wrong with an argument raises before a byte has moved."""
 
+import os
+import sys
+
 import numpy as np
 import pytest
 
@@ -110,6 +113,93 @@ def test_an_exporter_that_raises():
     with pytest.raises(TypeError, match="source .*: no; pass") as caught:
         haul.copy(bytearray(4), Exporter())
     assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+class Exporter:
+    """Has DLPack, and nothing else."""
+
+    def __init__(self, numbers, error=None):
+        self.numbers, self.error = numbers, error
+
+    def __dlpack__(self, **options):
+        if self.error is not None:
+            raise self.error
+        return self.numbers.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("raised", "arrives"),
+    [(KeyboardInterrupt, KeyboardInterrupt), (MemoryError, MemoryError), (BufferError("no"), BufferError)],
+)
+def test_what_an_exporter_raises_is_told(raised, arrives):
+    with pytest.raises(arrives):
+        haul.copy(bytearray(4), Exporter(None, raised))
+
+
+def test_a_value_that_raises():
+    class Value:
+        def __index__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        haul.fill(np.zeros(10, np.uint8), Value())
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 no class of Python's has a buffer")
+def test_a_buffer_that_is_never_given():
+    class OnADevice(Exporter):
+        def __buffer__(self, flags):
+            raise BufferError("the numbers are elsewhere")
+
+    target = bytearray(4)
+    haul.copy(target, OnADevice(np.arange(4, dtype=np.uint8))).wait()
+    assert target == b"\0\1\2\3"
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "agree"),
+    [
+        (["f4:200"], ["i4:100", "i4:100"], False),
+        (["i4:10", "i4:10", "f4:10"], ["i4:20", "f4:5", "f4:5"], True),
+        (["i4:10", "f4:10"], ["i4:11", "f4:9"], False),
+        (["i4:10", "u1:0", "f4:10"], ["u1:0", "u1:40", "f4:10", "f8:0"], True),
+    ],
+)
+def test_lists_agree_where_their_bytes_meet(target, source, agree):
+    sides = [
+        [np.ones(int(length), dtype) for dtype, length in (piece.split(":") for piece in side)]
+        for side in (target, source)
+    ]
+    for piece in sides[0]:
+        piece[:] = 0
+    if agree:
+        haul.copy(*sides).wait()
+        assert all(piece.view(np.uint8).any() for piece in sides[0] if piece.size)
+        return
+    with pytest.raises(TypeError, match="does not convert"):
+        haul.copy(*sides)
+    assert not any(piece.any() for piece in sides[0])
+
+
+def test_ranges_of_other_spaces_that_are_too_long():
+    space = haul.process(os.getpid())
+    for address, nbytes in ((0, 1 << 63), (1 << 56, 1), (1, 1 << 56), (2**64 - 1, 2**64 - 1)):
+        with pytest.raises(ValueError, match="2\\*\\*56"):
+            space.extent(address, nbytes)
+    endless = [space.extent(0, 1 << 56)] * 256
+    with pytest.raises(ValueError, match="2\\*\\*64"):
+        haul.copy(endless, [])
+
+
+def test_a_list_of_several_spaces():
+    here, there = np.arange(100_000, dtype=np.uint8), np.arange(100_000, 200_000).astype(np.uint8)
+    target = np.zeros(200_000, np.uint8)
+    with haul.process(os.getpid()) as space:
+        haul.copy(target, [here, space.extent(there.ctypes.data, there.nbytes)]).wait()
+    assert np.array_equal(target, np.concatenate([here, there]))
 
 
 def test_empty_and_memory():

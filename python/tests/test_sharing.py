@@ -1,8 +1,10 @@
 """Grants between processes, by a service of the test's own."""
 
+import contextlib
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
@@ -13,20 +15,30 @@ from programs import output_of
 COMMAND = os.environ.get("HAUL_COMMAND") or shutil.which("haul")
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    if COMMAND is None:
-        pytest.skip("the command haul is not here; name it by HAUL_COMMAND")
-    socket = str(tmp_path_factory.mktemp("service") / "socket")
-    serving = subprocess.Popen(
-        [COMMAND, "serve", "--socket", socket], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+def environment_of(socket):
+    return {"HAUL_SERVICE_SOCKET": str(socket), "HAUL_SERVICE_USE": "auto"}
+
+
+@contextlib.contextmanager
+def serving(socket):
+    process = subprocess.Popen(
+        [COMMAND, "serve", "--socket", str(socket)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 30
     while not os.path.exists(socket) and time.monotonic() < deadline:
         time.sleep(0.02)
-    yield {"HAUL_SERVICE_SOCKET": socket, "HAUL_SERVICE_USE": "auto"}
-    serving.terminate()
-    serving.wait(30)
+    yield process
+    process.terminate()
+    process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    if COMMAND is None:
+        pytest.skip("the command haul is not here; name it by HAUL_COMMAND")
+    socket = tmp_path_factory.mktemp("service") / "socket"
+    with serving(socket):
+        yield environment_of(socket)
 
 
 MEMORY = "haul.empty((1000, 1000), 'f4')"
@@ -111,6 +123,104 @@ def test_over_a_socket_in_parts_and_back(service):
         except ValueError as error:
             print(error)
     """, environment=service) == "this grant was taken back; share the memory again\n"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_an_argument_of_a_process(service, method, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import multiprocessing, sys
+import haul
+
+def consume(shared):
+    assert haul.attach(shared).nbytes == 4000 if isinstance(shared, haul.Grant) else shared.nbytes == 4000
+    print(haul.fetch(shared).sum(), flush=True)
+
+if __name__ == "__main__":
+    array = haul.empty(1000, "i4")
+    array[:] = 7
+    with haul.share(array) as grant:
+        consumer = multiprocessing.get_context(sys.argv[1]).Process(target=consume, args=(grant,))
+        consumer.start()
+        consumer.join()
+""")
+    finished = subprocess.run(
+        [sys.executable, str(program), method], env={**os.environ, **service}, capture_output=True, text=True, timeout=60
+    )
+    assert finished.stdout == "7000\n", finished.stderr
+
+
+def test_what_is_shared_keeps_its_type(service):
+    assert output_of("""
+        import array, socket
+        import numpy as np
+        import haul
+
+        class Tensor:
+            def __init__(self, numbers):
+                self.numbers, self.shape, self.dtype = numbers, numbers.shape, "a type of its own"
+            def __dlpack__(self, **options):
+                return self.numbers.__dlpack__(**options)
+            def __dlpack_device__(self):
+                return self.numbers.__dlpack_device__()
+
+        here, there = socket.socketpair()
+        numbers = np.arange(6, dtype="f4").reshape(2, 3)
+        for memory in (memoryview(array.array("d", range(5))), Tensor(numbers), numbers.astype("M8[s]"), bytearray(b"abc")):
+            with haul.share(memory) as grant:
+                haul.send(here, grant)
+                fetched = haul.fetch(haul.attach(there))
+            print(fetched.dtype, fetched.shape, fetched.astype("i8").sum())
+    """, environment=service).splitlines() == [
+        "float64 (5,) 10", "float32 (2, 3) 15", "datetime64[s] (2, 3) 15", "uint8 (3,) 294"
+    ]
+
+
+def test_a_grant_lasts_as_long_as_its_object(service):
+    assert output_of("""
+        import os
+        import haul
+        memory = bytearray(1 << 20)
+        grant = haul.share(memory)
+        pair = (os.dup(grant.fileno()), grant.index)
+        try:
+            memory.extend(b"more")
+        except BufferError:
+            print("kept")
+        del grant
+        memory.extend(b"more")
+        try:
+            haul.attach(pair)
+        except haul.Error as error:
+            print(error.name)
+        grant = haul.share(memory)
+        grant.close()
+        memory.extend(b"more")
+    """, environment=service).split() == ["kept", "EPERM"]
+
+
+def test_a_service_that_does_not_answer(tmp_path):
+    if COMMAND is None:
+        pytest.skip("the command haul is not here; name it by HAUL_COMMAND")
+    with serving(tmp_path / "socket") as process:
+        assert output_of(f"""
+            import os, signal
+            import haul
+            memory = bytearray(1 << 20)
+            grant = haul.share(memory, write=True)
+            os.kill({process.pid}, signal.SIGSTOP)
+            try:
+                grant.close()
+            except haul.Error as error:
+                print(error.name)
+            try:
+                memory.extend(b"more")
+            except BufferError:
+                print("kept")
+            os.kill({process.pid}, signal.SIGCONT)
+            grant.close()
+            memory.extend(b"more")
+        """, environment=environment_of(tmp_path / "socket")).split() == ["ETIMEDOUT", "kept"]
 
 
 def test_what_is_not_granted(service):

@@ -124,6 +124,36 @@ def test_others_run_while_one_waits(memory_that_waits):
     assert not waiter.is_alive()
 
 
+@pytest.mark.parametrize("options", [{"mover": "caller"}, {"fence": True}])
+def test_others_run_while_a_copy_is_made_here(memory_that_waits, options):
+    haul.copy(np.ones(NBYTES, np.uint8), np.ones(NBYTES, np.uint8)).wait()  # by the mover, as the next one might be
+    pending = haul.copy(np.ones(NBYTES, np.uint8), memory_that_waits.buffer, mover="dedicated") if "fence" in options else None
+    source = bytes(NBYTES) if pending else memory_that_waits.buffer
+    work = threading.Thread(target=lambda: haul.copy(np.ones(NBYTES, np.uint8), source, **options).wait())
+    work.start()
+    time.sleep(0.2)  # whoever held the GIL would not come back from here
+    memory_that_waits.arrive()
+    work.join(30)
+    assert not work.is_alive()
+    if pending:
+        pending.wait()
+
+
+def test_what_was_begun_ends_before_a_refusal():
+    pieces = [np.ones(4096, np.uint8)] * 6000
+    target = np.zeros(6000 * 4096, np.uint8)
+    before = target.copy()
+    try:
+        haul.copy(target, pieces, mover="dedicated", nonblock=True).wait()
+    except haul.Error as error:
+        assert error.name == "EAGAIN"
+        before = target.copy()
+        time.sleep(0.05)
+        assert np.array_equal(target, before)
+    else:
+        assert target.all() and not before.any()
+
+
 def test_many_threads_wait_for_one_ticket():
     source, target = np.ones(NBYTES, np.uint8), np.zeros(NBYTES, np.uint8)
     for _ in range(20):

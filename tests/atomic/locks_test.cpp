@@ -124,6 +124,15 @@ TEST(Locks, ANodeWithFewConnectionsMeetsManyNeighbours) {
   EXPECT_EQ(counts_of(busy).forced, 0u);
 }
 
+// Carries on what was started until it has ended.
+int end_of(const Guest& guest, std::uint64_t* token) {
+  for (;;) {
+    const int result = haul_atomic_lock_test(guest.lock.get(), token);
+    if (result != 0) return result;
+    std::this_thread::yield();
+  }
+}
+
 TEST(Locks, NothingStartedIsNotDone) {
   Home home;
   Guest guest(home.place);
@@ -133,10 +142,31 @@ TEST(Locks, NothingStartedIsNotDone) {
   EXPECT_REFUSED(HAUL_EINVAL, haul_atomic_lock_test(guest.lock.get(), &token));
   EXPECT_EQ(token, 7u);
   ASSERT_EQ(haul_atomic_lock_start(guest.lock.get(), HAUL_ATOMIC_LOCK_ACQUIRE, no_limit), 0);
-  int result = 0;
-  while ((result = haul_atomic_lock_test(guest.lock.get(), &token)) == 0) std::this_thread::yield();
-  EXPECT_EQ(result, 1);
+  EXPECT_EQ(end_of(guest, &token), 1);
   EXPECT_EQ(token, 1u);
+}
+
+TEST(Locks, AnAcquireWithoutALimitIsCancelled) {
+  Home home;
+  Guest holder(home.place);
+  Guest guest(home.place);
+  std::uint64_t first = 0, token = 0;
+  EXPECT_REFUSED(HAUL_EINVAL, haul_atomic_lock_cancel(nullptr));
+  ASSERT_EQ(haul_atomic_lock_acquire(holder.lock.get(), no_limit, &first), 0);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_EQ(haul_atomic_lock_start(guest.lock.get(), HAUL_ATOMIC_LOCK_ACQUIRE, no_limit), 0);
+    for (int turn = 0; turn < 100 * round; ++turn)
+      ASSERT_EQ(haul_atomic_lock_test(guest.lock.get(), &token), 0);
+    ASSERT_EQ(haul_atomic_lock_cancel(guest.lock.get()), 0);
+    EXPECT_EQ(end_of(guest, &token), HAUL_ETIMEDOUT);
+  }
+  ASSERT_EQ(haul_atomic_lock_release(holder.lock.get()), 0);
+  EXPECT_EQ(haul_atomic_lock_cancel(guest.lock.get()), 0);  // nothing is under way
+  ASSERT_EQ(haul_atomic_lock_start(guest.lock.get(), HAUL_ATOMIC_LOCK_ACQUIRE, no_limit), 0);
+  EXPECT_EQ(end_of(guest, &token), 1);
+  EXPECT_GT(token, first);
+  EXPECT_EQ(haul_atomic_lock_cancel(guest.lock.get()), 0);  // a lock that is held stays so
+  EXPECT_EQ(haul_atomic_lock_release(guest.lock.get()), 0);
 }
 
 // The code, and a sentence with this in it.

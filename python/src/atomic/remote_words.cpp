@@ -11,17 +11,18 @@
 #include <vector>
 
 #include "python/src/errors/failure.hpp"
+#include "python/src/errors/without_gil.hpp"
 
 namespace haul_python {
 namespace {
 
 struct RemoteObject {
-  std::shared_ptr<haul::atomic::node> node;  // outlives the connection
+  SharedNode node;  // outlives the connection
   haul::atomic::remote remote;
   std::size_t bytes;
 };
 
-NodeObject open_node(const std::string& responder, std::optional<std::string> host, int port,
+SharedNode open_node(const std::string& responder, std::optional<std::string> host, int port,
                      double timeout, unsigned sessions, unsigned connections,
                      std::optional<int> cpu) {
   if (port < 0 || port > 65535)
@@ -35,11 +36,13 @@ NodeObject open_node(const std::string& responder, std::optional<std::string> ho
   options.sessions = sessions;
   options.connections = connections;
   options.cpu_plus_1 = cpu ? *cpu + 1 : 0;
-  return {without_gil([&] { return std::make_shared<haul::atomic::node>(responder, options); })};
+  auto node = without_gil([&] { return std::make_unique<haul::atomic::node>(responder, options); });
+  return {node.release(), [](haul::atomic::node* last) { without_gil([&] { delete last; }); }};
 }
 
 nb::dict counters(const NodeObject& object) {
-  haul_atomic_node* node = object.open()->raw();
+  const SharedNode held = object.open();
+  haul_atomic_node* node = held->raw();
   std::vector<std::uint64_t> values(
       static_cast<std::size_t>(haul::check(haul_atomic_node_counters(node, nullptr, 0))));
   haul::check(haul_atomic_node_counters(node, values.data(), values.size()));
@@ -49,12 +52,11 @@ nb::dict counters(const NodeObject& object) {
   return named;
 }
 
-RemoteObject connect(const NodeObject& node, const std::string& text) {
+RemoteObject connect(const NodeObject& object, const std::string& text) {
   const haul_atomic_window_name name = haul::atomic::parse(text);
-  return without_gil([&] {
-    return RemoteObject{node.open(), haul::atomic::remote(*node.open(), name),
-                        static_cast<std::size_t>(name.bytes)};
-  });
+  const SharedNode node = object.open();
+  auto remote = without_gil([&] { return haul::atomic::remote(*node, name); });
+  return {node, std::move(remote), static_cast<std::size_t>(name.bytes)};
 }
 
 int give_memory(PyObject* self, Py_buffer* view, int flags) {
@@ -156,9 +158,20 @@ nb::list run_batch(const RemoteObject& remote, nb::sequence batch, int width,
 
 }  // namespace
 
-const std::shared_ptr<haul::atomic::node>& NodeObject::open() const {
+SharedNode NodeObject::open() const {
+  SharedNode node;
+  {
+    nb::ft_lock_guard guard(mutex_);
+    node = node_;
+  }
   if (!node) raise(PyExc_ValueError, "this node is closed; open another");
   return node;
+}
+
+void NodeObject::close() {
+  SharedNode last;
+  nb::ft_lock_guard guard(mutex_);
+  last.swap(node_);
 }
 
 void define_remote_words(nb::module_& module) {
@@ -209,13 +222,13 @@ void define_remote_words(nb::module_& module) {
           "Who serves, how, and why not as asked, in one line.")
       .def("counters", &counters, "What it has served and dropped: a dict of numbers.")
       .def(
-          "close", [](NodeObject& node) { without_gil([&] { node.node.reset(); }); },
+          "close", &NodeObject::close,
           "Closes it, once the last of its connections and locks is gone, too. Its windows' memory "
           "stays.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Node"))
       .def(
-          "__exit__", [](NodeObject& node, nb::args) { without_gil([&] { node.node.reset(); }); },
+          "__exit__", [](NodeObject& node, nb::args) { node.close(); },
           nb::sig("def __exit__(self, *exception: object) -> None"));
   const auto width = nb::arg("width") = 8;
   const auto token = nb::arg("token") = nb::none();

@@ -11,11 +11,20 @@ namespace haul_python {
 
 namespace nb = nanobind;
 
-// A node is closed with the last object that needs it: connections and locks keep it open.
-struct NodeObject {
-  std::shared_ptr<haul::atomic::node> node;
-  // Raises ValueError once it is closed.
-  const std::shared_ptr<haul::atomic::node>& open() const;
+// Closing a node waits for its thread, so whoever drops the last one lets go of the GIL for it.
+using SharedNode = std::shared_ptr<haul::atomic::node>;
+
+// A node is closed with the last object that needs it: connections keep it open.
+class NodeObject {
+ public:
+  explicit NodeObject(SharedNode node) : node_(std::move(node)) {}
+  // Raises ValueError once it is closed. Needs the GIL, as close() does.
+  SharedNode open() const;
+  void close();
+
+ private:
+  SharedNode node_;
+  mutable nb::ft_mutex mutex_;
 };
 
 // A window's memory is exported as a buffer, and stays mapped for as long as anything has it.
@@ -28,13 +37,6 @@ class WindowObject {
  private:
   haul::atomic::window window_;
 };
-
-// Calls what may wait for the network, without the GIL.
-template <class Call>
-auto without_gil(Call call) {
-  nb::gil_scoped_release released;
-  return call();
-}
 
 void define_remote_words(nb::module_& module);
 

@@ -61,8 +61,7 @@ ItemType type_of_tensor(const nb::dlpack::dtype& dtype) {
     case nb::dlpack::dtype_code::Float: return {'f', bytes};
     case nb::dlpack::dtype_code::Complex: return {'c', bytes};
     case nb::dlpack::dtype_code::Bool: return {'b', bytes};
-    case nb::dlpack::dtype_code::Bfloat: return {'?', bytes, "bfloat16"};
-    default: return {'?', bytes, "an exotic type"};
+    default: return {'?', bytes, nullptr, dtype.code};
   }
 }
 
@@ -79,8 +78,10 @@ nb::object capsule_of(nb::handle object, const char* role) {
     }
     return method();  // of a version that has no versions
   } catch (nb::python_error& refused) {
+    if (!refused.matches(PyExc_Exception) || refused.matches(PyExc_MemoryError)) throw;
     const std::string reason = nb::str(refused.value()).c_str();
-    nb::raise_from(refused, PyExc_TypeError,
+    nb::raise_from(refused,
+                   refused.matches(PyExc_BufferError) ? PyExc_BufferError : PyExc_TypeError,
                    "the %s cannot be exported by its __dlpack__(): %s; pass another view of it, or "
                    "a copy",
                    role, reason.c_str());
@@ -96,7 +97,10 @@ constexpr int device_cuda_host = nb::device::cuda_host::value;
 bool same_items(const ItemType& one, const ItemType& other) {
   if (one.is_raw() || other.is_raw()) return true;
   if (one.bytes != other.bytes || one.kind != other.kind) return false;
-  return one.kind != '?' || std::strcmp(one.format, other.format) == 0;
+  if (one.kind != '?') return true;
+  if (one.format == nullptr || other.format == nullptr)
+    return one.format == other.format && one.code == other.code;
+  return std::strcmp(one.format, other.format) == 0;
 }
 
 std::string describe(const ItemType& type) {
@@ -107,13 +111,30 @@ std::string describe(const ItemType& type) {
     case 'f': return "float" + std::to_string(type.bytes * 8);
     case 'c': return "complex" + std::to_string(type.bytes * 8);
     case 'b': return "bool";
-    default: return type.format;
+    default: break;
+  }
+  if (type.format != nullptr) return type.format;
+  if (type.code == static_cast<unsigned>(nb::dlpack::dtype_code::Bfloat)) return "bfloat16";
+  return "a type of " + std::to_string(type.bytes) + " bytes with DLPack's code " +
+         std::to_string(type.code);
+}
+
+std::string numpy_name(const ItemType& type) {
+  switch (type.kind) {
+    case 'B': return "|u1";
+    case 'b': return "|b1";
+    case 'i':
+    case 'u':
+    case 'f':
+    case 'c':
+      return (type.bytes == 1 ? "|" : "<") + std::string(1, type.kind) + std::to_string(type.bytes);
+    default: return "";
   }
 }
 
 Export::Export(nb::handle object, SideAccess access, const char* role) {
   if (PyObject_CheckBuffer(object.ptr())) {
-    take_buffer(object, role);
+    take_buffer(object, access, role);
   } else if (nb::isinstance<ExtentObject>(object)) {
     const ExtentObject& extent = nb::cast<const ExtentObject&>(object);
     space_ = extent.space->handle();
@@ -137,9 +158,26 @@ Export::Export(nb::handle object, SideAccess access, const char* role) {
   }
 }
 
-void Export::take_buffer(nb::handle object, const char* role) {
+// numpy gives times and dates no format, and buffers of them only without. Other types without a
+// format (strings of any length) keep their data elsewhere.
+bool Export::get_dates(nb::handle object) {
+  nb::object dtype = nb::getattr(object, "dtype", nb::none());
+  const std::string kind = nb::str(nb::getattr(dtype, "kind", nb::none())).c_str();
+  if (kind != "m" && kind != "M") return false;
+  if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDES) != 0) throw nb::python_error();
+  type_name_ = nb::str(dtype.attr("str")).c_str();
+  return true;
+}
+
+void Export::take_buffer(nb::handle object, SideAccess access, const char* role) {
   if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_FORMAT | PyBUF_STRIDES) != 0) {
-    take_dates(object);
+    const nb::python_error refused;
+    if (!get_dates(object)) {
+      // (An array on a GPU may have a buffer that it never gives.)
+      if (!refused.matches(PyExc_BufferError) || !nb::hasattr(object, "__dlpack__")) throw refused;
+      take_dlpack(object, access, role);
+      return;
+    }
   }
   if (holds_objects(view_.format)) {
     PyBuffer_Release(&view_);
@@ -154,17 +192,6 @@ void Export::take_buffer(nb::handle object, const char* role) {
   dimensions_ = view_.ndim;
   read_only_ = view_.readonly != 0;
   c_contiguous_ = contiguous(true);
-}
-
-// numpy gives times and dates no format, and buffers of them only without. Other types without a
-// format (strings of any length) keep their data elsewhere.
-void Export::take_dates(nb::handle object) {
-  nb::python_error refused;
-  nb::object dtype = nb::getattr(object, "dtype", nb::none());
-  const std::string kind = nb::str(nb::getattr(dtype, "kind", nb::none())).c_str();
-  if (kind != "m" && kind != "M") throw refused;
-  if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDES) != 0) throw nb::python_error();
-  type_name_ = nb::str(dtype.attr("str")).c_str();
 }
 
 void Export::take_dlpack(nb::handle object, SideAccess access, const char* role) {

@@ -18,13 +18,16 @@ enum class SideAccess { read, write };
 
 // What an element is, as far as two sides can be compared: raw bytes go with anything.
 struct ItemType {
-  char kind = 'B';  // B raw bytes, i, u, f, c, b (bool), or ? where only `format` says it
+  char kind = 'B';  // B raw bytes, i, u, f, c, b (bool), or ? where only the others say it
   std::size_t bytes = 1;
-  const char* format = nullptr;
+  const char* format = nullptr;  // of ?; nullptr: it has DLPack's code
+  unsigned code = 0;
   bool is_raw() const { return kind == 'B'; }
 };
 bool same_items(const ItemType& one, const ItemType& other);
 std::string describe(const ItemType& type);
+// What numpy calls it, such as "<f4"; empty where numpy may have no such type.
+std::string numpy_name(const ItemType& type);
 
 // An object's memory through the buffer protocol, through DLPack, or (haul.Extent) another space's.
 // While an Export lives, its object cannot give the memory back: a bytearray refuses to change its
@@ -52,8 +55,8 @@ class Export {
   ItemType items() const;
 
  private:
-  void take_buffer(nb::handle object, const char* role);
-  void take_dates(nb::handle object);
+  void take_buffer(nb::handle object, SideAccess access, const char* role);
+  bool get_dates(nb::handle object);
   void take_dlpack(nb::handle object, SideAccess access, const char* role);
   bool contiguous(bool rows_first) const;
 

@@ -47,6 +47,13 @@ void add_stretches(const Export& memory, std::vector<haul_extent>& pieces) {
   }
 }
 
+// Extents are as long as they say, so that many of them may have more bytes than can be counted.
+void add_memory(Export memory, CopySide& side) {
+  if (__builtin_add_overflow(side.bytes, memory.bytes(), &side.bytes))
+    raise(PyExc_ValueError, "the sides' pieces have 2**64 bytes or more; pass fewer");
+  side.memory.push_back(std::move(memory));
+}
+
 void add_source(Export memory, bool as_it_lies, CopySide& side) {
   if (memory.bytes() > 0) {
     if (memory.is_c_contiguous() || as_it_lies) {
@@ -55,8 +62,7 @@ void add_source(Export memory, bool as_it_lies, CopySide& side) {
       add_stretches(memory, side.pieces);
     }
   }
-  side.bytes += memory.bytes();
-  side.memory.push_back(std::move(memory));
+  add_memory(std::move(memory), side);
 }
 
 void add_destination(Export memory, CopySide& side) {
@@ -65,8 +71,7 @@ void add_destination(Export memory, CopySide& side) {
           "the destination is not contiguous; pass a C-contiguous array, and copy from there");
   }
   if (memory.bytes() > 0) side.pieces.push_back(extent_of(memory, memory.data(), memory.bytes()));
-  side.bytes += memory.bytes();
-  side.memory.push_back(std::move(memory));
+  add_memory(std::move(memory), side);
 }
 
 bool is_list(nb::handle object) {
@@ -141,12 +146,23 @@ void check_match(const Export& dst, const Export& src) {
   check_items(dst.items(), src.items());
 }
 
-// Lists of one length are compared pair by pair; others have only their size in common.
+// Whose bytes meet is compared, however the two lists are cut.
 void check_match(const CopySide& dst, const CopySide& src) {
   if (dst.bytes != src.bytes) refuse_sizes(dst.bytes, src.bytes);
-  if (dst.memory.size() != src.memory.size()) return;
-  for (std::size_t i = 0; i < dst.memory.size(); ++i)
-    check_items(dst.memory[i].items(), src.memory[i].items());
+  std::size_t at = 0;
+  std::size_t behind = 0;  // how many bytes of src.memory[at] are matched already
+  for (const Export& memory : dst.memory) {
+    for (std::size_t left = memory.bytes(); left > 0;) {
+      const std::size_t met = std::min(left, src.memory[at].bytes() - behind);
+      if (met > 0) check_items(memory.items(), src.memory[at].items());
+      left -= met;
+      behind += met;
+      if (behind == src.memory[at].bytes()) {
+        ++at;
+        behind = 0;
+      }
+    }
+  }
 }
 
 void check_apart(const CopySide& dst, const CopySide& src) {

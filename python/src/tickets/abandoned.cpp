@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "python/src/errors/failure.hpp"
+#include "python/src/errors/without_gil.hpp"
 
 namespace haul_python {
 namespace {
@@ -25,7 +26,7 @@ Abandoned& abandoned() {
 }
 
 void wait_for(const RequestsInFlight& requests) {
-  nb::gil_scoped_release released;
+  const WithoutGil released;
   haul_wait(requests.first);
   for (const haul_ticket& other : requests.others) haul_wait(other);
 }
@@ -59,7 +60,7 @@ void finish() {
       }
     }
     {
-      nb::gil_scoped_release released;
+      const WithoutGil released;
       haul_wait_for(next, slice_ns);
     }
     let_signals_raise();

@@ -20,7 +20,7 @@ namespace nb = nanobind;
 std::uint64_t completion_for(std::size_t bytes);
 
 // Stands for the calling thread's queue: numbers of other threads' are not heard in it.
-const void* queue_of_this_thread();
+std::uint64_t queue_of_this_thread();
 
 // Defines _queue(), _arm() and _reap().
 void define_completions(nb::module_& module);

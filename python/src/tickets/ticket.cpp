@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "python/src/errors/failure.hpp"
+#include "python/src/errors/without_gil.hpp"
 #include "python/src/tickets/abandoned.hpp"
 #include "python/src/tickets/completions.hpp"
 
@@ -102,7 +103,7 @@ void TicketObject::wait(std::optional<double> timeout) {
         haul_wait_for(*pending, std::min(left_ns, short_wait_ns)) != HAUL_ETIMEDOUT) {
       return false;
     }
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     haul_wait_for(*pending, std::min(left_ns, slice_ns));
     return false;
   };
@@ -129,7 +130,7 @@ void TicketObject::wait_range(std::size_t offset, std::size_t length,
         haul_wait_range_for(request, offset, length, std::min(left_ns, short_wait_ns)) == 0) {
       return true;
     }
-    nb::gil_scoped_release released;
+    const WithoutGil released;
     return haul_wait_range_for(request, offset, length, std::min(left_ns, slice_ns)) == 0;
   };
   wait_in_rounds(timeout, "these bytes are not there in time; the copy goes on, so wait again",

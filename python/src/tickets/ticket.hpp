@@ -57,7 +57,7 @@ class TicketObject {
 
   const std::size_t bytes_;
   const std::uint64_t completion_ = 0;
-  const void* const queue_ = nullptr;
+  const std::uint64_t queue_ = 0;
   RequestsInFlight requests_;
   // 1 once all have ended well, or how the first failed; 0 before.
   std::atomic<int> result_{1};
