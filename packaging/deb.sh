@@ -17,9 +17,10 @@ for tool in dpkg-buildpackage:dpkg-dev dh:debhelper lintian:lintian; do
 done
 mkdir -p "$1"
 directory=$(cd "$1" && pwd)
-rm -rf "$directory"/haul*
+rm -f "$directory"/haul_*.* "$directory"/haul-*.deb "$directory"/libhaul*.deb "$directory"/python3-haul*.deb "$directory"/haul-[0-9]*.tar.gz
 tarball=$("$here/dist.sh" "$directory")
 source=${tarball%.tar.gz}
+rm -rf "$source"
 tar -C "$directory" -xf "$tarball"
 
 # Where Debian has no nanobind, the Python package's environment has it; without either, python3-haul is left out.

@@ -26,7 +26,7 @@ std::string flag_of(const CLI::Option& option) {
 
 bool takes_file(const CLI::Option& option) {
   const std::string name = value_name(option);
-  return name == "FILE" || name == "DIR" || name == "PATH";
+  return name == "FILE" || name == "DIR" || name == "PATH" || name == "PID|FILE";
 }
 
 // The first positional argument with a closed set of values.
@@ -176,13 +176,17 @@ std::string fish_script(const Tree& tree) {
   auto safe = [](const std::string& text) { return quoted(text, "\\'"); };
   std::string script =
       "# fish completion for haul: haul completion fish > ~/.config/fish/completions/haul.fish\n"
+      "function __haul_command_is\n"
+      "    set -l words (commandline -opc)\n"
+      "    test (count $words) -ge 2; and test $words[2] = $argv[1]\n"
+      "end\n"
       "complete -c haul -f\n"
       "complete -c haul -n __fish_use_subcommand -l help -d 'Print help'\n"
       "complete -c haul -n __fish_use_subcommand -l version -d 'Print the version'\n";
   for (const CLI::App* app : commands_of(tree)) {
     script += fmt::format("complete -c haul -n __fish_use_subcommand -a {} -d '{}'\n",
                           app->get_name(), safe(app->get_description()));
-    std::string when = fmt::format("'__fish_seen_subcommand_from {}'", app->get_name());
+    std::string when = fmt::format("'__haul_command_is {}'", app->get_name());
     for (const CLI::Option* option : named_options(*app)) {
       std::string value;
       if (takes_file(*option)) {

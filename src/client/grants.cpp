@@ -19,6 +19,7 @@ namespace {
 
 constexpr unsigned attach_ms = 2500;
 constexpr std::uint64_t answer_ns = 5'000'000'000, unbind_ns = 100'000'000;
+constexpr std::uint64_t parting_step_ns = 200'000;
 constexpr std::uint32_t withdrawing = 0;  // in place of a grant's rights
 constexpr char magic[8] = {'h', 'a', 'u', 'l', 'g', 'r', 'n', 't'};
 
@@ -252,12 +253,18 @@ Code unshare(std::uint64_t index, Error* error) noexcept {
   }
   wire::Withdraw message;
   message.index = index;
-  const Code code = ask(message, index);
+  const std::uint64_t deadline = now_ns() + answer_ns;
+  Code code = ask(message, index);
+  // closed: it cannot be told any more, and lets go of everything once it reads that.
+  while (code == Code::closed && service_may_use_memory()) {
+    if (now_ns() >= deadline) code = Code::timed_out;
+    os::sleep_ns(parting_step_ns);
+  }
   if (code == Code::timed_out) {
     *error = unanswered(code);
     return code;
   }
-  forget(index);  // closed: no service is left that could use it
+  forget(index);
   return Code::ok;
 }
 

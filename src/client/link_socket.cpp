@@ -27,6 +27,8 @@ constinit pthread_mutex_t link_mutex = PTHREAD_MUTEX_INITIALIZER;  // opening, c
 constinit os::SharedDescriptor service_link{};                     // set under the mutex
 constinit bool shut = false;
 constinit std::atomic<bool> may_tell{false};
+constinit std::atomic<bool> may_use{false};
+constinit bool shut_unheard = false;  // under the mutex: whether the service lets go cannot be read
 
 // Makes the socket that is to lead to the service, and puts it into its variable before it is
 // connected: so a child of fork closes it, and a file that the program opens under its number
@@ -76,7 +78,15 @@ int link_socket_fd() noexcept {
 }
 
 void allow_telling(bool yes) noexcept {
+  const QuietLock lock(link_mutex);
   may_tell.store(yes, std::memory_order_release);
+  // Release: pairs with the load in service_may_use_memory(), whose caller may free its memory
+  // then.
+  if (yes || !shut_unheard) may_use.store(yes, std::memory_order_release);
+}
+
+bool service_may_use_memory() noexcept {
+  return may_use.load(std::memory_order_acquire);
 }
 
 Code tell_service(const void* message, std::size_t bytes, std::uint64_t patience_ns, const int* fds,
@@ -113,6 +123,7 @@ void shut_link_socket(bool at_once) noexcept {
   const QuietLock lock(link_mutex);
   shut = true;
   if (at_once) {
+    if (may_use.load(std::memory_order_relaxed)) shut_unheard = true;
     os::shut_socket(link_socket_fd());
   } else {
     os::shut_sending(link_socket_fd());
@@ -126,6 +137,8 @@ void forget_link_socket() noexcept {
   parents.close();
   shut = false;
   may_tell.store(false, std::memory_order_relaxed);
+  may_use.store(false, std::memory_order_relaxed);
+  shut_unheard = false;
 }
 
 }  // namespace haul

@@ -24,6 +24,9 @@ int link_socket_fd() noexcept;
 
 // Says whether tell_service() may send, which it may from the service's welcome on.
 void allow_telling(bool yes) noexcept;
+// May the service be using memory of this process? From the welcome on, until it is known to have
+// let go. (That stays unknown where the socket was shut at once.)
+bool service_may_use_memory() noexcept;
 
 // Sends a message; while the service does not read, waits for up to patience_ns. closed: there is
 // no service; timed_out: it does not read. Holds no lock while it waits.

@@ -62,6 +62,8 @@ if command -v fish > /dev/null; then
   offers fish knobs haul man kn
   offers fish '--reopen-log' haul serve --re
   offers fish '4 8' haul atomic add --width ''
+  ! in_fish haul bench atomic '' | grep -qx serve || failed "fish takes bench's suite atomic for the command"
+  [ "$(in_fish haul explain --transparent files/)" = 'files/a file' ] || failed 'fish offers no report to explain'
   [ "$(in_fish haul serve --log files/)" = 'files/a file' ] || failed "fish's files: $(in_fish haul serve --log files/)"
   in_fish haul run --mpi -- bas | grep -qx bash || failed 'fish offers no program behind --'
 else

@@ -14,6 +14,8 @@ for address in 0.0.0.0:9100 :9100 9100 localhost:9100 192.168.1.1:9100 '[::]:910
 done
 expect_status 2 'no port' serve --metrics 127.0.0.1:65536
 expect_status 2 'no port' serve --metrics 127.0.0.1:http
+expect_status 2 'no port' serve --metrics 127.0.0.1:80:9100
+expect_status 2 'no port' serve --metrics '[::1]:x:9100'
 expect_status 2 'a path is missing' serve --metrics unix:
 expect_status 2 'too long' serve --metrics "unix:$work/$(printf 'x%.0s' $(seq 120))"
 expect_status 2 'excludes' serve --status --metrics 127.0.0.1:0

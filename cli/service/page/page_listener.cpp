@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -39,8 +40,9 @@ std::optional<unsigned> host_in(const std::string& address) {
   return std::nullopt;
 }
 
+// What stands behind the host, which is one of the two.
 std::string port_text(const std::string& address) {
-  return address.substr(address.rfind(':') + 1);
+  return address.substr(std::strlen(loopback_hosts[*host_in(address)]) + 1);
 }
 
 }  // namespace

@@ -102,9 +102,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// [`Pending`], the copy is waited for at the scope's end.
     pub fn copy<T: Plain>(&'scope self, dst: &'scope mut [T], src: &'scope [T]) -> Pending<'scope, T> {
         assert_eq!(dst.len(), src.len(), "haul::Scope::copy: source and destination differ in length");
+        let (begin, len) = (dst.as_mut_ptr(), dst.len());
         // SAFETY: both sides are borrowed until the scope has ended, which waits for the ticket.
-        let ticket = unsafe { raw::copy(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
-        self.pending(ticket, dst)
+        let ticket = unsafe { raw::copy(begin, src.as_ptr(), len) };
+        self.pending(ticket, begin, len)
     }
 
     /// As [`copy`](Scope::copy), with [`Options`].
@@ -115,12 +116,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         options: Options<'scope>,
     ) -> Result<Pending<'scope, T>, Error> {
         assert_eq!(dst.len(), src.len(), "haul::Scope::copy_with: source and destination differ in length");
-        let mut request =
-            haul_sys::haul_request_copy(dst.as_mut_ptr().cast(), src.as_ptr().cast(), std::mem::size_of_val(src));
+        let (begin, len) = (dst.as_mut_ptr(), dst.len());
+        let mut request = haul_sys::haul_request_copy(begin.cast(), src.as_ptr().cast(), std::mem::size_of_val(src));
         options.put_into(&mut request);
         // SAFETY: as for copy(); the word is borrowed for as long.
         let ticket = unsafe { raw::submit_one(&request) }?;
-        Ok(self.pending(ticket, dst))
+        Ok(self.pending(ticket, begin, len))
     }
 
     /// Fills all of `dst` with a value of 1, 2, 4 or 8 bytes.
@@ -137,9 +138,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// haul::scope(|s| s.fill(&mut numbers, 7).wait().map(drop));
     /// ```
     pub fn fill<T: Plain>(&'scope self, dst: &'scope mut [T], value: T) -> Pending<'scope, T> {
+        let (begin, len) = (dst.as_mut_ptr(), dst.len());
         // SAFETY: as for copy().
-        let ticket = unsafe { raw::fill(dst.as_mut_ptr(), value, dst.len()) };
-        self.pending(ticket, dst)
+        let ticket = unsafe { raw::fill(begin, value, len) };
+        self.pending(ticket, begin, len)
     }
 
     /// As [`fill`](Scope::fill), with [`Options`].
@@ -150,12 +152,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         options: Options<'scope>,
     ) -> Result<Pending<'scope, T>, Error> {
         let (pattern, pattern_bytes) = pattern(value);
-        let bytes = std::mem::size_of_val(dst);
-        let mut request = haul_sys::haul_request_fill(dst.as_mut_ptr().cast(), pattern, pattern_bytes, bytes);
+        let (begin, len, bytes) = (dst.as_mut_ptr(), dst.len(), std::mem::size_of_val(dst));
+        let mut request = haul_sys::haul_request_fill(begin.cast(), pattern, pattern_bytes, bytes);
         options.put_into(&mut request);
         // SAFETY: as for copy_with().
         let ticket = unsafe { raw::submit_one(&request) }?;
-        Ok(self.pending(ticket, dst))
+        Ok(self.pending(ticket, begin, len))
     }
 
     /// Submits a [`Request`] of several pieces, or of other spaces. One that is refused is handed back.
@@ -167,10 +169,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
-    fn pending<T: Plain>(&'scope self, ticket: Ticket, dst: &'scope mut [T]) -> Pending<'scope, T> {
+    /// The destination comes as the pointer by which haul writes there: a reference that is made, or passed on, while
+    /// another thread writes would claim to be the only one.
+    fn pending<T: Plain>(&'scope self, ticket: Ticket, begin: *mut T, len: usize) -> Pending<'scope, T> {
         self.waits_for(ticket);
-        // SAFETY: `dst` is borrowed for longer than the Pending lives, and given back by its end alone.
-        let destination = unsafe { Destination::new(ticket.into_raw(), dst.as_mut_ptr(), dst.len()) };
+        // SAFETY: the caller's slice is borrowed for longer than the Pending lives, and given back by its end alone.
+        let destination = unsafe { Destination::new(ticket.into_raw(), begin, len) };
         Pending { destination, dst: PhantomData }
     }
 
