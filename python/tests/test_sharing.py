@@ -199,6 +199,25 @@ def test_a_grant_lasts_as_long_as_its_object(service):
     """, environment=service).split() == ["kept", "EPERM"]
 
 
+def test_all_threads_close_a_grant(service):
+    assert output_of("""
+        import threading
+        import haul
+        for _ in range(20):
+            memory = bytearray(1 << 16)
+            grant = haul.share(memory, write=True)
+            def close():
+                grant.close()
+                memory.append(1)  # nobody has the memory any more
+            threads = [threading.Thread(target=close) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(memory) == (1 << 16) + 6
+    """, environment=service) == ""
+
+
 def test_a_service_that_does_not_answer(tmp_path):
     if COMMAND is None:
         pytest.skip("the command haul is not here; name it by HAUL_COMMAND")

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -68,12 +69,17 @@ class GrantObject {
   const std::string& type_name() const { return type_name_; }
 
  private:
-  // 0 also where it was taken back before. After a failure it can be asked for again.
+  // 0 also where it was taken back before, as by another thread, which is waited for. After a
+  // failure it can be asked for again.
   int take_back() {
-    if (!given_.exchange(false)) return 0;
-    const int result = without_gil([&] { return haul_unshare(&raw_); });
-    if (result == HAUL_ETIMEDOUT) given_ = true;
-    return result;
+    return without_gil([&] {
+      if (getpid() != owner_) return haul_unshare(&raw_);  // a child has the lock as it was
+      const std::lock_guard<std::mutex> lock(taking_back_);
+      if (!given_) return 0;
+      const int result = haul_unshare(&raw_);
+      given_ = result == HAUL_ETIMEDOUT;
+      return result;
+    });
   }
 
   std::optional<Export> memory_;
@@ -81,6 +87,8 @@ class GrantObject {
   std::string type_name_;
   haul_grant raw_{-1, 0, 0};
   int key_ = -1;
+  const pid_t owner_ = getpid();
+  std::mutex taking_back_;
   std::atomic<bool> given_{false};
   nb::ft_mutex mutex_;
 };
