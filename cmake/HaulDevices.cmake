@@ -28,14 +28,19 @@ if(NOT HAUL_DMADEV STREQUAL "OFF" AND NOT HAUL_DMADEV_MISSING)
   endif()
 endif()
 
-# HAUL_DSA=OFF leaves out libhaul-dsa.so, which needs libaccel-config; HAUL_DSA_MISSING names what it lacks.
+# HAUL_DSA=OFF leaves out libhaul-dsa.so, which needs libaccel-config and libuuid's header, which its own includes;
+# HAUL_DSA_MISSING names what it lacks.
 set(HAUL_DSA_MISSING)
 if(NOT HAUL_DSA STREQUAL "OFF")
   find_library(HAUL_ACCEL_CONFIG accel-config)
   find_path(HAUL_ACCEL_CONFIG_INCLUDE accel-config/libaccel_config.h)
   find_path(HAUL_IDXD_INCLUDE linux/idxd.h)
+  find_path(HAUL_UUID_INCLUDE uuid/uuid.h)
   if(NOT HAUL_ACCEL_CONFIG OR NOT HAUL_ACCEL_CONFIG_INCLUDE OR NOT HAUL_IDXD_INCLUDE)
     set(HAUL_DSA_MISSING libaccel-config-dev)
+  endif()
+  if(NOT HAUL_UUID_INCLUDE)
+    list(APPEND HAUL_DSA_MISSING uuid-dev)
   endif()
 endif()
 
