@@ -17,7 +17,8 @@ for tool in dpkg-buildpackage:dpkg-dev dh:debhelper lintian:lintian; do
 done
 mkdir -p "$1"
 directory=$(cd "$1" && pwd)
-rm -f "$directory"/haul_*.* "$directory"/haul-*.deb "$directory"/libhaul*.deb "$directory"/python3-haul*.deb "$directory"/haul-[0-9]*.tar.gz
+rm -f "$directory"/haul_*.* "$directory"/haul-[0-9]*.tar.gz \
+  "$directory"/haul-*.deb "$directory"/libhaul*.deb "$directory"/python3-haul*.deb
 tarball=$("$here/dist.sh" "$directory")
 source=${tarball%.tar.gz}
 rm -rf "$source"

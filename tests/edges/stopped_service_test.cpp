@@ -130,40 +130,32 @@ TEST(StoppedService, DoesNotKeepShutdown) {
   EXPECT_EQ(run_child([&service] { return exits_beside(service, true); }), 5);
 }
 
+// What haul_unshare() says of a grant after haul_shutdown().
+int takes_back_after_shutdown(const Service& service, bool stopped) {
+  service.use();
+  const Shared memory(mib);
+  memory.clear();
+  haul_grant grant{};
+  CHILD_EQUAL(haul_share(memory.data(), mib, HAUL_SHARE_WRITE, &grant), 0);
+  if (stopped) CHILD_EQUAL(kill(service.pid(), SIGSTOP), 0);
+  CHILD_EQUAL(haul_shutdown(), 0);
+  CHILD_EQUAL(haul_unshare(&grant), stopped ? HAUL_ETIMEDOUT : 0);
+  CHILD_EQUAL(kill(service.pid(), SIGCONT), 0);
+  return 0;
+}
+
 // The service, once it runs again, would go on in memory that this process has granted.
 TEST(StoppedService, AGrantIsNotTakenBackAfterShutdown) {
   Service service;
   ASSERT_TRUE(service.start());
-  EXPECT_EQ(run_child([&service] {
-              service.use();
-              const Shared memory(mib);
-              memory.clear();
-              haul_grant grant{};
-              CHILD_EQUAL(haul_share(memory.data(), mib, HAUL_SHARE_WRITE, &grant), 0);
-              CHILD_EQUAL(kill(service.pid(), SIGSTOP), 0);
-              CHILD_EQUAL(haul_shutdown(), 0);
-              CHILD_EQUAL(haul_unshare(&grant), HAUL_ETIMEDOUT);
-              CHILD_EQUAL(kill(service.pid(), SIGCONT), 0);
-              return 0;
-            }),
-            0);
+  EXPECT_EQ(run_child([&service] { return takes_back_after_shutdown(service, true); }), 0);
 }
 
 // A service that runs lets go while haul shuts down.
 TEST(StoppedService, AGrantIsTakenBackAfterShutdownOfOneThatRuns) {
   Service service;
   ASSERT_TRUE(service.start());
-  EXPECT_EQ(run_child([&service] {
-              service.use();
-              const Shared memory(mib);
-              memory.clear();
-              haul_grant grant{};
-              CHILD_EQUAL(haul_share(memory.data(), mib, HAUL_SHARE_WRITE, &grant), 0);
-              CHILD_EQUAL(haul_shutdown(), 0);
-              CHILD_EQUAL(haul_unshare(&grant), 0);
-              return 0;
-            }),
-            0);
+  EXPECT_EQ(run_child([&service] { return takes_back_after_shutdown(service, false); }), 0);
 }
 
 }  // namespace

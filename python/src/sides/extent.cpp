@@ -41,14 +41,13 @@ class GrantObject {
     key_ = fcntl(raw_.fd, F_DUPFD_CLOEXEC, 0);
     if (key_ < 0) {
       PyErr_SetFromErrno(PyExc_OSError);
-      take_back();
+      end();
       throw nb::python_error();
     }
   }
   GrantObject(const GrantObject&) = delete;
-  // Memory that the service may still use is never let go.
   ~GrantObject() {
-    if (take_back() == HAUL_ETIMEDOUT) new Export(std::move(*memory_));
+    end();
     if (key_ >= 0) ::close(key_);
   }
 
@@ -80,6 +79,11 @@ class GrantObject {
       given_ = result == HAUL_ETIMEDOUT;
       return result;
     });
+  }
+
+  // Memory that the service may still use is never let go.
+  void end() {
+    if (take_back() == HAUL_ETIMEDOUT) new Export(std::move(*memory_));
   }
 
   std::optional<Export> memory_;
